@@ -1,0 +1,49 @@
+# Every target sets up what it needs; nothing is done twice while nothing changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PAIRS ?= 1000000
+SEED ?= $(shell date +%Y%m%d)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench hunt slow clean
+
+help:            ## this list
+	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+setup: $(READY)  ## a virtual environment in .venv with the package in it
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Palio needs Python 3.11 or later; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)   ## a stream of stock events against a few thousand filters
+	@$(BIN)/palio demo
+
+test: $(READY)   ## all tests but the slow ones
+	$(BIN)/python -m pytest -n 2
+
+slow: $(READY)   ## the slow tests
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(READY)   ## ruff, mypy and the layering rule
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## measurements, each beside a yardstick of the same run
+	@$(BIN)/palio bench filters
+
+hunt: $(READY)   ## look for a wrong answer about filters: make hunt PAIRS=1000000 SEED=7
+	$(BIN)/python -m tests.hunt --pairs $(PAIRS) --seed $(SEED)
+
+clean:           ## remove the virtual environment and all caches
+	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

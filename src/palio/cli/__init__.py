@@ -1,0 +1,1 @@
+"""Type it: one module a subcommand group."""

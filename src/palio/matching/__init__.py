@@ -1,0 +1,1 @@
+"""Who wants it: from a notification to the ids of the filters that it satisfies."""

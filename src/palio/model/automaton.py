@@ -1,0 +1,273 @@
+"""Deciding about sets of texts exactly: decision trees as finite automata.
+
+All our questions about texts (order, prefix, suffix, substring, glob) can be answered by machines that read a
+text once from left to right with a bounded memory. So a whole decision tree can: run the machines of its
+atoms and of its leaves side by side; the tuple of their states is the state of the product. Whether the set
+is empty is whether an accepting state can be reached; covering is emptiness of a difference. And since the
+*smallest* deterministic automaton of a language is unique, it serves as the identity of the set: two trees
+that mean the same have the same one.
+
+Characters that no atom and no leaf mentions behave alike within each gap between the mentioned ones, so the
+machines only read one representative a class. Code points order as UTF-8 bytes do; surrogates are left out
+of the count, since no text holds them.
+
+The product can grow with the product of its parts. `MAX_STEPS` bounds the work; past it `Undecided` is
+raised and callers fall back to the safe answer. A pair of filters with a few text conditions of a hundred
+characters each stays far below.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from palio.model import decision, flips
+from palio.model.decision import Node, Tree
+from palio.model.flips import Flips
+from palio.model.values import Kind
+
+MAX_STEPS = 60_000
+# A set of texts that is written as points and ranges is turned back into them up to this many ends.
+MAX_FLIPS = 2_048
+
+_SURROGATES_START, _SURROGATES = 0xD800, 0x800
+_ALPHABET_SIZE = {Kind.STRING: 0x110000 - _SURROGATES, Kind.BYTES: 0x100}
+_PLEASANT = "xamk-5 XQ0"
+
+
+class Undecided(Exception):
+    """The automaton would pass the bound."""
+
+
+class Language(msgspec.Struct, frozen=True):
+    """The smallest automaton of a set of texts, its states numbered in the order of a breadth-first walk.
+
+    Class i are the characters from `cuts[i]` up to `cuts[i + 1]`; `table[state][i]` is the next state.
+    """
+
+    cuts: tuple[int, ...]
+    table: tuple[tuple[int, ...], ...]
+    accepting: tuple[bool, ...]
+
+
+class _Leaf(msgspec.Struct, frozen=True):
+    """A leaf as a machine: its state is what was read, as long as that begins some end of an interval."""
+
+    ends: Flips
+
+    @property
+    def start(self) -> str | bool:
+        return self._state("")
+
+    def step(self, state: str | bool, character: str) -> str | bool:
+        return state if isinstance(state, bool) else self._state(state + character)
+
+    def _state(self, read: str) -> str | bool:
+        place = bisect_left(self.ends, read)
+        if place < len(self.ends) and self.ends[place].startswith(read):
+            return read
+        return flips.contains(self.ends, read)
+
+    def accepts(self, state: str | bool) -> bool:
+        return state if isinstance(state, bool) else flips.contains(self.ends, state)
+
+    @property
+    def characters(self) -> set[str]:
+        return set("".join(self.ends))
+
+
+class _Product:
+    """The machines of a tree side by side, and one representative character for each class."""
+
+    def __init__(self, kind: int, tree: Tree) -> None:
+        self.tree = tree
+        atoms = decision.atoms(tree)
+        self.machines: list[Any] = atoms + [_Leaf(leaf) for leaf in _leaves(tree)]
+        self.place = {machine: index for index, machine in enumerate(self.machines)}
+        mentioned: set[int] = set()
+        for machine in self.machines:
+            mentioned |= {_code(character) for character in machine.characters}
+        cuts = {0} | mentioned | {code + 1 for code in mentioned}
+        self.size = _ALPHABET_SIZE[Kind(kind)]
+        self.cuts = sorted(cut for cut in cuts if cut < self.size)
+        self.characters = [
+            _representative(low, high) for low, high in zip(self.cuts, [*self.cuts[1:], self.size], strict=True)
+        ]
+        self.start = tuple(machine.start for machine in self.machines)
+        self.steps_left = MAX_STEPS
+
+    def successors(self, state: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        self.steps_left -= len(self.characters)
+        if self.steps_left < 0:
+            raise Undecided
+        return [
+            tuple(machine.step(part, character) for machine, part in zip(self.machines, state, strict=True))
+            for character in self.characters
+        ]
+
+    def accepts(self, state: tuple[Any, ...]) -> bool:
+        tree = self.tree
+        while isinstance(tree, Node):
+            answer = tree.atom.accepts(state[self.place[tree.atom]])
+            tree = tree.yes if answer else tree.no
+        leaf = _Leaf(tree)
+        return leaf.accepts(state[self.place[leaf]])
+
+
+def _leaves(tree: Tree) -> Iterator[Flips]:
+    found: dict[Flips, None] = {}
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Node):
+            stack += [current.no, current.yes]
+        else:
+            found[current] = None
+    yield from found
+
+
+def _code(character: str) -> int:
+    code = ord(character)
+    return code if code < _SURROGATES_START else code - _SURROGATES
+
+
+def _character(code: int) -> str:
+    return chr(code if code < _SURROGATES_START else code + _SURROGATES)
+
+
+def _representative(low: int, high: int) -> str:
+    return next((one for one in _PLEASANT if low <= ord(one) < high), _character(low))
+
+
+def example(kind: int, tree: Tree) -> str | None:
+    """A shortest member, or None if there is none. Raises `Undecided`."""
+    if not isinstance(tree, Node):
+        return _plain_example(kind, tree)
+    product = _Product(kind, tree)
+    if product.accepts(product.start):
+        return ""
+    came_from: dict[Any, tuple[Any, str]] = {product.start: (None, "")}
+    frontier = [product.start]
+    while frontier:
+        following = []
+        for state in frontier:
+            for character, reached in zip(product.characters, product.successors(state), strict=True):
+                if reached in came_from:
+                    continue
+                came_from[reached] = (state, character)
+                if product.accepts(reached):
+                    return _read_back(came_from, reached)
+                following.append(reached)
+        frontier = following
+    return None
+
+
+def _read_back(came_from: dict[Any, tuple[Any, str]], state: Any) -> str:
+    characters = []
+    while state is not None:
+        state, character = came_from[state]
+        characters.append(character)
+    return "".join(reversed(characters))
+
+
+def _plain_example(kind: int, ends: Flips) -> str | None:
+    if not ends:
+        return None
+    low = ends[0]
+    pleasant = low.rstrip("\0") + "x"
+    return pleasant if low.endswith("\0") and flips.contains(ends, pleasant) else str(low)
+
+
+def language(kind: int, tree: Tree) -> Language:
+    """The smallest automaton of the tree's set. Raises `Undecided`."""
+    product = _Product(kind, tree)
+    numbers = {product.start: 0}
+    table: list[tuple[int, ...]] = []
+    accepting: list[bool] = []
+    for state in (waiting := [product.start]):
+        row = []
+        for reached in product.successors(state):
+            if reached not in numbers:
+                numbers[reached] = len(numbers)
+                waiting.append(reached)
+            row.append(numbers[reached])
+        table.append(tuple(row))
+        accepting.append(product.accepts(state))
+    return _smallest(product.cuts, table, accepting)
+
+
+def _smallest(cuts: list[int], table: list[tuple[int, ...]], accepting: list[bool]) -> Language:
+    """Refine "accepting or not" until states of one block lead to the same blocks (Moore)."""
+    block = [int(flag) for flag in accepting]
+    count = len(set(block))
+    while True:
+        signatures: dict[tuple[int, ...], int] = {}
+        refined = [
+            signatures.setdefault((block[state], *(block[to] for to in row)), len(signatures))
+            for state, row in enumerate(table)
+        ]
+        block = refined
+        if len(signatures) == count:
+            break
+        count = len(signatures)
+
+    member = {number: state for state, number in reversed(list(enumerate(block)))}
+    order = [block[0]]
+    rows: list[list[int]] = []
+    for number in order:
+        rows.append([block[to] for to in table[member[number]]])
+        order += [to for to in dict.fromkeys(rows[-1]) if to not in order]
+    place = {number: index for index, number in enumerate(order)}
+
+    columns = list(zip(*rows, strict=True))
+    kept = [i for i in range(len(columns)) if i == 0 or columns[i] != columns[i - 1]]
+    return Language(
+        cuts=tuple(cuts[i] for i in kept),
+        table=tuple(tuple(place[row[i]] for i in kept) for row in rows),
+        accepting=tuple(accepting[member[number]] for number in order),
+    )
+
+
+def as_flips(kind: int, language: Language) -> Flips | None:
+    """The set as points and ranges, or None if it is not a (short) list of them.
+
+    It is one iff no state but the two final ones, from which everything or nothing is accepted, can be
+    reached from itself, for then every branch ends at a text that an interval can name.
+    """
+    verdict = {
+        state: language.accepting[state]
+        for state, row in enumerate(language.table)
+        if all(to == state for to in row)
+    }
+    highs = (*language.cuts[1:], _ALPHABET_SIZE[Kind(kind)])
+    ends: list[str] = []
+    budget = MAX_FLIPS * 4
+
+    def visit(state: int, read: str, emit: Callable[[str, bool], None], above: tuple[int, ...]) -> bool:
+        nonlocal budget
+        if state in verdict:
+            emit(read, verdict[state])
+            return True
+        if state in above:
+            return False
+        emit(read, language.accepting[state])
+        for low, high, to in zip(language.cuts, highs, language.table[state], strict=True):
+            for code in range(low, low + 1 if to in verdict else high):
+                budget -= 1
+                if budget < 0 or not visit(to, read + _character(code), emit, (*above, state)):
+                    return False
+        return True
+
+    inside = False
+
+    def emit(at: str, member: bool) -> None:
+        nonlocal inside
+        if member != inside:
+            ends.append(at)
+            inside = member
+
+    complete = visit(0, "", emit, ())
+    return tuple(ends) if complete and len(ends) <= MAX_FLIPS else None

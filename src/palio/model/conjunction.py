@@ -1,0 +1,163 @@
+"""A conjunction: for each attribute that it names, the set of values that it allows. A box, geometrically.
+
+Attributes are independent of each other, so reasoning about boxes is reasoning about their sides: a box is
+empty iff a side is; two overlap iff all their sides do; one lies within another iff all its sides do (given
+that it is not empty). What lies in a box but in none of several others is found by cutting off side after
+side (`uncovered`): that decides covering between filters with several conjunctions exactly.
+
+A side that allows everything is never stored, so that a conjunction has one representation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from palio.model.errors import FilterTooLarge
+from palio.model.valueset import ANYTHING, ValueSet
+
+# How many pieces `uncovered` may cut before it gives up and calls the box not covered.
+MAX_PIECES = 4_096
+
+Sides = Mapping[str, ValueSet]
+
+
+class Conjunction:
+    """Immutable; `sides` maps attributes, in order of their names, to sets that do not allow everything."""
+
+    __slots__ = ("_hash", "sides")
+
+    def __init__(self, sides: dict[str, ValueSet]) -> None:
+        self.sides: Sides = sides
+        self._hash: int | None = None
+
+    @staticmethod
+    def of(sides: Sides) -> Conjunction:
+        """From sides in any order, of which some may allow everything or have needless questions."""
+        plain = {name: sides[name].simplified() for name in sorted(sides)}
+        return Conjunction({name: side for name, side in plain.items() if not side.is_everything()})
+
+    def side(self, name: str) -> ValueSet:
+        return self.sides.get(name, ANYTHING)
+
+    def with_side(self, name: str, values: ValueSet) -> Conjunction:
+        return Conjunction({**self.sides, name: values})
+
+    def is_empty(self) -> bool:
+        """True iff it is proven that no notification satisfies it."""
+        return any(side.is_empty() for side in self.sides.values())
+
+    def includes(self, other: Conjunction) -> bool:
+        """True iff it is proven that every notification of the other one is in this one."""
+        theirs = other.sides
+        for name, side in self.sides.items():
+            if not side.includes(theirs.get(name, ANYTHING)):
+                return other.is_empty()
+        return True
+
+    def overlaps(self, other: Conjunction) -> bool:
+        """False iff it is proven that no notification satisfies both."""
+        if self.is_empty() or other.is_empty():
+            return False
+        theirs = other.sides
+        return all(name not in theirs or side.overlaps(theirs[name]) for name, side in self.sides.items())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Conjunction):
+            return NotImplemented
+        return self.sides == other.sides
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(tuple(self.sides.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Conjunction({self.sides!r})"
+
+
+def uncovered(box: Conjunction, others: Sequence[Conjunction]) -> Conjunction | None:
+    """A part of the box that lies in none of the others, or None if it is proven that there is none.
+
+    Past `MAX_PIECES` the whole box is returned: not proven to be covered.
+    """
+    budget = [MAX_PIECES]
+    try:
+        return _uncovered(box, others, budget)
+    except FilterTooLarge:
+        return box
+
+
+def _uncovered(box: Conjunction, others: Sequence[Conjunction], budget: list[int]) -> Conjunction | None:
+    others = [other for other in others if other.overlaps(box)]
+    if not others:
+        return None if box.is_empty() else box
+    if any(other.includes(box) for other in others):
+        return None
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise FilterTooLarge(limit=MAX_PIECES, got=MAX_PIECES + 1, what="pieces")
+    first, rest = others[0], others[1:]
+    for name, allowed in first.sides.items():
+        here = box.side(name)
+        outside = here - allowed
+        if not outside.is_empty():
+            left = _uncovered(box.with_side(name, outside), rest, budget)
+            if left is not None:
+                return left
+        box = box.with_side(name, here & allowed)
+    return None  # what is left of the box lies within the first
+
+
+def pieces_outside(boxes: Iterable[Conjunction], others: Sequence[Conjunction]) -> list[Conjunction]:
+    """All that lies in the boxes but in none of the others, as boxes that do not overlap for one box each."""
+    left = list(boxes)
+    for other in others:
+        following: list[Conjunction] = []
+        for box in left:
+            if not other.overlaps(box):
+                following.append(box)
+                continue
+            for name, allowed in other.sides.items():
+                here = box.side(name)
+                outside = here - allowed
+                if not outside.is_empty():
+                    following.append(box.with_side(name, outside))
+                box = box.with_side(name, here & allowed)
+            if len(following) > MAX_PIECES:
+                raise FilterTooLarge(limit=MAX_PIECES, got=len(following), what="pieces or more")
+        left = following
+    return left
+
+
+def simplify(boxes: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
+    """Fewer boxes with the same union: those within others go, and those that differ in one side merge."""
+    kept: list[Conjunction] = []
+    waiting = list(boxes)
+    while waiting:
+        box = waiting.pop(0)
+        if box.is_empty() or any(other.includes(box) for other in kept):
+            continue
+        partner = next((other for other in kept if _differ_in_one_side(box, other)), None)
+        if partner is not None:
+            kept.remove(partner)
+            waiting.insert(0, join(box, partner))
+            continue
+        kept = [other for other in kept if not box.includes(other)]
+        kept.append(box)
+    if len(kept) > 2:
+        for box in list(kept):
+            if uncovered(box, [other for other in kept if other is not box]) is None:
+                kept.remove(box)
+    return tuple(kept)
+
+
+def _differ_in_one_side(left: Conjunction, right: Conjunction) -> bool:
+    return left.sides.keys() == right.sides.keys() and (
+        sum(left.sides[name] != right.sides[name] for name in left.sides) == 1
+    )
+
+
+def join(left: Conjunction, right: Conjunction) -> Conjunction:
+    """The smallest box around both, up to what sides can say: side by side the union."""
+    common = left.sides.keys() & right.sides.keys()
+    return Conjunction.of({name: left.sides[name] | right.sides[name] for name in common})

@@ -1,0 +1,124 @@
+"""Sets that order alone cannot describe: decision trees over questions about a value.
+
+"Ends with", "contains" and "matches" on texts, and "has" on lists, are no intervals. A set that involves them
+is a tree: an inner node asks one question (an *atom*), and the leaves are ordinary sets of flips. Atoms are
+asked in one fixed order on every path, none twice, and a node whose two branches are equal is left out; so
+a tree is canonical as far as its atoms are independent of each other, and all three operations stay simple:
+complement goes to the leaves, intersection and union walk two trees side by side.
+
+What atoms imply about each other ("ends with `ing`" implies "contains `in`") is not known here; deciding
+that is the business of `automaton` for texts and of `lists` for lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from palio.model import flips
+from palio.model.errors import FilterTooLarge
+from palio.model.flips import Flips
+
+# Trees of people's filters have a handful of nodes; the limit is there for the others.
+MAX_NODES = 256
+
+
+class Atom(Protocol):
+    """A question about a value; `order` decides which of two is asked first."""
+
+    @property
+    def order(self) -> tuple[Any, ...]: ...
+
+    def holds(self, value: Any) -> bool: ...
+
+
+class Node(msgspec.Struct, frozen=True):
+    """Ask the atom, then go on in one of two trees."""
+
+    atom: Any
+    yes: Tree
+    no: Tree
+
+
+Tree: TypeAlias = "Flips | Node"
+
+
+def contains(tree: Tree, value: Any) -> bool:
+    while type(tree) is not tuple:
+        tree = tree.yes if tree.atom.holds(value) else tree.no  # type: ignore[union-attr]
+    return flips.contains(tree, value)
+
+
+def map_leaves(tree: Tree, change: Callable[[Flips], Flips]) -> Tree:
+    if isinstance(tree, Node):
+        return _node(tree.atom, map_leaves(tree.yes, change), map_leaves(tree.no, change))
+    return change(tree)
+
+
+def complement(kind: int, tree: Tree) -> Tree:
+    return map_leaves(tree, lambda leaf: flips.complement(kind, leaf))
+
+
+def combine(left: Tree, right: Tree, needed: int) -> Tree:
+    """Union (`needed` = 1) or intersection (2) of two trees."""
+    if type(left) is tuple and type(right) is tuple:
+        return flips.combine(left, right, needed)
+    budget = [MAX_NODES]
+    return _combine(left, right, needed, budget)
+
+
+def _combine(left: Tree, right: Tree, needed: int, budget: list[int]) -> Tree:
+    if left is right:
+        return left
+    if needed == 2 and (left == () or right == ()):
+        return ()
+    if not isinstance(left, Node) and not isinstance(right, Node):
+        return flips.combine(left, right, needed)
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise FilterTooLarge(limit=MAX_NODES, got=MAX_NODES + 1, what="combined text and list conditions")
+    if not isinstance(right, Node) or (isinstance(left, Node) and left.atom.order < right.atom.order):
+        assert isinstance(left, Node)
+        atom, pairs = left.atom, ((left.yes, right), (left.no, right))
+    elif not isinstance(left, Node) or right.atom.order < left.atom.order:
+        atom, pairs = right.atom, ((left, right.yes), (left, right.no))
+    else:
+        atom, pairs = left.atom, ((left.yes, right.yes), (left.no, right.no))
+    yes, no = (_combine(*pair, needed, budget) for pair in pairs)
+    return _node(atom, yes, no)
+
+
+def _node(atom: Atom, yes: Tree, no: Tree) -> Tree:
+    return yes if yes == no else Node(atom, yes, no)
+
+
+def atoms(tree: Tree) -> list[Any]:
+    """The atoms of a tree, in their order."""
+    found: dict[Any, None] = {}
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Node):
+            found[current.atom] = None
+            stack += [current.yes, current.no]
+    return sorted(found, key=lambda atom: atom.order)
+
+
+def assume(tree: Tree, atom: Atom, answer: bool) -> Tree:
+    """The tree that is left once an atom's answer is taken for granted."""
+    if not isinstance(tree, Node):
+        return tree
+    if tree.atom == atom:
+        return tree.yes if answer else tree.no
+    return _node(tree.atom, assume(tree.yes, atom, answer), assume(tree.no, atom, answer))
+
+
+def paths(tree: Tree, taken: tuple[tuple[Any, bool], ...] = ()) -> Iterator[tuple[Any, Flips]]:
+    """Each way to a leaf that is not empty: the answers on the way, and the leaf."""
+    if isinstance(tree, Node):
+        yield from paths(tree.yes, (*taken, (tree.atom, True)))
+        yield from paths(tree.no, (*taken, (tree.atom, False)))
+    elif tree:
+        yield taken, tree

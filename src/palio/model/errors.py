@@ -1,0 +1,142 @@
+"""Every error that Palio raises, each with fields and a finished sentence.
+
+The fields are plain attributes, so that a caller can react to them and a gateway can put them into a
+problem document; `str(error)` is what a person should read. Errors survive pickling, because Spark workers
+and process pools send them across.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class PalioError(Exception):
+    """The base of all our errors."""
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.__dict__.update(fields)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the sentence says, as data."""
+        return dict(self.__dict__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), str(self), self.fields)
+
+
+def _rebuild(kind: type[PalioError], message: str, fields: dict[str, Any]) -> PalioError:
+    error = kind.__new__(kind)
+    PalioError.__init__(error, message, **fields)
+    return error
+
+
+class InvalidNotification(PalioError):
+    """A notification that cannot be taken; `path` says which part of it."""
+
+    path: str
+    reason: str
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+
+
+class FilterError(PalioError):
+    """The base of all that can be wrong with a filter or an advertisement."""
+
+
+class FilterSyntaxError(FilterError):
+    """A filter text that cannot be read; `column` counts from 1."""
+
+    text: str
+    column: int
+    problem: str
+    suggestion: str | None
+
+    def __init__(self, text: str, column: int, problem: str, suggestion: str | None = None) -> None:
+        advice = f" {suggestion}" if suggestion else ""
+        super().__init__(
+            f"Column {column}: {problem}{advice}",
+            text=text,
+            column=column,
+            problem=problem,
+            suggestion=suggestion,
+        )
+
+    def pointer(self, width: int = 72) -> str:
+        """The part of the text around the mistake, with a mark under it."""
+        at = self.column - 1
+        start = max(0, at - width // 2)
+        line = self.text[start : start + width].replace("\n", " ").replace("\t", " ")
+        return f"{line}\n{' ' * (at - start)}^"
+
+
+class FilterTooLarge(FilterError):
+    """A filter, an advertisement or an intermediate result that passes a limit."""
+
+    what: str
+    limit: int
+    got: int
+
+    def __init__(self, *, limit: int, got: int, what: str = "conjunctions") -> None:
+        verb = "expands to" if what == "conjunctions" else "has"
+        super().__init__(
+            f"This filter {verb} {got:,} {what}; the limit is {limit:,}.", what=what, limit=limit, got=got
+        )
+
+
+class ContradictoryFilter(FilterError):
+    """A filter that no notification can satisfy, met where somebody wants to subscribe with it."""
+
+    filter: str
+    reason: str
+
+    def __init__(self, filter: str, reason: str) -> None:
+        super().__init__(f"This filter can never match: {reason}", filter=filter, reason=reason)
+
+
+class DuplicateId(PalioError):
+    """An index holds this id already."""
+
+    id: object
+
+    def __init__(self, id: object) -> None:
+        super().__init__(f"The id {id!r} is in the index already; remove it first.", id=id)
+
+
+class UnknownId(PalioError):
+    """An index does not hold this id."""
+
+    id: object
+
+    def __init__(self, id: object) -> None:
+        super().__init__(f"The id {id!r} is not in the index.", id=id)
+
+
+class UnsupportedColumn(PalioError):
+    """An Arrow column whose type no attribute can have."""
+
+    column: str
+    type: str
+
+    def __init__(self, column: str, type: str, advice: str) -> None:
+        super().__init__(
+            f"The column {column!r} has the type {type}, which no attribute has; {advice}.",
+            column=column,
+            type=type,
+        )
+
+
+class MissingDependency(PalioError):
+    """Something optional is not installed."""
+
+    package: str
+    extra: str
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"This needs {package}, which is not installed; `pip install 'palio[{extra}]'` brings it.",
+            package=package,
+            extra=extra,
+        )

@@ -1,0 +1,126 @@
+"""Why, or why not: an expression with the truth of each part for one notification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from palio.model.constraint import Constraint
+from palio.model.expression import (
+    Always,
+    And,
+    Condition,
+    Expression,
+    Not,
+    Or,
+    literal,
+    name_text,
+    text_of,
+)
+from palio.model.notification import Notification
+from palio.model.values import KIND_NAMES, KIND_OF_TYPE, Kind
+
+_MAX_SHOWN = 60
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A part of a filter, whether it holds, and what decided it.
+
+    `join` is "condition", "not", "and", "or" or "constant"; `parts` are the parts that it joins. For a
+    condition, `value` is the attribute's value, None if it is absent, and `note` says what decided.
+    """
+
+    text: str
+    holds: bool
+    join: str
+    attribute: str | None = None
+    value: Any = None
+    note: str | None = None
+    parts: tuple[Explanation, ...] = ()
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Explanation]]:
+        """Each part with its depth, from the whole inwards."""
+        yield depth, self
+        for part in self.parts:
+            yield from part.walk(depth + 1)
+
+    @property
+    def headline(self) -> str:
+        """What to print for this part: a condition's text, or how its parts are joined."""
+        return {"and": "all of", "or": "any of", "not": "not"}.get(self.join, self.text)
+
+    @property
+    def line(self) -> str:
+        """This part on one line."""
+        note = f"  ({self.note})" if self.note else ""
+        return f"{'✓' if self.holds else '✗'} {self.headline}{note}"
+
+    def __str__(self) -> str:
+        return "\n".join("  " * depth + part.line for depth, part in self.walk())
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+def explain(expression: Expression, notification: Notification) -> Explanation:
+    text = text_of(expression)
+    match expression:
+        case Condition(attribute, constraint):
+            value = notification.attributes.get(attribute)
+            holds = value in constraint.values()
+            note = _note(attribute, constraint, value, holds)
+            return Explanation(text, holds, "condition", attribute, value, note)
+        case Not(operand):
+            part = explain(operand, notification)
+            return Explanation(text, not part.holds, "not", parts=(part,))
+        case And(operands):
+            parts = tuple(explain(operand, notification) for operand in operands)
+            return Explanation(text, all(part.holds for part in parts), "and", parts=parts)
+        case Or(operands):
+            parts = tuple(explain(operand, notification) for operand in operands)
+            return Explanation(text, any(part.holds for part in parts), "or", parts=parts)
+        case Always(truth):
+            return Explanation(text, truth, "constant")
+
+
+def _note(attribute: str, constraint: Constraint, value: Any, holds: bool) -> str:
+    name = name_text(attribute)
+    if value is None:
+        return f"{name} is absent"
+    kind = KIND_NAMES[Kind(KIND_OF_TYPE[type(value)])]
+    shown = _shown(value)
+    reason = "" if holds else _mismatch(constraint, value, kind)
+    return f"{name} is {shown}{reason}"
+
+
+def _mismatch(constraint: Constraint, value: Any, kind: str) -> str:
+    """What a person may have overlooked when a condition fails for a reason of types."""
+    operand, operator = constraint.operand, constraint.operator
+    if operator == "has":
+        return "" if kind == "list" else f", a {kind} and not a list"
+    if kind == "list" and operator not in ("exists", "absent"):
+        return ", a list: ask with `has`"
+    if constraint.demanded is not None and KIND_NAMES[constraint.demanded] != kind:
+        return f", of type {kind}; {KIND_NAMES[constraint.demanded]} is demanded"
+    constants = operand if isinstance(operand, tuple) else (operand,)
+    if operator in ("exists", "absent", "!=") or any(_comparable(one, value) for one in constants):
+        return ""
+    if isinstance(value, str) and any(isinstance(one, datetime) for one in constants):
+        return ", a string; strings are never taken for times"
+    return f", of type {kind}, which is never compared with {literal(constants[0])[:_MAX_SHOWN]}"
+
+
+def _comparable(constant: Any, value: Any) -> bool:
+    numbers = (int, float)
+    return type(constant) is type(value) or (type(constant) in numbers and type(value) in numbers)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        text = f"[{', '.join(literal(one) for one in value[:20])}{', …' if len(value) > 20 else ''}]"
+    else:
+        text = literal(value)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

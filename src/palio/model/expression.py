@@ -1,0 +1,132 @@
+"""A filter as people write it: conditions joined by `and`, `or` and `not`; and its text.
+
+The text is what `parser` reads back to the same expression, with no more parentheses than needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import msgspec
+
+from palio.model.constraint import Constraint
+from palio.model.values import KIND_NAMES, Kind, format_time
+
+KEYWORDS = frozenset(
+    "and or not in between starts ends with contains matches exists absent has true false".split()  # noqa: SIM905
+)
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """A constraint on one attribute."""
+
+    attribute: str
+    constraint: Constraint
+
+
+class Not(msgspec.Struct, frozen=True):
+    operand: Expression
+
+
+class And(msgspec.Struct, frozen=True):
+    operands: tuple[Expression, ...]
+
+
+class Or(msgspec.Struct, frozen=True):
+    operands: tuple[Expression, ...]
+
+
+class Always(msgspec.Struct, frozen=True):
+    """`true` or `false`."""
+
+    truth: bool
+
+
+Expression: TypeAlias = "Condition | Not | And | Or | Always"
+
+TRUE, FALSE = Always(True), Always(False)
+
+
+def conjunction(operands: Iterable[Expression]) -> Expression:
+    """The operands joined by `and`; one of them alone stays as it is."""
+    parts = tuple(operands)
+    return parts[0] if len(parts) == 1 else And(parts) if parts else TRUE
+
+
+def disjunction(operands: Iterable[Expression]) -> Expression:
+    """The operands joined by `or`; one of them alone stays as it is."""
+    parts = tuple(operands)
+    return parts[0] if len(parts) == 1 else Or(parts) if parts else FALSE
+
+
+def text_of(expression: Expression) -> str:
+    """The text of an expression."""
+    match expression:
+        case Condition(attribute, constraint):
+            return condition_text(attribute, constraint)
+        case Not(operand):
+            return f"not {_inside(operand, And, Or)}"
+        case And(operands):
+            return " and ".join(_inside(operand, Or) for operand in operands)
+        case Or(operands):
+            return " or ".join(text_of(operand) for operand in operands)
+        case Always(truth):
+            return "true" if truth else "false"
+
+
+def _inside(operand: Expression, *weaker: type) -> str:
+    text = text_of(operand)
+    return f"({text})" if isinstance(operand, weaker) else text
+
+
+def condition_text(attribute: str, constraint: Constraint) -> str:
+    name = name_text(attribute)
+    if constraint.operator in ("exists", "absent"):
+        return f"{constraint.operator}({_demand(constraint.demanded)}{name})"
+    if constraint.operator == "has":
+        element: Constraint = constraint.operand
+        bare = "" if element.operator == "=" else f"{element.operator} "
+        return f"{_demand(element.demanded)}{name} has {bare}{_operand_text(element)}"
+    return f"{_demand(constraint.demanded)}{name} {constraint.operator} {_operand_text(constraint)}"
+
+
+def _demand(kind: Kind | None) -> str:
+    return "" if kind is None else f"{KIND_NAMES[kind]} "
+
+
+def _operand_text(constraint: Constraint) -> str:
+    operand = constraint.operand
+    match constraint.operator:
+        case "between":
+            return f"{literal(operand[0])} and {literal(operand[1])}"
+        case "in":
+            return f"({', '.join(map(literal, operand))})"
+        case _:
+            return literal(operand)
+
+
+def name_text(attribute: str) -> str:
+    """An attribute's name, in backticks where it is not a plain word."""
+    if _PLAIN_NAME.fullmatch(attribute) and attribute.lower() not in KEYWORDS:
+        return attribute
+    return "`" + attribute.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def literal(value: Any) -> str:
+    """A constant as it is written in a filter."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case datetime():
+            return format_time(value)
+        case bytes():
+            return f'x"{value.hex()}"'
+        case _:
+            return repr(value)

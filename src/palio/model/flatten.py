@@ -1,0 +1,115 @@
+"""From nested data to flat attributes: the one way in which mappings, JSON and CloudEvents come in.
+
+Mappings flatten to dotted names, None means absent, `{"$time": "…"}` is a time and `{"$bytes": "…"}` bytes in
+base64. Lists of values of one kind are values; what attributes cannot hold (lists of mappings, mixed or
+nested lists) is left aside, to be kept in the payload, or refused in strict mode.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from palio.model.errors import InvalidNotification
+from palio.model.values import (
+    MAX_ATTRIBUTES,
+    MAX_NESTING,
+    Scalar,
+    Value,
+    as_list,
+    check_name,
+    check_scalar,
+    check_time,
+    parse_time,
+)
+
+
+class Flat(msgspec.Struct):
+    """The attributes, and by dotted name what they cannot hold."""
+
+    attributes: dict[str, Any]
+    unindexed: dict[str, Any]
+
+
+def flatten(
+    data: Mapping[str, Any], *, prefix: str = "", keep_null: bool = False, strict: bool = False
+) -> Flat:
+    """Flatten nested data. Raises `InvalidNotification` with the path of what is wrong."""
+    flat = Flat({}, {})
+    _Flattener(flat, keep_null, strict).mapping(data, prefix, "$" + (f".{prefix[:-1]}" if prefix else ""), 0)
+    return flat
+
+
+class _Flattener:
+    def __init__(self, flat: Flat, keep_null: bool, strict: bool) -> None:
+        self.flat = flat
+        self.keep_null = keep_null
+        self.strict = strict
+
+    def mapping(self, data: Mapping[str, Any], prefix: str, path: str, depth: int) -> None:
+        if depth > MAX_NESTING:
+            raise InvalidNotification(path, f"Objects are nested more than {MAX_NESTING} deep.")
+        for key, value in data.items():
+            here = f"{path}.{key}" if len(str(key)) <= 64 else f"{path}.{str(key)[:64]}…"
+            if not isinstance(key, str):
+                check_name(key, here)
+            name = prefix + key
+            if isinstance(value, Mapping):
+                special = _special(value, here)
+                if special is None:
+                    check_name(name, here)
+                    self.mapping(value, name + ".", here, depth + 1)
+                    continue
+                value = special
+            self.value(name, value, here)
+
+    def value(self, name: str, value: Any, path: str) -> None:
+        check_name(name, path)
+        if value is None and not self.keep_null:
+            return
+        target: dict[str, Any] = self.flat.attributes
+        kept: Value | None = None
+        if isinstance(value, (list, tuple)):
+            marked = [_special(one, f"{path}[{index}]") for index, one in enumerate(value)]
+            kept = as_list(
+                [one if mark is None else mark for one, mark in zip(value, marked, strict=True)], path
+            )
+            if kept is None:
+                if self.strict:
+                    raise InvalidNotification(
+                        path, "A list must hold values of one kind, and no objects or lists."
+                    )
+                target, kept = self.flat.unindexed, value  # type: ignore[assignment]
+        elif value is not None:
+            kept = check_scalar(value, path)
+        if name in self.flat.attributes or name in self.flat.unindexed:
+            raise InvalidNotification(
+                path, f"The attribute {name!r} is there twice once objects are flattened."
+            )
+        target[name] = kept
+        if len(self.flat.attributes) > MAX_ATTRIBUTES:
+            raise InvalidNotification("$", f"There are more than {MAX_ATTRIBUTES:,} attributes.")
+
+
+def _special(value: Any, path: str) -> Scalar | None:
+    """The time or bytes that a marked object means; None if it is an ordinary one."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return None
+    ((key, text),) = value.items()
+    if key not in ("$time", "$bytes"):
+        return None
+    if not isinstance(text, str):
+        raise InvalidNotification(path, f"{key} takes a string.")
+    if key == "$time":
+        try:
+            return check_time(parse_time(text), path)
+        except ValueError as problem:
+            raise InvalidNotification(path, str(problem)) from None
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise InvalidNotification(path, "$bytes takes base64.") from None

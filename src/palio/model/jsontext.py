@@ -1,0 +1,59 @@
+"""JSON texts, read strictly: no NaN, no key twice, every number exact, errors that say where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from palio.model.errors import InvalidNotification
+from palio.model.values import INT_MAX, MAX_NESTING
+
+# The document as a whole; single values have their own limits.
+MAX_JSON_BYTES = 16 * 1_048_576
+_LONGEST_INTEGER = 20
+
+
+def read(text: str | bytes) -> Any:
+    """The document. Raises `InvalidNotification`."""
+    if len(text) > MAX_JSON_BYTES:
+        raise InvalidNotification("$", f"This JSON has more than {MAX_JSON_BYTES:,} bytes.")
+    try:
+        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        return json.loads(
+            decoded,
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_int=_integer,
+        )
+    except json.JSONDecodeError as problem:
+        raise InvalidNotification("$", f"This is not JSON: {problem}.") from None
+    except UnicodeDecodeError:
+        raise InvalidNotification("$", "This is not JSON: its bytes are not UTF-8.") from None
+    except RecursionError:
+        raise InvalidNotification("$", f"Objects are nested more than {MAX_NESTING} deep.") from None
+
+
+def write(document: Any) -> bytes:
+    """The text of a document. Raises `InvalidNotification` for what JSON cannot hold."""
+    try:
+        return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise InvalidNotification("$", f"This content cannot be kept as JSON: {problem}.") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidNotification(f"$.….{twice[:64]}", "This key is there twice in one object.")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise InvalidNotification("$", f"{name} is not a number that JSON knows.")
+
+
+def _integer(digits: str) -> int:
+    # Reading thousands of digits takes quadratic time; what does not fit is refused with its path later.
+    return int(digits) if len(digits) <= _LONGEST_INTEGER else INT_MAX + 1

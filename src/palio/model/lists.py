@@ -1,0 +1,69 @@
+"""Deciding about sets of lists: decision trees over "has an element in …".
+
+A list is, for all that a filter can ask, the set of its elements, and these are of one kind. So a path of a
+tree, "has one in P1, has one in P2, …, none in N", can be satisfied iff there is a kind in which every
+Pi without N has a value: take one of each. With no Pi the empty list does it. That is exact, given exact
+answers about the elements.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from palio.model import decision
+from palio.model.decision import Tree
+from palio.model.values import Kind
+
+if TYPE_CHECKING:
+    from palio.model.valueset import ValueSet
+
+
+class Has(msgspec.Struct, frozen=True):
+    """Some element satisfies a constraint: its text, by which atoms are told apart, itself, and its set."""
+
+    text: str
+    constraint: Any
+    elements: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Has) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @property
+    def order(self) -> tuple[str]:
+        return (self.text,)
+
+    def holds(self, value: tuple[Any, ...]) -> bool:
+        return any(element in self.elements for element in value)
+
+
+def example(tree: Tree, scalars: ValueSet) -> tuple[Any, ...] | None:
+    """A list in the set, or None if there is none; `scalars` are all the values that elements can have.
+
+    Raises `Undecided`.
+    """
+    for answers, _ in decision.paths(tree):
+        wanted = [atom.elements for atom, answer in answers if answer]
+        if not wanted:
+            return ()
+        allowed = scalars
+        for atom, answer in answers:
+            if not answer:
+                allowed -= atom.elements
+        for kind in Kind:
+            elements = [(one & allowed).only(kind).example() for one in wanted]
+            if None not in elements:
+                return tuple(dict.fromkeys(elements))
+    return None
+
+
+def singles(tree: Tree, scalars: ValueSet) -> ValueSet:
+    """The values v for which the list of v alone is in the set: a fingerprint that equal sets share."""
+    if isinstance(tree, decision.Node):
+        elements: ValueSet = tree.atom.elements
+        return (elements & singles(tree.yes, scalars)) | (singles(tree.no, scalars) - elements)
+    return scalars if tree else scalars - scalars

@@ -1,0 +1,165 @@
+"""From an expression to its normal form: conjunctions of sets of values, joined by or.
+
+`not` is pushed down to the conditions, where it is the complement of a set. Whatever speaks of one attribute
+alone, however deeply joined, becomes one set. Only `or` between different attributes makes several
+conjunctions, and `and` over such multiplies them; the bound is checked on the way, and what was asked for is
+counted beforehand without expanding it, so that the error can name the number.
+
+Where conditions exclude each other, the first such pairs are remembered: they are the reason that a person
+wants to read when nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from palio.model.conjunction import Conjunction, simplify
+from palio.model.describe import describe
+from palio.model.errors import FilterTooLarge
+from palio.model.expression import Always, And, Condition, Expression, Not, Or, text_of
+from palio.model.valueset import ValueSet, union
+
+MAX_CONJUNCTIONS = 64
+# How many pairs of conjunctions may be joined on the way; simplifying keeps honest filters far below.
+_MAX_JOINS = 20_000
+# From this many conjunctions on it pays to simplify in between.
+_SIMPLIFY_FROM = 16
+_MAX_REASONS = 3
+
+_Sides = dict[str, ValueSet]
+
+
+class Normal(msgspec.Struct, frozen=True):
+    """The conjunctions, and why some of those that were written are not among them."""
+
+    conjunctions: tuple[Conjunction, ...]
+    conflicts: tuple[str, ...]
+
+
+def normalise(expression: Expression) -> Normal:
+    """The normal form of an expression. Raises `FilterTooLarge`."""
+    expander = _Expander(expression)
+    alternatives = expander.expand(expression, False)
+    conjunctions = [Conjunction.of(sides) for sides in alternatives]
+    return Normal(settle(conjunctions), tuple(expander.conflicts))
+
+
+def settle(conjunctions: list[Conjunction]) -> tuple[Conjunction, ...]:
+    """Simplified, bounded, and in an order that does not depend on how they were written."""
+    if len(conjunctions) <= 1:
+        return tuple(box for box in conjunctions if not box.is_empty())
+    kept = simplify(conjunctions)
+    if len(kept) > MAX_CONJUNCTIONS:
+        raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=len(kept))
+    return tuple(sorted(kept, key=conjunction_text))
+
+
+def conjunction_text(box: Conjunction) -> str:
+    return " and ".join(text_of(describe(name, side)) for name, side in box.sides.items())
+
+
+class _Expander:
+    def __init__(self, expression: Expression) -> None:
+        self.whole = expression
+        self.conflicts: list[str] = []
+        self.joins_left = _MAX_JOINS
+
+    def expand(self, expression: Expression, negated: bool) -> list[_Sides]:
+        """The alternatives of which one must hold; none means false, one without sides means true."""
+        match expression:
+            case Condition(attribute, constraint):
+                values = constraint.values()
+                if negated:
+                    values = ~values
+                if values.is_empty():
+                    self._conflict(f"`{text_of(expression)}` holds for no value")
+                    return []
+                return [{attribute: values}]
+            case Not(operand):
+                return self.expand(operand, not negated)
+            case Always(truth):
+                if truth == negated:
+                    self._conflict("`false` never holds")
+                    return []
+                return [{}]
+            case And(operands) | Or(operands):
+                distinct = list(dict.fromkeys(operands))
+                parts = [self.expand(operand, negated) for operand in distinct]
+                return self._any(parts) if isinstance(expression, Or) != negated else self._all(parts)
+
+    def _any(self, parts: list[list[_Sides]]) -> list[_Sides]:
+        single: dict[str, list[ValueSet]] = defaultdict(list)
+        several: list[_Sides] = []
+        for sides in (sides for part in parts for sides in part):
+            if len(sides) == 1:
+                ((name, values),) = sides.items()
+                single[name].append(values)
+            else:
+                several.append(sides)
+        return self._bounded([*({name: union(sets)} for name, sets in single.items()), *several])
+
+    def _all(self, parts: list[list[_Sides]]) -> list[_Sides]:
+        result: list[_Sides] = [{}]
+        for part in sorted(parts, key=len):
+            self.joins_left -= len(result) * len(part)
+            if self.joins_left < 0:
+                self._too_large()
+            joined = [self._join(left, right) for left in result for right in part]
+            result = self._bounded([sides for sides in joined if sides is not None])
+        return result
+
+    def _join(self, left: _Sides, right: _Sides) -> _Sides | None:
+        joined = dict(left)
+        for name, values in right.items():
+            before = joined.get(name)
+            if before is None:
+                joined[name] = values
+                continue
+            both = before & values
+            if both.is_empty():
+                if len(self.conflicts) < _MAX_REASONS:
+                    first, second = (text_of(describe(name, one)) for one in (before, values))
+                    self._conflict(f"`{first}` and `{second}` exclude each other")
+                return None
+            joined[name] = both
+        return joined
+
+    def _bounded(self, alternatives: list[_Sides]) -> list[_Sides]:
+        if len(alternatives) > _SIMPLIFY_FROM:
+            boxes = [Conjunction.of(sides) for sides in alternatives[: 8 * MAX_CONJUNCTIONS]]
+            alternatives = [dict(box.sides) for box in simplify(boxes)] + alternatives[8 * MAX_CONJUNCTIONS :]
+        if len(alternatives) > MAX_CONJUNCTIONS:
+            self._too_large(len(alternatives))
+        return alternatives
+
+    def _too_large(self, at_least: int = MAX_CONJUNCTIONS + 1) -> None:
+        raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=max(at_least, _count(self.whole, False)[0]))
+
+    def _conflict(self, reason: str) -> None:
+        if len(self.conflicts) < _MAX_REASONS and reason not in self.conflicts:
+            self.conflicts.append(reason)
+
+
+def _count(expression: Expression, negated: bool) -> tuple[int, str | None]:
+    """How many conjunctions there would be, and the attribute if it is about a single one."""
+    match expression:
+        case Condition(attribute, _):
+            return 1, attribute
+        case Not(operand):
+            return _count(operand, not negated)
+        case Always(truth):
+            return int(truth != negated), None
+        case And(operands) | Or(operands):
+            counts = [_count(operand, negated) for operand in operands]
+            names = {name for _, name in counts}
+            if len(names) == 1 and None not in names:
+                return 1, names.pop()
+            total = 1
+            if isinstance(expression, Or) != negated:
+                total = sum(count for count, _ in counts)
+            else:
+                for count, _ in counts:
+                    total *= count
+            return total, None

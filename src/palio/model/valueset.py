@@ -1,0 +1,288 @@
+"""`ValueSet`: a set of values that an attribute may have. All reasoning about values is here.
+
+A set has eight parts: whether the attribute may be absent, and for each kind of value which ones may be
+there. Kinds never mix, so every operation works part by part. A part is a sorted tuple of flips (`flips`), or,
+where "ends with", "contains", "matches" or "has" are involved, a decision tree whose leaves are such tuples
+(`decision`). Sets are closed under intersection, union and complement.
+
+What is guaranteed:
+
+- membership is exact and cannot fail;
+- `includes` and `is_empty` say yes only when that is proven; they say no where a combination of text
+  conditions outgrows the bounds of `automaton` (or is really not so);
+- equal sets are equal and hash alike however they were made, within those same bounds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from palio.model import automaton, decision, flips, lists
+from palio.model.automaton import Undecided
+from palio.model.decision import Node, Tree
+from palio.model.errors import FilterTooLarge
+from palio.model.flips import EVERYTHING, NOTHING, Flips
+from palio.model.texts import Matches
+from palio.model.values import KIND_OF_TYPE, Kind, Value
+
+_KINDS = range(len(Kind))
+_BYTES, _LIST = int(Kind.BYTES), int(Kind.LIST)
+_TEXTS = (int(Kind.STRING), int(Kind.BYTES))
+
+# In which kind an example is looked for first: what people find easiest to read.
+_EXAMPLE_ORDER = (Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL, Kind.TIME, Kind.BYTES, Kind.LIST)
+
+
+class ValueSet:
+    """An immutable set of values; None stands for absence."""
+
+    __slots__ = ("_identity", "absent", "parts")
+
+    def __init__(self, absent: bool, parts: tuple[Tree, ...]) -> None:
+        self.absent = absent
+        self.parts = parts
+        self._identity: tuple[Any, ...] | None = None
+
+    @staticmethod
+    def of(parts: dict[int, Tree], absent: bool = False) -> ValueSet:
+        """The set with these parts and nothing else."""
+        return ValueSet(absent, tuple([parts.get(kind, NOTHING) for kind in _KINDS]))
+
+    # Membership
+
+    def __contains__(self, value: Value | None) -> bool:
+        if value is None:
+            return self.absent
+        kind = KIND_OF_TYPE[type(value)]
+        part = self.parts[kind]
+        if kind == _BYTES:
+            value = value.decode("latin-1")  # type: ignore[union-attr]
+        if type(part) is tuple:
+            # Lists have no order; a list's part without a question is everything or nothing.
+            return bool(part) if kind == _LIST else bisect_right(part, value) & 1 == 1
+        if kind == _LIST:
+            return bool(_leaf_for(part, value))
+        return decision.contains(part, value)
+
+    # Operations
+
+    def __and__(self, other: ValueSet) -> ValueSet:
+        if self is other:
+            return self
+        return ValueSet(
+            self.absent and other.absent,
+            tuple([decision.combine(a, b, 2) for a, b in zip(self.parts, other.parts, strict=True)]),
+        )
+
+    def __or__(self, other: ValueSet) -> ValueSet:
+        if self is other:
+            return self
+        return ValueSet(
+            self.absent or other.absent,
+            tuple([decision.combine(a, b, 1) for a, b in zip(self.parts, other.parts, strict=True)]),
+        )
+
+    def __invert__(self) -> ValueSet:
+        return ValueSet(
+            not self.absent,
+            tuple([decision.complement(kind, part) for kind, part in enumerate(self.parts)]),
+        )
+
+    def __sub__(self, other: ValueSet) -> ValueSet:
+        return self & ~other
+
+    def only(self, *kinds: Kind) -> ValueSet:
+        """The present values of these kinds."""
+        return ValueSet.of({kind: self.parts[kind] for kind in kinds})
+
+    # Decisions
+
+    def is_empty(self) -> bool:
+        """True iff it is proven that there is no value in the set, and absence is not in it."""
+        return not self.absent and all(
+            part == NOTHING or (isinstance(part, Node) and _proven_empty(kind, part))
+            for kind, part in enumerate(self.parts)
+        )
+
+    def is_everything(self) -> bool:
+        return self.absent and (~self).is_empty()
+
+    def includes(self, other: ValueSet) -> bool:
+        """True iff it is proven that every value of the other set is in this one."""
+        if other.absent and not self.absent:
+            return False
+        return all(
+            part_includes(kind, mine, theirs)
+            for kind, (mine, theirs) in enumerate(zip(self.parts, other.parts, strict=True))
+        )
+
+    def overlaps(self, other: ValueSet) -> bool:
+        """False iff it is proven that no value is in both."""
+        return not (self & other).is_empty()
+
+    def example(self) -> Value | None:
+        """A value of the set that reads well, or None if there is none (then it may still hold absence).
+
+        Raises `Undecided` where none is found within the bounds.
+        """
+        for kind in _EXAMPLE_ORDER:
+            part = self.parts[kind]
+            if part == NOTHING:
+                continue
+            found: Any
+            if kind is Kind.LIST:
+                found = lists.example(part, SCALARS)
+            elif int(kind) in _TEXTS:
+                found = automaton.example(kind, part)
+                if kind is Kind.BYTES and found is not None:
+                    found = found.encode("latin-1")
+            else:
+                found = _ordered_example(kind, part)  # type: ignore[arg-type]
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+        return None
+
+    # Identity
+
+    def simplified(self) -> ValueSet:
+        """The same set without questions that cannot make a difference."""
+        if not any(isinstance(part, Node) for part in self.parts):
+            return self
+        return ValueSet(self.absent, tuple(_simplified(kind, part) for kind, part in enumerate(self.parts)))
+
+    def _identify(self) -> tuple[Any, ...]:
+        if self._identity is None:
+            self._identity = (
+                self.absent,
+                *[_identity(kind, part) for kind, part in enumerate(self.parts)],
+            )
+        return self._identity
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ValueSet):
+            return NotImplemented
+        return self is other or self._identify() == other._identify()
+
+    def __hash__(self) -> int:
+        return hash(self._identify())
+
+    def __repr__(self) -> str:
+        return f"ValueSet(absent={self.absent}, parts={self.parts!r})"
+
+
+ANYTHING = ValueSet(True, tuple(EVERYTHING[kind] for kind in Kind))
+PRESENT = ValueSet(False, ANYTHING.parts)
+ABSENT = ValueSet.of({}, absent=True)
+EMPTY = ValueSet.of({})
+SCALARS = PRESENT.only(*[kind for kind in Kind if kind is not Kind.LIST])
+
+
+def union(sets: Iterable[ValueSet]) -> ValueSet:
+    """The union of many sets, halving, so that a thousand small ones cost no square."""
+    waiting = list(sets) or [EMPTY]
+    while len(waiting) > 1:
+        pairs = zip(waiting[::2], waiting[1::2], strict=False)
+        waiting = [a | b for a, b in pairs] + (waiting[-1:] if len(waiting) % 2 else [])
+    return waiting[0]
+
+
+def _leaf_for(tree: Tree, value: Any) -> Flips:
+    while isinstance(tree, Node):
+        tree = tree.yes if tree.atom.holds(value) else tree.no
+    return tree
+
+
+def _example(kind: int, tree: Tree) -> Any:
+    return lists.example(tree, SCALARS) if kind == Kind.LIST else automaton.example(kind, tree)
+
+
+def _proven_empty(kind: int, tree: Tree) -> bool:
+    try:
+        return _example(kind, tree) is None
+    except (Undecided, FilterTooLarge):
+        return False
+
+
+def part_includes(kind: int, mine: Tree, theirs: Tree) -> bool:
+    """`includes` for the parts of one kind."""
+    if theirs == NOTHING or mine is theirs or mine == EVERYTHING[kind]:
+        return True
+    if type(mine) is tuple and type(theirs) is tuple:
+        return flips.combine(mine, theirs, 2) == theirs
+    if mine == theirs:
+        return True
+    try:
+        outside = decision.combine(theirs, decision.complement(kind, mine), 2)
+    except FilterTooLarge:
+        return False
+    return outside == NOTHING or (isinstance(outside, Node) and _proven_empty(kind, outside))
+
+
+def _simplified(kind: int, tree: Tree) -> Tree:
+    if not isinstance(tree, Node) or _is_plain_question(kind, tree):
+        return tree
+    if kind != Kind.LIST:
+        try:
+            plain = automaton.as_flips(kind, automaton.language(kind, tree))
+        except Undecided:
+            return tree
+        if plain is not None:
+            return plain
+    elif _proven_empty(kind, tree):
+        return NOTHING
+    for atom in decision.atoms(tree):
+        for answer in (True, False):
+            shorter = decision.assume(tree, atom, answer)
+            if part_includes(kind, shorter, tree) and part_includes(kind, tree, shorter):
+                tree = shorter
+                break
+    return tree
+
+
+def _is_plain_question(kind: int, tree: Node) -> bool:
+    """A lone "ends with", "contains" or "has", or its opposite: by far most trees, and nothing to simplify."""
+    return not isinstance(tree.atom, Matches) and {tree.yes, tree.no} == {EVERYTHING[kind], NOTHING}
+
+
+class _ListIdentity:
+    """Equality of sets of lists is mutual inclusion; the hash is that of a fingerprint that both share."""
+
+    __slots__ = ("fingerprint", "tree")
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.fingerprint = lists.singles(tree, SCALARS)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _ListIdentity)
+            and self.fingerprint == other.fingerprint
+            and part_includes(Kind.LIST, self.tree, other.tree)
+            and part_includes(Kind.LIST, other.tree, self.tree)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+def _identity(kind: int, tree: Tree) -> Any:
+    tree = _simplified(kind, tree)
+    if not isinstance(tree, Node):
+        return tree
+    try:
+        return _ListIdentity(tree) if kind == Kind.LIST else automaton.language(kind, tree)
+    except (Undecided, FilterTooLarge):
+        return tree
+
+
+def _ordered_example(kind: Kind, ends: Flips) -> bool | int | float | datetime:
+    zero: Any = {Kind.INT: 0, Kind.FLOAT: 0.0}.get(kind)
+    if zero is not None and flips.contains(ends, zero):
+        return zero  # type: ignore[no-any-return]
+    low, high = flips.intervals(ends)[0]
+    if low == flips.LEAST[kind] and high is not None:
+        return flips.predecessor(kind, high)  # type: ignore[return-value]
+    return low  # type: ignore[no-any-return]
