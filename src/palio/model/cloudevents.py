@@ -63,7 +63,7 @@ def _context_value(name: str, value: Any, path: str) -> Any:
         raise InvalidNotification(path, "This attribute is a string with content where it is given.")
     if name == "datacontenttype" and not _MEDIA_TYPE.fullmatch(value):
         raise InvalidNotification(path, f"{value!r} is not a media type.")
-    if isinstance(value, bool) or isinstance(value, str):
+    if isinstance(value, (bool, str)):
         return value
     if isinstance(value, int) and -(2**31) <= value < 2**31:
         return value
