@@ -56,9 +56,8 @@ class Advertisement:
         """
         sides: dict[str, ValueSet] = {}
         for item in parse_items(text):
-            for part in item.operands if isinstance(item, Or) else (item,):
-                name, values = _one_side(part)
-                sides[name] = sides.get(name, EMPTY) | values
+            name, values = _one_side(item)
+            sides[name] = sides.get(name, EMPTY) | values
         return cls(sides)
 
     def covers(self, other: Notification | Advertisement) -> bool:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from palio.model.errors import FilterTooLarge
+from palio.model.effort import Effort
 from palio.model.valueset import ANYTHING, ValueSet
 
-# How many pieces `uncovered` may cut before it gives up and calls the box not covered.
-MAX_PIECES = 4_096
+# In comparisons of two boxes; some microseconds each, some milliseconds where text or list questions decide.
+MAX_EFFORT = 8_192
+ASKING = 64
 
 Sides = Mapping[str, ValueSet]
 
@@ -41,6 +42,11 @@ class Conjunction:
 
     def with_side(self, name: str, values: ValueSet) -> Conjunction:
         return Conjunction({**self.sides, name: values})
+
+    @property
+    def weight(self) -> int:
+        """What a comparison with this box costs."""
+        return 1 + sum(ASKING for side in self.sides.values() if side.asks)
 
     def is_empty(self) -> bool:
         """True iff it is proven that no notification satisfies it."""
@@ -75,66 +81,60 @@ class Conjunction:
         return f"Conjunction({self.sides!r})"
 
 
-def uncovered(box: Conjunction, others: Sequence[Conjunction]) -> Conjunction | None:
+def uncovered(box: Conjunction, others: Sequence[Conjunction], effort: Effort) -> Conjunction | None:
     """A part of the box that lies in none of the others, or None if it is proven that there is none.
 
-    Past `MAX_PIECES` the whole box is returned: not proven to be covered.
+    Raises `Undecided` when the effort is spent.
     """
-    budget = [MAX_PIECES]
-    try:
-        return _uncovered(box, others, budget)
-    except FilterTooLarge:
-        return box
-
-
-def _uncovered(box: Conjunction, others: Sequence[Conjunction], budget: list[int]) -> Conjunction | None:
+    effort.spend(box.weight * (1 + len(others)))
     others = [other for other in others if other.overlaps(box)]
     if not others:
         return None if box.is_empty() else box
     if any(other.includes(box) for other in others):
         return None
-    budget[0] -= 1
-    if budget[0] < 0:
-        raise FilterTooLarge(limit=MAX_PIECES, got=MAX_PIECES + 1, what="pieces")
     first, rest = others[0], others[1:]
     for name, allowed in first.sides.items():
         here = box.side(name)
         outside = here - allowed
         if not outside.is_empty():
-            left = _uncovered(box.with_side(name, outside), rest, budget)
+            left = uncovered(box.with_side(name, outside), rest, effort)
             if left is not None:
                 return left
         box = box.with_side(name, here & allowed)
     return None  # what is left of the box lies within the first
 
 
-def pieces_outside(boxes: Iterable[Conjunction], others: Sequence[Conjunction]) -> list[Conjunction]:
-    """All that lies in the boxes but in none of the others, as boxes that do not overlap for one box each."""
-    left = list(boxes)
+def pieces_outside(box: Conjunction, others: Sequence[Conjunction], effort: Effort) -> list[Conjunction]:
+    """All that lies in the box but in none of the others, as boxes. Raises `Undecided`."""
+    left = [box]
     for other in others:
         following: list[Conjunction] = []
-        for box in left:
-            if not other.overlaps(box):
-                following.append(box)
+        for piece in left:
+            effort.spend(piece.weight)
+            if not other.overlaps(piece):
+                following.append(piece)
                 continue
+            inside = piece
             for name, allowed in other.sides.items():
-                here = box.side(name)
+                here = inside.side(name)
                 outside = here - allowed
                 if not outside.is_empty():
-                    following.append(box.with_side(name, outside))
-                box = box.with_side(name, here & allowed)
-            if len(following) > MAX_PIECES:
-                raise FilterTooLarge(limit=MAX_PIECES, got=len(following), what="pieces or more")
+                    following.append(inside.with_side(name, outside))
+                inside = inside.with_side(name, here & allowed)
         left = following
     return left
 
 
-def simplify(boxes: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
-    """Fewer boxes with the same union: those within others go, and those that differ in one side merge."""
+def simplify(boxes: Iterable[Conjunction], effort: Effort) -> tuple[Conjunction, ...]:
+    """Fewer boxes with the same union: those within others go, and those that differ in one side merge.
+
+    Raises `Undecided` when the effort is spent.
+    """
     kept: list[Conjunction] = []
     waiting = list(boxes)
     while waiting:
         box = waiting.pop(0)
+        effort.spend(box.weight * (1 + len(kept)))
         if box.is_empty() or any(other.includes(box) for other in kept):
             continue
         partner = next((other for other in kept if _differ_in_one_side(box, other)), None)
@@ -144,10 +144,6 @@ def simplify(boxes: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
             continue
         kept = [other for other in kept if not box.includes(other)]
         kept.append(box)
-    if len(kept) > 2:
-        for box in list(kept):
-            if uncovered(box, [other for other in kept if other is not box]) is None:
-                kept.remove(box)
     return tuple(kept)
 
 

@@ -30,6 +30,8 @@ from palio.model.valueset import PRESENT, ValueSet, part_includes
 _OTHERS = (Kind.STRING, Kind.TIME, Kind.BYTES)
 # From this many kinds allowed in full, what is excluded is described instead.
 _MOSTLY = 4
+# Up to this many answers on all ways through a decision tree it is tried to do with fewer.
+_FEW_ANSWERS = 24
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -44,25 +46,32 @@ class Run(msgspec.Struct, frozen=True):
     below: Any
     demanded: Kind | None = None
 
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one value alone."""
+        return self.at_least is not None and bool(self.at_least == self.at_most)
+
 
 def describe(attribute: str, values: ValueSet) -> Expression:
     """An expression over one attribute that means the set."""
     values = values.simplified()
-    if values.absent:
-        others = ~values
-        if others.is_empty():
-            return conjunction(())
-        if others.parts == PRESENT.parts:
-            return Condition(attribute, Constraint("absent"))
-        return Not(describe(attribute, others))
-    full = sum(part == EVERYTHING[kind] for kind, part in enumerate(values.parts))
-    if full < _MOSTLY:
-        return disjunction(_present(attribute, values))
+    mostly = sum(part == EVERYTHING[kind] for kind, part in enumerate(values.parts)) >= _MOSTLY
+    if not values.absent:
+        pieces = _all_but(attribute, values) if mostly else list(_present(attribute, values))
+        return conjunction(pieces) if mostly else disjunction(pieces)
+    if mostly:
+        excluded = list(_present(attribute, ~values))
+        return Not(disjunction(excluded)) if excluded else conjunction(())
+    return disjunction([Condition(attribute, Constraint("absent")), *_present(attribute, values)])
+
+
+def _all_but(attribute: str, values: ValueSet) -> list[Expression]:
+    """What all must hold of a value that is there: that it is none of those that are excluded."""
     excluded = list(_present(attribute, PRESENT - values))
     unequal = [part for one in excluded for part in _unequal(one)]
-    others = [Not(one) for one in excluded if not _unequal(one)]  # type: ignore[assignment]
+    others = [Not(one) for one in excluded if not _unequal(one)]
     exists = [] if unequal else [Condition(attribute, Constraint("exists"))]
-    return conjunction([*exists, *unequal, *others])  # type: ignore[misc]
+    return [*exists, *unequal, *others]
 
 
 def _unequal(excluded: Expression) -> list[Expression]:
@@ -133,14 +142,14 @@ def _outside(kind: Kind, value: Any) -> Any:
 
 def _ranges(attribute: str, runs: list[Run], kind: Kind | None) -> list[Expression]:
     """`kind` is what all the runs are of, or None for numbers, which are of two kinds."""
-    singles = [run for run in runs if run.at_least is not None and run.at_least == run.at_most]
+    singles = [run for run in runs if run.is_single]
     found: list[Expression] = []
     for demanded in dict.fromkeys(run.demanded for run in singles):
         values = tuple(run.at_least for run in singles if run.demanded == demanded)
         one = Constraint("=", values[0], demanded)
         found.append(Condition(attribute, one if len(values) == 1 else Constraint("in", values, demanded)))
     groups: list[list[Run]] = []
-    for run in [run for run in runs if run not in singles]:
+    for run in [run for run in runs if not run.is_single]:
         if groups and _single_hole(groups[-1][-1], run):
             groups[-1].append(run)
         else:
@@ -189,9 +198,11 @@ def _shorter(closed: tuple[str, Any], open_end: tuple[str, Any]) -> tuple[str, A
 
 def _terms(attribute: str, kind: Kind, tree: Tree) -> Iterator[Expression]:
     """Each way to a leaf of a decision tree, without the answers that do not matter."""
-    terms = [_weakened(kind, tree, list(answers), leaf) for answers, leaf in decision.paths(tree)]
+    terms = list(decision.paths(tree))
+    if sum(len(answers) for answers, _ in terms) <= _FEW_ANSWERS:
+        terms = [_weakened(kind, tree, list(answers), leaf) for answers, leaf in terms]
     kept = list(dict.fromkeys(terms))
-    for term in list(kept):
+    for term in list(kept) if len(kept) <= _FEW_ANSWERS else ():
         others: Tree = NOTHING
         for other in kept:
             if other != term:

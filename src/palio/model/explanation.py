@@ -100,7 +100,7 @@ def _mismatch(constraint: Constraint, value: Any, kind: str) -> str:
     """What a person may have overlooked when a condition fails for a reason of types."""
     operand, operator = constraint.operand, constraint.operator
     if operator == "has":
-        return "" if kind == "list" else f", a {kind} and not a list"
+        return "" if kind == "list" else f", of type {kind} and not a list"
     if kind == "list" and operator not in ("exists", "absent"):
         return ", a list: ask with `has`"
     if constraint.demanded is not None and KIND_NAMES[constraint.demanded] != kind:

@@ -11,16 +11,16 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from palio.model import explanation
-from palio.model.automaton import Undecided
-from palio.model.conjunction import Conjunction, uncovered
+from palio.model.conjunction import MAX_EFFORT, Conjunction, uncovered
 from palio.model.constraint import Constraint
 from palio.model.describe import describe
+from palio.model.effort import Effort, Undecided
 from palio.model.errors import ContradictoryFilter, FilterTooLarge
 from palio.model.expression import Condition, Expression, conjunction, disjunction, text_of
 from palio.model.flatten import flatten
 from palio.model.identity import identity
 from palio.model.merging import Merge, merge_boxes
-from palio.model.normal import normalise, settle
+from palio.model.normal import intersection, normalise, settle
 from palio.model.notification import Notification
 from palio.model.parser import parse
 
@@ -103,7 +103,11 @@ class Filter:
         mine = self.conjunctions
         if len(mine) == 1:
             return all(mine[0].includes(box) for box in other.conjunctions)
-        return all(uncovered(box, mine) is None for box in other.conjunctions)
+        effort = Effort(MAX_EFFORT)
+        try:
+            return all(uncovered(box, mine, effort) is None for box in other.conjunctions)
+        except (Undecided, FilterTooLarge):
+            return False
 
     def overlaps(self, other: Filter) -> bool:
         """False iff it is proven that no notification satisfies both."""
@@ -111,22 +115,23 @@ class Filter:
 
     def counterexample(self, other: Filter) -> Notification | None:
         """A notification that the other filter selects and this one does not; None if none is known."""
+        effort = Effort(MAX_EFFORT)
         for box in other.conjunctions:
-            left = uncovered(box, self.conjunctions)
-            if left is None:
-                continue
             try:
+                left = uncovered(box, self.conjunctions, effort)
+                if left is None:
+                    continue
                 values = {name: side.example() for name, side in left.sides.items()}
-                found = Notification({name: value for name, value in values.items() if value is not None})
             except (Undecided, FilterTooLarge):
                 continue
+            found = Notification.of_values({name: one for name, one in values.items() if one is not None})
             if other.matches(found) and not self.matches(found):
                 return found
         return None
 
     def intersect(self, other: Filter) -> Filter:
         """The filter for what satisfies both. Raises `FilterTooLarge`."""
-        normal = normalise(conjunction([self.expression, other.expression]))
+        normal = intersection(self.conjunctions, other.conjunctions)
         return Filter(normal.conjunctions, conflicts=normal.conflicts)
 
     def union(self, other: Filter) -> Filter:

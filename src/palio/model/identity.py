@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from palio.model.conjunction import Conjunction
+from palio.model.conjunction import ASKING, Conjunction
+from palio.model.effort import Effort, Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.valueset import ANYTHING, EMPTY, ValueSet
 
-MAX_CELLS = 4_096
+# In groups of values of an attribute.
+MAX_EFFORT = 4_096
 
 _Sides = tuple[tuple[str, ValueSet], ...]
 
@@ -29,22 +31,21 @@ def identity(conjunctions: Sequence[Conjunction]) -> Hashable:
         for name, side in reversed(conjunctions[0].sides.items()):  # type: ignore[call-overload]
             diagram = (name, frozenset({(side, diagram)}))
         return diagram
-    budget = [MAX_CELLS]
     try:
-        return _diagram(tuple(tuple(box.sides.items()) for box in conjunctions), budget)
-    except FilterTooLarge:
+        return _diagram(tuple(tuple(box.sides.items()) for box in conjunctions), Effort(MAX_EFFORT))
+    except (Undecided, FilterTooLarge):
         return frozenset(conjunctions)
 
 
-def _diagram(boxes: tuple[_Sides, ...], budget: list[int]) -> Hashable:
+def _diagram(boxes: tuple[_Sides, ...], effort: Effort) -> Hashable:
     if () in boxes:
         return True
     if not boxes:
         return False
     name = min(sides[0][0] for sides in boxes)
     grouped: dict[Hashable, ValueSet] = {}
-    for region, members in _cells(name, boxes, budget):
-        below = _diagram(members, budget)
+    for region, members in _cells(name, boxes, effort):
+        below = _diagram(members, effort)
         if below is not False:
             grouped[below] = grouped.get(below, EMPTY) | region
     if len(grouped) == 1:
@@ -54,9 +55,7 @@ def _diagram(boxes: tuple[_Sides, ...], budget: list[int]) -> Hashable:
     return (name, frozenset((region.simplified(), below) for below, region in grouped.items()))
 
 
-def _cells(
-    name: str, boxes: tuple[_Sides, ...], budget: list[int]
-) -> list[tuple[ValueSet, tuple[_Sides, ...]]]:
+def _cells(name: str, boxes: tuple[_Sides, ...], effort: Effort) -> list[tuple[ValueSet, tuple[_Sides, ...]]]:
     """The values of an attribute, grouped by the boxes that allow them; of these, what remains."""
     cells: list[tuple[ValueSet, tuple[_Sides, ...]]] = [(ANYTHING, ())]
     for sides in boxes:
@@ -72,7 +71,5 @@ def _cells(
             if not outside.is_empty():
                 following.append((outside, members))
         cells = following
-        budget[0] -= len(cells)
-        if budget[0] < 0:
-            raise FilterTooLarge(limit=MAX_CELLS, got=MAX_CELLS + 1, what="cells")
+        effort.spend(len(cells) * (ASKING if allowed.asks else 1))
     return cells

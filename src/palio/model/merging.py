@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from palio.model.conjunction import Conjunction, join, pieces_outside
+from palio.model.conjunction import MAX_EFFORT, Conjunction, join, pieces_outside
 from palio.model.decision import Node, Tree
+from palio.model.effort import Effort, Undecided
+from palio.model.errors import FilterTooLarge
 from palio.model.flips import EVERYTHING, NOTHING, Flips, intervals, successor
 from palio.model.normal import settle
 from palio.model.values import FLOAT_MAX, INT_MAX, TIME_MAX, Kind
@@ -41,9 +43,15 @@ class Merge(msgspec.Struct, frozen=True):
 
 
 def merge_boxes(left: Conjunction, right: Conjunction) -> tuple[Conjunction, tuple[Conjunction, ...], float]:
-    """The box around both, what it holds beyond them, and that as a share of its volume."""
+    """The box around both, what it holds beyond them, and that as a share of its volume.
+
+    Raises `FilterTooLarge`.
+    """
     box = join(left, right)
-    pieces = pieces_outside([box], [left, right])
+    try:
+        pieces = pieces_outside(box, [left, right], Effort(MAX_EFFORT))
+    except Undecided:
+        raise FilterTooLarge(limit=MAX_EFFORT, got=MAX_EFFORT + 1, what="pieces or more to merge") from None
     share = min(1.0, math.fsum(_volume_share(piece, box) for piece in pieces))
     return box, settle(pieces), share
 

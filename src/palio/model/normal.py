@@ -12,18 +12,21 @@ wants to read when nothing is left.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import msgspec
 
 from palio.model.conjunction import Conjunction, simplify
 from palio.model.describe import describe
+from palio.model.effort import Effort, Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.expression import Always, And, Condition, Expression, Not, Or, text_of
 from palio.model.valueset import ValueSet, union
 
 MAX_CONJUNCTIONS = 64
-# How many pairs of conjunctions may be joined on the way; simplifying keeps honest filters far below.
-_MAX_JOINS = 20_000
+# In joins and comparisons of two conjunctions; simplifying on the way keeps honest filters far below.
+MAX_EFFORT = 16_384
 # From this many conjunctions on it pays to simplify in between.
 _SIMPLIFY_FROM = 16
 _MAX_REASONS = 3
@@ -40,17 +43,24 @@ class Normal(msgspec.Struct, frozen=True):
 
 def normalise(expression: Expression) -> Normal:
     """The normal form of an expression. Raises `FilterTooLarge`."""
-    expander = _Expander(expression)
-    alternatives = expander.expand(expression, False)
-    conjunctions = [Conjunction.of(sides) for sides in alternatives]
-    return Normal(settle(conjunctions), tuple(expander.conflicts))
+    expander = _Expander(lambda: _count(expression, False)[0])
+    return expander.normal(expander.expand(expression, False))
+
+
+def intersection(left: Sequence[Conjunction], right: Sequence[Conjunction]) -> Normal:
+    """The normal form of what lies in both unions of conjunctions. Raises `FilterTooLarge`."""
+    expander = _Expander(lambda: len(left) * len(right))
+    return expander.normal(expander.all([[dict(box.sides) for box in side] for side in (left, right)]))
 
 
 def settle(conjunctions: list[Conjunction]) -> tuple[Conjunction, ...]:
     """Simplified, bounded, and in an order that does not depend on how they were written."""
     if len(conjunctions) <= 1:
         return tuple(box for box in conjunctions if not box.is_empty())
-    kept = simplify(conjunctions)
+    try:
+        kept = simplify(conjunctions, Effort(MAX_EFFORT))
+    except Undecided:
+        kept = tuple(conjunctions)
     if len(kept) > MAX_CONJUNCTIONS:
         raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=len(kept))
     return tuple(sorted(kept, key=conjunction_text))
@@ -61,10 +71,20 @@ def conjunction_text(box: Conjunction) -> str:
 
 
 class _Expander:
-    def __init__(self, expression: Expression) -> None:
-        self.whole = expression
+    """`count` tells how many conjunctions there would be without simplifying; only an error asks for it."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self.count = count
         self.conflicts: list[str] = []
-        self.joins_left = _MAX_JOINS
+        self.effort = Effort(MAX_EFFORT)
+
+    def normal(self, alternatives: list[_Sides]) -> Normal:
+        conjunctions = [Conjunction.of(sides) for sides in alternatives]
+        settled = settle(conjunctions)
+        if not settled:
+            for name in dict.fromkeys(name for box in conjunctions for name in box.sides):
+                self._conflict(f"the conditions on `{name}` exclude each other")
+        return Normal(settled, tuple(self.conflicts))
 
     def expand(self, expression: Expression, negated: bool) -> list[_Sides]:
         """The alternatives of which one must hold; none means false, one without sides means true."""
@@ -85,11 +105,10 @@ class _Expander:
                     return []
                 return [{}]
             case And(operands) | Or(operands):
-                distinct = list(dict.fromkeys(operands))
-                parts = [self.expand(operand, negated) for operand in distinct]
-                return self._any(parts) if isinstance(expression, Or) != negated else self._all(parts)
+                parts = [self.expand(operand, negated) for operand in operands]
+                return self.any(parts) if isinstance(expression, Or) != negated else self.all(parts)
 
-    def _any(self, parts: list[list[_Sides]]) -> list[_Sides]:
+    def any(self, parts: list[list[_Sides]]) -> list[_Sides]:
         single: dict[str, list[ValueSet]] = defaultdict(list)
         several: list[_Sides] = []
         for sides in (sides for part in parts for sides in part):
@@ -100,12 +119,10 @@ class _Expander:
                 several.append(sides)
         return self._bounded([*({name: union(sets)} for name, sets in single.items()), *several])
 
-    def _all(self, parts: list[list[_Sides]]) -> list[_Sides]:
+    def all(self, parts: list[list[_Sides]]) -> list[_Sides]:
         result: list[_Sides] = [{}]
         for part in sorted(parts, key=len):
-            self.joins_left -= len(result) * len(part)
-            if self.joins_left < 0:
-                self._too_large()
+            self._spend(len(result) * len(part))
             joined = [self._join(left, right) for left in result for right in part]
             result = self._bounded([sides for sides in joined if sides is not None])
         return result
@@ -118,7 +135,8 @@ class _Expander:
                 joined[name] = values
                 continue
             both = before & values
-            if both.is_empty():
+            # Where text or list questions decide, that is left to the end: once is enough.
+            if not both.asks and both.is_empty():
                 if len(self.conflicts) < _MAX_REASONS:
                     first, second = (text_of(describe(name, one)) for one in (before, values))
                     self._conflict(f"`{first}` and `{second}` exclude each other")
@@ -128,14 +146,24 @@ class _Expander:
 
     def _bounded(self, alternatives: list[_Sides]) -> list[_Sides]:
         if len(alternatives) > _SIMPLIFY_FROM:
-            boxes = [Conjunction.of(sides) for sides in alternatives[: 8 * MAX_CONJUNCTIONS]]
-            alternatives = [dict(box.sides) for box in simplify(boxes)] + alternatives[8 * MAX_CONJUNCTIONS :]
+            self._spend(len(alternatives))
+            boxes = [Conjunction.of(sides) for sides in alternatives]
+            try:
+                alternatives = [dict(box.sides) for box in simplify(boxes, self.effort)]
+            except Undecided:
+                self._too_large(len(alternatives))
         if len(alternatives) > MAX_CONJUNCTIONS:
             self._too_large(len(alternatives))
         return alternatives
 
-    def _too_large(self, at_least: int = MAX_CONJUNCTIONS + 1) -> None:
-        raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=max(at_least, _count(self.whole, False)[0]))
+    def _spend(self, units: int) -> None:
+        try:
+            self.effort.spend(units)
+        except Undecided:
+            self._too_large()
+
+    def _too_large(self, at_least: int = MAX_CONJUNCTIONS + 1) -> NoReturn:
+        raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=max(at_least, self.count()))
 
     def _conflict(self, reason: str) -> None:
         if len(self.conflicts) < _MAX_REASONS and reason not in self.conflicts:

@@ -124,6 +124,9 @@ class Notification:
     def __len__(self) -> int:
         return len(self.attributes)
 
+    def __bool__(self) -> bool:
+        return True  # also without attributes: it says that something happened
+
     def _key(self) -> tuple[Any, ...]:
         typed = frozenset((name, _types(value), value) for name, value in self.attributes.items())
         return typed, self.id, self.time, self.lifetime, self.priority, self.payload, self.unindexed

@@ -18,6 +18,9 @@ import msgspec
 
 MAX_GLOB_CHARACTERS = 1_024
 
+# What a step of a machine costs, in look-ups of a step that was made before.
+STEP_COST = 10
+
 
 class EndsWith(msgspec.Struct, frozen=True):
     text: str
@@ -42,6 +45,10 @@ class EndsWith(msgspec.Struct, frozen=True):
     @property
     def characters(self) -> set[str]:
         return set(self.text)
+
+    @property
+    def cost(self) -> int:
+        return STEP_COST
 
 
 class Contains(EndsWith, frozen=True):
@@ -110,6 +117,10 @@ class Matches(msgspec.Struct, frozen=True):
     @property
     def characters(self) -> set[str]:
         return set(_machine(self.pattern).literals) | {"/"}
+
+    @property
+    def cost(self) -> int:
+        return STEP_COST + len(self.pattern) // 4
 
 
 TextAtom: TypeAlias = EndsWith | Contains | Matches

@@ -21,8 +21,8 @@ from datetime import datetime
 from typing import Any
 
 from palio.model import automaton, decision, flips, lists
-from palio.model.automaton import Undecided
 from palio.model.decision import Node, Tree
+from palio.model.effort import Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.flips import EVERYTHING, NOTHING, Flips
 from palio.model.texts import Matches
@@ -32,6 +32,9 @@ _KINDS = range(len(Kind))
 _BYTES, _LIST = int(Kind.BYTES), int(Kind.LIST)
 _TEXTS = (int(Kind.STRING), int(Kind.BYTES))
 
+# Whether a question can be dropped is only tried where there are few of them: it is for the reader's sake.
+MAX_ATOMS_TO_DROP = 6
+
 # In which kind an example is looked for first: what people find easiest to read.
 _EXAMPLE_ORDER = (Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL, Kind.TIME, Kind.BYTES, Kind.LIST)
 
@@ -39,12 +42,13 @@ _EXAMPLE_ORDER = (Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL, Kind.TIME, Kind.
 class ValueSet:
     """An immutable set of values; None stands for absence."""
 
-    __slots__ = ("_identity", "absent", "parts")
+    __slots__ = ("_identity", "_is_simple", "absent", "parts")
 
     def __init__(self, absent: bool, parts: tuple[Tree, ...]) -> None:
         self.absent = absent
         self.parts = parts
         self._identity: tuple[Any, ...] | None = None
+        self._is_simple = False
 
     @staticmethod
     def of(parts: dict[int, Tree], absent: bool = False) -> ValueSet:
@@ -98,6 +102,11 @@ class ValueSet:
         """The present values of these kinds."""
         return ValueSet.of({kind: self.parts[kind] for kind in kinds})
 
+    @property
+    def asks(self) -> bool:
+        """Whether text or list questions are involved: then decisions are dear."""
+        return any(type(part) is not tuple for part in self.parts)
+
     # Decisions
 
     def is_empty(self) -> bool:
@@ -149,9 +158,11 @@ class ValueSet:
 
     def simplified(self) -> ValueSet:
         """The same set without questions that cannot make a difference."""
-        if not any(isinstance(part, Node) for part in self.parts):
+        if self._is_simple or not self.asks:
             return self
-        return ValueSet(self.absent, tuple(_simplified(kind, part) for kind, part in enumerate(self.parts)))
+        simple = ValueSet(self.absent, tuple(_simplified(kind, part) for kind, part in enumerate(self.parts)))
+        simple._is_simple = True
+        return simple
 
     def _identify(self) -> tuple[Any, ...]:
         if self._identity is None:
@@ -224,22 +235,34 @@ def part_includes(kind: int, mine: Tree, theirs: Tree) -> bool:
 def _simplified(kind: int, tree: Tree) -> Tree:
     if not isinstance(tree, Node) or _is_plain_question(kind, tree):
         return tree
+    atoms = decision.atoms(tree)
     if kind != Kind.LIST:
-        try:
-            plain = automaton.as_flips(kind, automaton.language(kind, tree))
-        except Undecided:
-            return tree
+        plain = _without_questions(kind, tree)
         if plain is not None:
             return plain
     elif _proven_empty(kind, tree):
         return NOTHING
-    for atom in decision.atoms(tree):
+    if len(atoms) > MAX_ATOMS_TO_DROP:
+        return tree
+    for atom in atoms:
         for answer in (True, False):
             shorter = decision.assume(tree, atom, answer)
             if part_includes(kind, shorter, tree) and part_includes(kind, tree, shorter):
                 tree = shorter
                 break
     return tree
+
+
+def _without_questions(kind: int, tree: Tree) -> Flips | None:
+    """The set as points and ranges alone, where it is known to be that."""
+    leaves = [leaf for _, leaf in decision.paths(tree)]
+    spans = [span for leaf in leaves for span in flips.intervals(leaf)]
+    if all(high == flips.successor(kind, low) for low, high in spans):
+        return flips.points(kind, [low for low, _ in spans if decision.contains(tree, low)])
+    try:
+        return automaton.as_flips(kind, automaton.language(kind, tree))
+    except Undecided:
+        return None
 
 
 def _is_plain_question(kind: int, tree: Node) -> bool:

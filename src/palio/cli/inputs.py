@@ -1,0 +1,146 @@
+"""What the lines of our input files mean: filters, advertisements, events.
+
+All three kinds of files are JSON lines; filters and advertisements may also be written bare, one a line.
+A reader yields what it could read, and tells a `Complaints` about each line that it could not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+from rich.console import Console
+
+from palio.cli.lines import Line, LineFile
+from palio.cli.terminal import complaint
+from palio.model import jsontext
+from palio.model.advertisement import Advertisement
+from palio.model.errors import InvalidNotification, PalioError
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+
+Id = str | int
+Content = TypeVar("Content")
+
+
+class BadLine(PalioError):
+    """A line that does not hold what its file is for."""
+
+
+class DoubledId(BadLine):
+    """A line with the id of an earlier one."""
+
+
+class Entry(msgspec.Struct, Generic[Content], frozen=True):
+    """A filter or an advertisement with the id and the line it has in its file."""
+
+    line: int
+    id: Id
+    text: str
+    content: Content
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A notification with its line, and with its place if the line is a batch."""
+
+    line: int
+    item: int | None
+    notification: Notification
+
+
+class Complaints:
+    """Reports bad lines as they are met, and counts them."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.count = 0
+
+    def add(self, file: str, line: int, id: Id | None, error: PalioError) -> None:
+        self.count += 1
+        self.console.print(complaint(error, f"{file}:{line}"), soft_wrap=True)
+
+    def note(self, file: str, line: int, error: PalioError) -> None:
+        """Report without counting: the line is good, but its writer will want to know."""
+        self.console.print(complaint(error, f"{file}:{line}", colour="yellow"), soft_wrap=True)
+
+
+# Called with the file, the line, the id as far as it is known, and what is wrong.
+OnProblem = Callable[[str, int, Id | None, PalioError], None]
+
+
+def read_filters(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Filter]]:
+    """The filters of a file, each id once."""
+    return _entries(file, "filter", Filter.parse, on_problem)
+
+
+def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Advertisement]]:
+    """The advertisements of a file, each id once."""
+    return _entries(file, "advertisement", Advertisement.parse, on_problem)
+
+
+def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) -> Iterator[Event]:
+    """The events of a file: objects, CloudEvents, and batches of CloudEvents as arrays."""
+    for line in file.lines():
+        if line.is_empty:
+            continue
+        try:
+            document = jsontext.read(_text(line))
+            if isinstance(document, list):
+                batch = Notification.from_cloudevents(document, strict=strict)
+                yield from (Event(line.number, item, one) for item, one in enumerate(batch))
+                continue
+            notification = notification_of(document, strict=strict)
+        except PalioError as error:
+            on_problem(file.name, line.number, None, error)
+            continue
+        yield Event(line.number, None, notification)
+
+
+def notification_of(document: object, *, strict: bool = False) -> Notification:
+    """A JSON object as a notification; one with a `specversion` is a CloudEvent."""
+    if not isinstance(document, dict):
+        raise InvalidNotification("$", "An event is a JSON object.")
+    if "specversion" in document:
+        return Notification.from_cloudevent(document, strict=strict)
+    return Notification(document, strict=strict)
+
+
+def _entries(
+    file: LineFile, key: str, parse: Callable[[str], Content], on_problem: OnProblem
+) -> Iterator[Entry[Content]]:
+    lines: dict[Id, int] = {}
+    for line in file.lines():
+        if line.is_empty:
+            continue
+        id: Id | None = None
+        try:
+            id, text = _identified(line, key)
+            if id in lines:
+                raise DoubledId(f"The id {id!r} is taken by line {lines[id]}.")
+            content = parse(text)
+        except PalioError as error:
+            on_problem(file.name, line.number, id, error)
+            continue
+        lines[id] = line.number
+        yield Entry(line.number, id, text, content)
+
+
+def _identified(line: Line, key: str) -> tuple[Id, str]:
+    """The id and the text of a line, either `{"id": …, "filter": "…"}` or bare."""
+    text = _text(line).strip()
+    if not text.startswith("{"):
+        return line.number, text
+    document = jsontext.read(text)
+    id, written = document.get("id", line.number), document.get(key)
+    if not isinstance(written, str):
+        raise BadLine(f'This object needs "{key}": the text of the {key}, a string.')
+    if isinstance(id, bool) or not isinstance(id, (str, int)):
+        raise BadLine("An id is a string or an integer.")
+    return id, written
+
+
+def _text(line: Line) -> str:
+    if line.problem is not None:
+        raise BadLine(line.problem)
+    return line.text

@@ -1,0 +1,176 @@
+"""`palio lint`: what is wrong, useless or doubled in a file of filters?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from palio.cli.covering import CoveringSearch
+from palio.cli.inputs import Complaints, DoubledId, Entry, Id, read_advertisements, read_filters
+from palio.cli.lines import STANDARD_INPUT, LineFile
+from palio.cli.progress import progress_bar
+from palio.cli.terminal import (
+    ExitCode,
+    complaint,
+    error_console,
+    help_epilog,
+    output_console,
+    plural,
+    printable,
+    write_json,
+)
+from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+
+EPILOG = help_epilog(
+    "palio lint examples/filters.jsonl",
+    "palio lint examples/filters.jsonl -a examples/advertisements.txt",
+    "palio lint examples/filters.jsonl --json",
+)
+_COLOURS = {"syntax": "red", "id": "red", "contradictory": "red", "unadvertised": "magenta"}
+_SHOWN_TEXT = 160
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that a filter's writer should know; `other` is the filter that makes this one needless."""
+
+    line: int
+    id: Id | None
+    finding: str
+    message: str
+    text: str | None = None
+    other: Id | None = None
+    other_line: int | None = None
+
+
+def lint(
+    filters: Annotated[str, typer.Argument(metavar="FILE", help="Filters, one a line; - for standard input.")],
+    advertisements: Annotated[
+        str | None,
+        typer.Option("--advertisements", "-a", metavar="FILE", help="What publishers may say, one a line."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON lines, and no summary.")] = False,
+) -> None:
+    """Find filters that are wrong, useless or said twice.
+
+    Found are: syntax errors and doubled ids; filters that contradict
+    themselves; filters that equal an earlier one, however they are written;
+    filters that another one covers; and, given advertisements, filters that
+    nothing advertised can match. Both files are JSON lines with "id" and
+    "filter" or "advertisement", or bare texts, one a line.
+    """
+    if filters == advertisements == STANDARD_INPUT:
+        raise typer.BadParameter("filters and advertisements cannot both come from standard input.")
+    console = error_console()
+    complaints = Complaints(console)
+    offers = None if advertisements is None else _read_offers(advertisements, complaints)
+    entries, findings = _read(filters)
+    total = len(entries) + len(findings)
+    for entry in entries:
+        reason = entry.content.contradiction
+        if reason is not None:
+            findings.append(_finding(entry, "contradictory", f"This filter can never match: {reason}"))
+    entries = [entry for entry in entries if entry.content.contradiction is None]
+    findings += _needless(entries, console)
+    if offers is not None:
+        findings += _unadvertised(entries, offers)
+    findings.sort(key=lambda one: one.line)
+    if as_json:
+        for finding in findings:
+            write_json(msgspec.to_builtins(finding))
+    else:
+        _show(output_console(), filters, findings, total)
+    if complaints.count:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+    if findings:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _read(path: str) -> tuple[list[Entry[Filter]], list[Finding]]:
+    findings: list[Finding] = []
+
+    def add(file: str, line: int, id: Id | None, error: PalioError) -> None:
+        kind = "id" if isinstance(error, DoubledId) else "syntax"
+        findings.append(Finding(line, id, kind, complaint(error).plain))
+
+    with LineFile(path) as file:
+        return list(read_filters(file, add)), findings
+
+
+def _read_offers(path: str, complaints: Complaints) -> list[Advertisement]:
+    with LineFile(path) as file:
+        return [entry.content for entry in read_advertisements(file, complaints.add)]
+
+
+def _finding(entry: Entry[Filter], kind: str, message: str, other: Entry[Filter] | None = None) -> Finding:
+    return Finding(
+        entry.line,
+        entry.id,
+        kind,
+        message,
+        text=entry.text,
+        other=None if other is None else other.id,
+        other_line=None if other is None else other.line,
+    )
+
+
+def _needless(entries: list[Entry[Filter]], console: Console) -> Iterator[Finding]:
+    """Filters that equal an earlier one, and those that lie within another one."""
+    first: dict[Filter, Entry[Filter]] = {}
+    for entry in entries:
+        same = first.setdefault(entry.content, entry)
+        if same is not entry:
+            yield _finding(entry, "duplicate", f"This filter equals {_name(same)}.", same)
+    by_id = {entry.id: entry for entry in first.values()}
+    search = CoveringSearch((entry.id, entry.content) for entry in first.values())
+    with progress_bar(console, "looking for covered filters", len(by_id)) as advance:
+        for done, entry in enumerate(by_id.values()):
+            advance(done)
+            for id, wider in search.covering(entry.content):
+                if id == entry.id:
+                    continue
+                other = by_id[id]
+                mutual = entry.content.covers(wider)
+                if mutual and other.line > entry.line:
+                    continue  # the later one of two that select the same is the one to remove
+                verb = "selects the same as" if mutual else "is covered by"
+                yield _finding(entry, "covered", f"This filter {verb} {_name(other)}.", other)
+                break
+
+
+def _unadvertised(entries: list[Entry[Filter]], offers: list[Advertisement]) -> Iterator[Finding]:
+    for entry in entries:
+        if not any(offer.overlaps(entry.content) for offer in offers):
+            yield _finding(entry, "unadvertised", "Nothing that is advertised can match this filter.")
+
+
+def _name(entry: Entry[Filter]) -> str:
+    place = f"line {entry.line}"
+    return f"that of {place}" if entry.id == entry.line else f"{entry.id!r} of {place}"
+
+
+def _show(console: Console, file: str, findings: list[Finding], total: int) -> None:
+    for finding in findings:
+        heading = Text(f"{file}:{finding.line}", style="bold")
+        if finding.id is not None and finding.id != finding.line:
+            heading.append(printable(f"  {finding.id}"), style="not bold cyan")
+        heading.append(f"  {finding.finding}", style=f"not bold {_COLOURS.get(finding.finding, 'yellow')}")
+        console.print(heading, soft_wrap=True)
+        console.print(Text("  " + printable(finding.message)), soft_wrap=True)
+        if finding.text is not None:
+            shown = finding.text if len(finding.text) <= _SHOWN_TEXT else finding.text[: _SHOWN_TEXT - 1] + "…"
+            console.print(Text("  " + printable(shown), style="dim"), soft_wrap=True)
+    if findings:
+        console.print()
+    counts = Counter(finding.finding for finding in findings)
+    listed = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+    summary = f"{plural(len(findings), 'finding')} ({listed})" if findings else "No findings"
+    style = "bold yellow" if findings else "bold green"
+    console.print(f"{summary} in {plural(total, 'filter')}.", style=style, soft_wrap=not console.is_terminal)

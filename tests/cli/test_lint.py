@@ -1,0 +1,79 @@
+"""`palio lint` finds what is wrong, useless or said twice, and misses none of what all pairs would show."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from palio import Filter
+from palio.cli.covering import CoveringSearch
+from palio.cli.stocks import Market, filter_texts
+
+
+def findings(result) -> list[tuple]:
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    return [(row["line"], row["id"], row["finding"], row.get("other")) for row in rows]
+
+
+def test_the_examples_have_one_finding_of_each_kind(command):
+    result = command("lint", "examples/filters.jsonl", "-a", "examples/advertisements.txt", "--json")
+    assert result.exit_code == 1
+    assert findings(result) == [
+        (11, "desk-8", "covered", "desk-7"),
+        (12, 12, "duplicate", "tech"),
+        (13, "impossible", "contradictory", None),
+        (14, "weather", "unadvertised", None),
+    ]
+    shown = command("lint", "examples/filters.jsonl")
+    assert "examples/filters.jsonl:11  desk-8  covered\n" in shown.stdout
+    assert "This filter is covered by 'desk-7' of line 2." in shown.stdout
+    assert shown.stdout.endswith("3 findings (1 covered, 1 duplicate, 1 contradictory) in 9 filters.\n")
+
+
+def test_lines_that_cannot_be_read_are_findings(command):
+    doubled = '{"id": 1, "filter": "x > 5"}\n{"id": 1, "filter": "x < 3"}\n'
+    text = "x grater 5\n" + doubled + '{"id": "e\\u001b[0m", "filter": "x >"}\n'
+    result = command("lint", "-", input=text)
+    assert result.exit_code == 1
+    assert "  x grater 5\n    ^\n" in result.stdout
+    assert "The id 1 is taken by line 2." in result.stdout
+    assert "\x1b" not in result.stdout
+    assert findings(command("lint", "-", "--json", input=text)) == [
+        (1, 1, "syntax", None),
+        (3, 1, "id", None),
+        (4, "e\x1b[0m", "syntax", None),
+    ]
+
+
+def test_a_clean_file_is_clean_and_unreadable_input_is_told_apart(command, tmp_path):
+    clean = command("lint", "-", input="x > 1\ny > 1\n")
+    assert (clean.exit_code, clean.stdout) == (0, "No findings in 2 filters.\n")
+    missing = command("lint", "no-such-file")
+    assert (missing.exit_code, missing.stderr) == (3, "Cannot read no-such-file: there is no such file.\n")
+    offers = tmp_path / "offers"
+    offers.write_text("x >\n")
+    assert command("lint", "-", "-a", str(offers), input="x > 1\n").exit_code == 3
+    assert command("lint", "-", "-a", "-").exit_code == 2
+
+
+def test_an_alternative_can_cover_with_attributes_that_the_other_does_not_name(command):
+    """The search goes by attributes; a union of conjunctions may cover although none of them does."""
+    text = "(x > 5 and z = 1 and a = 1) or (not x > 5 and z = 1)\nz = 1 and a = 1\nx = 1 or y = 2\ny = 2\n"
+    assert findings(command("lint", "-", "--json", input=text)) == [
+        (2, 2, "covered", 1),
+        (4, 4, "covered", 3),
+    ]
+
+
+def test_the_search_finds_exactly_what_asking_all_pairs_does():
+    market = Market(5)
+    texts = list(filter_texts(80, market, 5))
+    chance = random.Random(5)
+    texts += [f"{chance.choice(texts)} and volume > {chance.randint(0, 900)}" for _ in range(20)]
+    texts += [f"({chance.choice(texts)}) or ({chance.choice(texts)})" for _ in range(20)]
+    texts += ["exists(symbol)", "true", "symbol contains 'A'", "not exists(halted)"]
+    filters = dict(enumerate(map(Filter.parse, texts)))
+    search = CoveringSearch(filters.items())
+    for filter in filters.values():
+        expected = [id for id, other in filters.items() if other.covers(filter)]
+        assert [id for id, _ in search.covering(filter)] == expected, str(filter)

@@ -1,0 +1,216 @@
+"""Filters and notifications at random, drawn close to each other so that they meet.
+
+Everything is decided by a `random.Random`, or by hypothesis through `strategies.randoms()`, which can then
+shrink what it found. Notifications take their values from around the constants of the filters: the constant,
+its neighbours, the same number of the other kind, pieces and extensions of a text.
+"""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+from palio.model.constraint import Constraint
+from palio.model.expression import Always, And, Condition, Expression, Not, Or
+from palio.model.notification import Notification
+from palio.model.values import INT_MAX, INT_MIN, Kind
+
+NAMES = ("a", "b", "c")
+NUMBERS = (0, 1, 2, 3, 5, -1, 0.0, 0.5, 2.5, 3.0, -0.5, 2.0)
+FAR_NUMBERS = (2**53, 2**53 + 1, -(2**53) - 1, 9007199254740992.0, INT_MAX, INT_MIN, 1e300, -1e300, 5e-324)
+TIMES = tuple(datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3))
+LETTERS = "ab/"
+FAR_LETTERS = "\0é\ud7ff\ue000\U0010ffff"
+GLOBS = ("*", "**", "a/*", "a/**", "**/b", "*/b", "a*", "*a*", "a/**/b", "**/a/**", "a*b/*", "/**", "*/*")
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+class Maker:
+    """Makes expressions; remembers the constants that it used."""
+
+    def __init__(self, random, names=NAMES, texts=True, lists=True):
+        self.random = random
+        self.names = names
+        self.texts = texts
+        self.lists = lists
+        self.constants: dict[str, list] = {name: [] for name in names}
+
+    def expression(self, depth: int = 2) -> Expression:
+        choice = self.random.random()
+        if depth == 0 or choice < 0.3:
+            return self.condition()
+        if choice < 0.4:
+            return Not(self.expression(depth - 1))
+        operands = tuple(self.expression(depth - 1) for _ in range(self.random.randint(2, 3)))
+        return And(operands) if choice < 0.8 else Or(operands)
+
+    def conjunction(self) -> Expression:
+        return And(tuple(self.condition() for _ in range(self.random.randint(1, 4))))
+
+    def condition(self) -> Expression:
+        if self.random.random() < 0.02:
+            return Always(self.random.random() < 0.5)
+        name = self.random.choice(self.names)
+        return Condition(name, self.constraint(name))
+
+    def constraint(self, name: str, within_list: bool = False) -> Constraint:
+        random = self.random
+        choice = random.random()
+        if choice < 0.04 and not within_list:
+            return Constraint("absent")
+        if choice < 0.1 and not within_list:
+            return Constraint("exists", None, random.choice([None, *Kind]))
+        if choice < 0.2 and self.lists and not within_list:
+            return Constraint("has", self.constraint(name, within_list=True))
+        if choice < 0.45 and self.texts:
+            operator = random.choice(("starts with", "ends with", "contains", "matches"))
+            if operator == "matches":
+                constant = random.choice(GLOBS)
+                self.constants[name].append(constant.replace("**", "a/b").replace("*", "a"))
+            else:
+                constant = self.keep(name, self.text())
+                if random.random() < 0.1:
+                    constant = self.keep(name, constant.encode())
+            return Constraint(operator, constant)
+        if choice < 0.6:
+            low, high = self.number(), self.number()
+            if random.random() < 0.2:
+                low, high = self.text(), self.text()
+            self.constants[name] += [low, high]
+            return Constraint("between", (low, high), self.demand(low, high))
+        if choice < 0.7:
+            values = tuple(self.keep(name, self.value()) for _ in range(random.randint(1, 3)))
+            return Constraint("in", values)
+        value = self.keep(name, self.value())
+        return Constraint(random.choice(COMPARISONS), value, self.demand(value))
+
+    def demand(self, *values) -> Kind | None:
+        if self.random.random() > 0.15:
+            return None
+        if all(type(value) in (int, float) for value in values):
+            return self.random.choice((Kind.INT, Kind.FLOAT))
+        return {bool: Kind.BOOL, str: Kind.STRING, datetime: Kind.TIME, bytes: Kind.BYTES}[type(values[0])]
+
+    def keep(self, name, value):
+        self.constants[name].append(value)
+        return value
+
+    def value(self):
+        choice = self.random.random()
+        if choice < 0.5:
+            return self.number()
+        if choice < 0.85:
+            return self.text()
+        if choice < 0.9:
+            return self.random.random() < 0.5
+        if choice < 0.95:
+            return self.random.choice(TIMES)
+        return self.text().encode()
+
+    def number(self):
+        return self.random.choice(NUMBERS if self.random.random() < 0.9 else FAR_NUMBERS)
+
+    def text(self) -> str:
+        letters = LETTERS if self.random.random() < 0.95 else FAR_LETTERS
+        return "".join(self.random.choice(letters) for _ in range(self.random.randint(0, 3)))
+
+    # Notifications
+
+    def notification(self) -> Notification:
+        values = {}
+        for name in self.names:
+            if self.random.random() < 0.2:
+                continue
+            values[name] = self.near(name)
+        return Notification.of_values(values)
+
+    def near(self, name):
+        if self.lists and self.random.random() < 0.2:
+            first = self.near_scalar(name)
+            return tuple([first, *self.alike(first, name)][: self.random.randint(0, 3)])
+        return self.near_scalar(name)
+
+    def alike(self, first, name):
+        found = [self.near_scalar(name) for _ in range(3)]
+        return [one for one in found if type(one) is type(first)]
+
+    def near_scalar(self, name):
+        constants = self.constants[name]
+        if not constants or self.random.random() < 0.15:
+            return self.value()
+        return neighbour(self.random, self.random.choice(constants), constants)
+
+
+def neighbour(random, value, others):
+    """The value itself, or one close to it."""
+    match value:
+        case bool():
+            return random.choice((value, not value))
+        case int() | float():
+            return random.choice([value, *numbers_around(value)])
+        case str():
+            return random.choice([value, *texts_around(random, value, others)])
+        case bytes():
+            return random.choice((value, value + b"\0", value[:-1], b"a" + value))
+        case datetime():
+            return value + timedelta(microseconds=random.choice((-1, 0, 1)))
+    raise AssertionError(value)
+
+
+def numbers_around(value):
+    for whole in (math.floor(value), math.ceil(value), math.floor(value) - 1, math.floor(value) + 1):
+        if INT_MIN <= whole <= INT_MAX:
+            yield whole
+    real = float(value)
+    for near in (real, math.nextafter(real, math.inf), math.nextafter(real, -math.inf)):
+        if math.isfinite(near):
+            yield near
+
+
+def texts_around(random, value, others):
+    texts = [other for other in others if isinstance(other, str)]
+    return (
+        value + "\0",
+        value + "a",
+        "a" + value,
+        value[:-1],
+        value + "/b",
+        random.choice(texts) + value,
+        value + random.choice(texts),
+    )
+
+
+def pair(random) -> tuple[Maker, Expression, Expression]:
+    """Two expressions that have something to do with each other, and the maker that knows their constants."""
+    maker = Maker(random, texts=random.random() < 0.5, lists=random.random() < 0.5)
+    choice = random.random()
+    if choice < 0.3:
+        return maker, maker.conjunction(), maker.conjunction()
+    if choice < 0.5:
+        return maker, maker.expression(), maker.expression()
+    first = maker.conjunction() if choice < 0.8 else maker.expression(1)
+    second = nudged(random, first)
+    if random.random() < 0.5:
+        second = And((second, maker.condition()))
+    return (maker, first, second) if random.random() < 0.5 else (maker, second, first)
+
+
+def nudged(random, expression: Expression) -> Expression:
+    """The same expression with some constants moved to neighbours: most mistakes hide at the edges."""
+    match expression:
+        case And(operands):
+            return And(tuple(nudged(random, operand) for operand in operands))
+        case Or(operands):
+            return Or(tuple(nudged(random, operand) for operand in operands))
+        case Not(operand):
+            return Not(nudged(random, operand))
+        case Condition(attribute, Constraint(operator, operand, demanded)) if operator in COMPARISONS:
+            return Condition(attribute, Constraint(operator, _moved(random, operand), demanded))
+        case Condition(attribute, Constraint("between", (low, high), demanded)):
+            return Condition(
+                attribute, Constraint("between", (_moved(random, low), _moved(random, high)), demanded)
+            )
+        case _:
+            return expression
+
+
+def _moved(random, constant):
+    return neighbour(random, constant, [constant]) if random.random() < 0.4 else constant

@@ -1,0 +1,62 @@
+"""Merging: perfect or not, with what is added named and estimated."""
+
+import pytest
+
+from palio import Filter
+
+
+def merge(one: str, other: str):
+    return Filter.parse(one).merge(Filter.parse(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "merged"),
+    [
+        ("x = 5 and y in (2, 3)", "x = 5 and y in (4, 5)", "x = 5 and y in (2, 3, 4, 5)"),
+        ("x > 5", "x > 3", "x > 3"),
+        ("x < 5", "x >= 5", "exists(int x) or exists(float x)"),
+        ("a = 1 and b = 2", "a = 1", "a = 1"),
+        ("x = 1", "not x = 1", "true"),
+        ("a = 1 or b = 1", "c = 1", "a = 1 or b = 1 or c = 1"),
+        (
+            'x starts with "a" and y = 1',
+            'x ends with "a" and y = 1',
+            'y = 1 and (x starts with "a" or x ends with "a")',
+        ),
+    ],
+)
+def test_perfect_merges(one, other, merged):
+    result = merge(one, other)
+    assert result.filter == Filter.parse(merged)
+    assert result.perfect
+    assert result.extra == Filter.parse("false")
+    assert result.extra_share == 0.0
+
+
+def test_an_imperfect_merge_names_what_it_adds():
+    result = merge("x between 0 and 10 and y between 0 and 10", "x between 10 and 20 and y between 10 and 20")
+    assert not result.perfect
+    assert result.filter == Filter.parse("x between 0 and 20 and y between 0 and 20")
+    assert result.extra == Filter.parse(
+        "x between 0 and 20 and y between 0 and 20 and not (x <= 10 and y <= 10) and not (x >= 10 and y >= 10)"
+    )
+    assert result.extra_share == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "share"),
+    [
+        ('s = "a" and x = 1', 's = "b" and x = 2', 0.5),
+        ("x between 0 and 10 and b = true", "x between 0 and 30 and b = false", 1 / 3),
+        ('s in ("a", "b", "c") and int x between 1 and 4', 's = "d" and int x between 5 and 8', 0.5),
+    ],
+)
+def test_the_share_of_what_is_added(one, other, share):
+    assert merge(one, other).extra_share == pytest.approx(share, rel=0.05)
+
+
+def test_attributes_that_only_one_names_are_dropped():
+    result = merge("a = 1 and b = 2", "a = 1 and c = 3")
+    assert result.filter == Filter.parse("a = 1")
+    assert not result.perfect
+    assert 0 < result.extra_share <= 1

@@ -1,0 +1,119 @@
+"""What an expression means, said a second time: directly on values, with nothing of `ValueSet` in it.
+
+Slow and obviously right; all that the package decides about filters is compared with this.
+"""
+
+import re
+
+from palio.model.constraint import Constraint
+from palio.model.expression import Always, And, Condition, Expression, Not, Or
+from palio.model.values import Kind
+
+TYPES = {
+    Kind.BOOL: "bool",
+    Kind.INT: "int",
+    Kind.FLOAT: "float",
+    Kind.STRING: "str",
+    Kind.TIME: "datetime",
+    Kind.BYTES: "bytes",
+    Kind.LIST: "tuple",
+}
+
+
+def evaluate(expression: Expression, attributes) -> bool:
+    match expression:
+        case Always(truth):
+            return truth
+        case Not(operand):
+            return not evaluate(operand, attributes)
+        case And(operands):
+            return all(evaluate(operand, attributes) for operand in operands)
+        case Or(operands):
+            return any(evaluate(operand, attributes) for operand in operands)
+        case Condition(attribute, constraint):
+            return holds(constraint, attributes.get(attribute))
+
+
+def holds(constraint: Constraint, value) -> bool:
+    operator, operand = constraint.operator, constraint.operand
+    if operator == "absent":
+        return value is None
+    if value is None:
+        return False
+    if operator == "has":
+        return isinstance(value, tuple) and any(holds(operand, element) for element in value)
+    if constraint.demanded is not None and type(value).__name__ != TYPES[constraint.demanded]:
+        return False
+    match operator:
+        case "exists":
+            return True
+        case "!=":
+            return not equal(value, operand)
+        case "=":
+            return equal(value, operand)
+        case "in":
+            return any(equal(value, one) for one in operand)
+        case "between":
+            return ordered(value, operand[0]) >= 0 and ordered(value, operand[1]) in (-1, 0)
+        case "<":
+            return ordered(value, operand) == -1
+        case "<=":
+            return ordered(value, operand) in (-1, 0)
+        case ">":
+            return ordered(value, operand) == 1
+        case ">=":
+            return ordered(value, operand) in (0, 1)
+    if type(value) is not type(operand):
+        return False
+    match operator:
+        case "starts with":
+            return value.startswith(operand)
+        case "ends with":
+            return value.endswith(operand)
+        case "contains":
+            return operand in value
+        case "matches":
+            return re.fullmatch(glob_as_regular_expression(operand), value, re.DOTALL) is not None
+    raise AssertionError(operator)
+
+
+def comparable(value, constant) -> bool:
+    numbers = (int, float)
+    return type(value) is type(constant) or (type(value) in numbers and type(constant) in numbers)
+
+
+def equal(value, constant) -> bool:
+    return comparable(value, constant) and value == constant
+
+
+def ordered(value, constant) -> int:
+    """-1, 0 or 1; -2 where the two are not compared."""
+    if not comparable(value, constant):
+        return -2
+    if isinstance(value, str):
+        value, constant = value.encode(), constant.encode()
+    return (value > constant) - (value < constant)
+
+
+def glob_as_regular_expression(pattern: str) -> str:
+    parts = []
+    segments = pattern.split("/")
+    for index, segment in enumerate(segments):
+        last = index == len(segments) - 1
+        if segment == "**":
+            if len(segments) == 1:
+                return ".*"
+            if last:
+                # The slash before it has been written; it is needed only if something follows.
+                parts[-1] = "(?:/.*)?" if parts[-1] == "/" else parts[-1] + ".*"
+            else:
+                parts.append("(?:[^/]*/)*")
+            continue
+        parts.append("".join(_character(one) for one in re.findall(r"\\.|.", segment, re.DOTALL)))
+        if not last:
+            parts.append("/")
+    return "".join(parts)
+
+
+def _character(token: str) -> str:
+    return "[^/]*" if token == "*" else re.escape(token[-1])
