@@ -20,10 +20,6 @@ from typing import Generic, TypeVar, cast
 
 from palio import MatchIndex
 from palio.model.filter import Filter
-from palio.model.notification import Notification
-
-_NOTHING = Filter(())
-
 
 Id = TypeVar("Id", bound=Hashable)
 
@@ -49,7 +45,7 @@ class CoveringSearch(Generic[Id]):
         return (one for one in candidates if one[1].covers(filter))
 
     def _candidates(self, filter: Filter) -> Iterator[tuple[Id, Filter]]:
-        example = example_of(filter)
+        example = filter.example()
         for index in self._buckets_within(filter):
             for id in index if example is None else index.match(example):
                 yield cast("Id", id), index[id]
@@ -61,8 +57,3 @@ class CoveringSearch(Generic[Id]):
             buckets = [index for names, index in self._buckets.items() if names <= common]
             self._within[common] = [*buckets, self._several]
         return self._within[common]
-
-
-def example_of(filter: Filter) -> Notification | None:
-    """An event that satisfies the filter; None if none is known."""
-    return _NOTHING.counterexample(filter)

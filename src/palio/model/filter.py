@@ -113,6 +113,10 @@ class Filter:
         """False iff it is proven that no notification satisfies both."""
         return any(mine.overlaps(theirs) for mine in self.conjunctions for theirs in other.conjunctions)
 
+    def example(self) -> Notification | None:
+        """A notification that the filter selects; None if none is known."""
+        return _NOTHING.counterexample(self)
+
     def counterexample(self, other: Filter) -> Notification | None:
         """A notification that the other filter selects and this one does not; None if none is known."""
         effort = Effort(MAX_EFFORT)
@@ -199,3 +203,6 @@ class Filter:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Filter.parse, (self.source if self.source is not None else str(self),)
+
+
+_NOTHING = Filter(())
