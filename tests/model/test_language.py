@@ -101,6 +101,7 @@ def test_times_are_moments_and_strings_are_never_times():
         (r'x = "a\q"', 7, "this escape is not known", None),
         (r'x = "\ud800"', 5, "lone surrogate", None),
         ('x = x"abc"', 5, "two hexadecimal digits", None),
+        ('x matches x"00"', 11, "not with bytes", None),
         ("x in ()", 7, "expected a value", None),
         ("x not 5", 7, "expected one of", None),
     ],

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shlex
+import shutil
+import sys
 import time
 from collections import Counter, deque
 from typing import Annotated
@@ -233,10 +236,12 @@ def _is_needless(id: int, filter: Filter, search: CoveringSearch[int]) -> bool:
 
 
 def _part(console: Console, stream: _Stream, texts: dict[int, str]) -> None:
-    commands = ["palio match -f examples/filters.jsonl -e examples/events.jsonl", "palio --help"]
+    # `make demo` runs the program from where it is installed, which need not be on the path.
+    palio = "palio" if shutil.which("palio") else os.path.relpath(sys.argv[0])
+    commands = [f"{palio} match -f examples/filters.jsonl -e examples/events.jsonl", f"{palio} --help"]
     if stream.newest is not None:
         event, found = stream.newest
-        commands.insert(0, shlex.join(("palio", "explain", texts[found[0]], event.to_json())))
+        commands.insert(0, shlex.join((palio, "explain", texts[found[0]], event.to_json())))
     _say(console, "\nTry next", "bold")
     for command in commands:
         # Never broken by us: it is meant to be copied.

@@ -15,6 +15,7 @@ import msgspec
 
 from palio.model import flips, texts
 from palio.model.decision import Node, Tree
+from palio.model.errors import FilterError
 from palio.model.flips import EVERYTHING, LEAST, NOTHING, Flips
 from palio.model.lists import Has
 from palio.model.values import FLOAT_MAX, INT_MAX, INT_MIN, KIND_NAMES, KIND_OF_TYPE, Kind, Scalar
@@ -34,8 +35,8 @@ _ENDS: dict[str, tuple[bool | None, bool | None]] = {
 TEXT_OPERATORS = ("starts with", "ends with", "contains", "matches")
 
 
-class WrongOperand(ValueError):
-    """An operator that makes no sense with its operand; the message is a finished sentence."""
+class WrongOperand(FilterError):
+    """An operator that makes no sense with its operand."""
 
 
 class Constraint(msgspec.Struct, frozen=True):

@@ -100,7 +100,8 @@ class Notification:
         try:
             return cls(content.attributes, id=content.id, payload=content.payload, strict=strict)
         except InvalidNotification as problem:
-            raise InvalidNotification(path + problem.path.removeprefix("$"), problem.reason) from None
+            inner = problem.path.removeprefix("$") if problem.path.startswith("$") else f".{problem.path}"
+            raise InvalidNotification(path + inner, problem.reason) from None
 
     def to_json(self) -> str:
         """The content as one line of JSON that `from_json` reads back; properties are not part of it."""

@@ -292,7 +292,9 @@ class _Reader:
     def text_test(self, operator: str, demanded: Kind | None) -> Constraint:
         start = self.at
         operand = self.text_value()
-        if operator == "matches" and isinstance(operand, str):
+        if operator == "matches":
+            if not isinstance(operand, str):
+                self._raise(start, "`matches` compares with a string, not with bytes.")
             try:
                 texts.check_glob(operand)
             except texts.GlobMistake as mistake:

@@ -95,7 +95,7 @@ def check_scalar(value: Any, path: str) -> Scalar:
         return value
     if isinstance(value, str):
         check_text(value, path)
-        return str(value) if type(value) is not str else value
+        return str.__str__(value)
     if isinstance(value, numbers.Integral):
         if not INT_MIN <= (number := int(value)) <= INT_MAX:
             raise InvalidNotification(path, "This integer does not fit into 64 bits.")
@@ -103,6 +103,8 @@ def check_scalar(value: Any, path: str) -> Scalar:
     if isinstance(value, numbers.Real):
         if not math.isfinite(real := float(value)):
             raise InvalidNotification(path, f"A float must be finite; this is {real}.")
+        if real != value:
+            raise InvalidNotification(path, f"No float is equal to this {type(value).__name__}.")
         return real
     if isinstance(value, datetime):
         return check_time(value, path)
@@ -120,12 +122,15 @@ def check_scalar(value: Any, path: str) -> Scalar:
 
 def check_time(value: datetime, path: str) -> datetime:
     """The same moment in UTC; a time without a zone names no moment and is refused."""
-    if value.tzinfo is UTC:
+    if type(value) is datetime and value.tzinfo is UTC:
         return value
-    if value.utcoffset() is None:
+    offset = value.utcoffset()
+    if offset is None:
         raise InvalidNotification(path, "A time needs a zone, such as Z or +02:00.")
     try:
-        return value.astimezone(UTC)
+        day = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        clock = timedelta(0, value.second, value.microsecond, 0, value.minute, value.hour)
+        return day + (clock - offset)
     except OverflowError:
         raise InvalidNotification(path, "This time lies outside the years 1 to 9999.") from None
 
