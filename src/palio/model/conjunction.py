@@ -5,7 +5,8 @@ empty iff a side is; two overlap iff all their sides do; one lies within another
 that it is not empty). What lies in a box but in none of several others is found by cutting off side after
 side (`uncovered`): that decides covering between filters with several conjunctions exactly.
 
-A side that allows everything is never stored, so that a conjunction has one representation.
+A side that allows everything is never stored, so that a conjunction has one representation. A conjunction that
+is held by a filter is not empty, as far as that can be decided; `includes` and `overlaps` rely on it.
 """
 
 from __future__ import annotations
@@ -56,14 +57,12 @@ class Conjunction:
         """True iff it is proven that every notification of the other one is in this one."""
         theirs = other.sides
         for name, side in self.sides.items():
-            if not side.includes(theirs.get(name, ANYTHING)):
-                return other.is_empty()
+            if name not in theirs or not side.includes(theirs[name]):
+                return False  # a side that allows everything is not stored, so no side includes it
         return True
 
     def overlaps(self, other: Conjunction) -> bool:
         """False iff it is proven that no notification satisfies both."""
-        if self.is_empty() or other.is_empty():
-            return False
         theirs = other.sides
         return all(name not in theirs or side.overlaps(theirs[name]) for name, side in self.sides.items())
 
@@ -89,7 +88,7 @@ def uncovered(box: Conjunction, others: Sequence[Conjunction], effort: Effort) -
     effort.spend(box.weight * (1 + len(others)))
     others = [other for other in others if other.overlaps(box)]
     if not others:
-        return None if box.is_empty() else box
+        return box
     if any(other.includes(box) for other in others):
         return None
     first, rest = others[0], others[1:]

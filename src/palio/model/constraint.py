@@ -50,8 +50,29 @@ class Constraint(msgspec.Struct, frozen=True):
     operand: Any = None
     demanded: Kind | None = None
 
+    def check(self) -> None:
+        """Raises `WrongOperand` if the operator makes no sense with its operand."""
+        operand = self.operand
+        match self.operator:
+            case "exists" | "absent":
+                return
+            case "has":
+                operand.check()
+            case "in":
+                for one in operand:
+                    self._checked_kinds(one)
+            case "between":
+                if self._checked_kinds(operand[0]) != self._checked_kinds(operand[1]):
+                    raise WrongOperand("Both ends of `between` must be of one kind.")
+            case _:
+                kinds = self._checked_kinds(operand)
+                if self.operator in TEXT_OPERATORS and kinds[0] not in _TEXT_KINDS:
+                    raise WrongOperand(
+                        f"`{self.operator}` compares with a string, not with {describe_kind(operand)}."
+                    )
+
     def values(self) -> ValueSet:
-        """The set of values that satisfy the constraint. Raises `WrongOperand`."""
+        """The set of values that satisfy the constraint, which has been checked."""
         found = self._values()
         if self.demanded is None or self.operator in ("exists", "has"):
             return found
@@ -64,8 +85,6 @@ class Constraint(msgspec.Struct, frozen=True):
             return self._between(operand, ends[0], operand, ends[1])
         match operator:
             case "between":
-                if _kinds(operand[0]) != _kinds(operand[1]):
-                    raise WrongOperand("Both ends of `between` must be of one kind.")
                 return self._between(operand[0], False, operand[1], True)
             case "!=":
                 return PRESENT - self._between(operand, False, operand, True)
@@ -101,9 +120,7 @@ class Constraint(msgspec.Struct, frozen=True):
         return union(sets)
 
     def _text(self) -> ValueSet:
-        operand = self.operand
-        if not isinstance(operand, (str, bytes)):
-            raise WrongOperand(f"`{self.operator}` compares with a string, not with {describe_kind(operand)}.")
+        operand: str | bytes = self.operand
         (kind,) = self._checked_kinds(operand)
         text = operand if isinstance(operand, str) else operand.decode("latin-1")
         return ValueSet.of({kind: _text_part(kind, self.operator, text)})

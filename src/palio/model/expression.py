@@ -64,6 +64,18 @@ def disjunction(operands: Iterable[Expression]) -> Expression:
     return parts[0] if len(parts) == 1 else Or(parts) if parts else FALSE
 
 
+def check(expression: Expression) -> None:
+    """Raises `WrongOperand` if an operator in it makes no sense with its operand."""
+    match expression:
+        case Condition(_, constraint):
+            constraint.check()
+        case Not(operand):
+            check(operand)
+        case And(operands) | Or(operands):
+            for operand in operands:
+                check(operand)
+
+
 def text_of(expression: Expression) -> str:
     """The text of an expression."""
     match expression:

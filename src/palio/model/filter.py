@@ -16,7 +16,7 @@ from palio.model.constraint import Constraint
 from palio.model.describe import describe
 from palio.model.effort import Effort, Undecided
 from palio.model.errors import ContradictoryFilter, FilterTooLarge
-from palio.model.expression import Condition, Expression, conjunction, disjunction, text_of
+from palio.model.expression import Condition, Expression, check, conjunction, disjunction, text_of
 from palio.model.flatten import flatten
 from palio.model.identity import identity
 from palio.model.merging import Merge, merge_boxes
@@ -59,7 +59,8 @@ class Filter:
 
     @classmethod
     def from_expression(cls, expression: Expression) -> Filter:
-        """The filter that an expression means. Raises `FilterTooLarge`."""
+        """The filter that an expression means. Raises `FilterTooLarge` or `WrongOperand`."""
+        check(expression)
         normal = normalise(expression)
         return cls(normal.conjunctions, conflicts=normal.conflicts)
 

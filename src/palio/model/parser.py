@@ -389,7 +389,7 @@ class _Reader:
         """The constraint, once it is known to mean something: so that nothing can fail later."""
         if constraint.demanded is not None or constraint.operator in ("between", "has"):
             try:
-                constraint.values()
+                constraint.check()
             except WrongOperand as problem:
                 self._raise(start, _lowered(str(problem)))
         return constraint
