@@ -33,6 +33,8 @@ _MOSTLY = 4
 # Up to this many answers on all ways through a decision tree it is tried to do with fewer.
 _FEW_ANSWERS = 24
 
+_Answers = tuple[tuple[Any, bool], ...]
+
 
 class Run(msgspec.Struct, frozen=True):
     """A range between two ends, each in the two ways to write it: with and without its own value.
@@ -197,23 +199,25 @@ def _shorter(closed: tuple[str, Any], open_end: tuple[str, Any]) -> tuple[str, A
 
 
 def _terms(attribute: str, kind: Kind, tree: Tree) -> Iterator[Expression]:
-    """Each way to a leaf of a decision tree, without the answers that do not matter."""
+    """Each way to a leaf of a decision tree, where they are few without the answers that do not matter."""
     terms = list(decision.paths(tree))
     if sum(len(answers) for answers, _ in terms) <= _FEW_ANSWERS:
-        terms = [_weakened(kind, tree, list(answers), leaf) for answers, leaf in terms]
+        terms = _fewer(kind, [_weakened(kind, tree, list(answers), leaf) for answers, leaf in terms])
+    for answers, leaf in terms:
+        yield _term(attribute, kind, answers, leaf)
+
+
+def _fewer(kind: Kind, terms: list[tuple[_Answers, Flips]]) -> list[tuple[_Answers, Flips]]:
+    """Without the terms that lie within the union of the others."""
     kept = list(dict.fromkeys(terms))
-    for term in list(kept) if len(kept) <= _FEW_ANSWERS else ():
+    for term in list(kept):
         others: Tree = NOTHING
         for other in kept:
             if other != term:
                 others = decision.combine(others, _term_tree(kind, *other), 1)
         if part_includes(kind, others, _term_tree(kind, *term)):
             kept.remove(term)
-    for answers, leaf in kept:
-        yield _term(attribute, kind, answers, leaf)
-
-
-_Answers = tuple[tuple[Any, bool], ...]
+    return kept
 
 
 def _weakened(kind: Kind, tree: Tree, answers: list[tuple[Any, bool]], leaf: Flips) -> tuple[_Answers, Flips]:
