@@ -1,11 +1,21 @@
 """The oracle's interface, which every index has."""
 
+import sys
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
-from palio import DuplicateId, Filter, FilterSyntaxError, MatchIndex, Notification, UnknownId, UnsupportedColumn
+from palio import (
+    DuplicateId,
+    Filter,
+    FilterSyntaxError,
+    MatchIndex,
+    MissingDependency,
+    Notification,
+    UnknownId,
+    UnsupportedColumn,
+)
 
 
 def test_ids_of_any_hashable_kind_come_and_go():
@@ -114,3 +124,11 @@ def test_values_beyond_an_int_or_a_time_are_absent():
         {"x": pa.array([2**63, 5], pa.uint64()), "t": pa.array([2**62, 0], pa.timestamp("s", "UTC"))}
     )
     assert pairs(MatchIndex([(1, "exists(x)"), (2, "exists(t)")]), table) == [(1, 1), (1, 2)]
+
+
+def test_without_arrow_only_batches_are_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    index = MatchIndex([("x", "a = 1")])
+    assert index.match(Notification({"a": 1})) == ["x"]
+    with pytest.raises(MissingDependency, match=r"pip install 'palio\[arrow\]'"):
+        index.match_batch(None)
