@@ -61,13 +61,14 @@ def notifications() -> st.SearchStrategy[Notification]:
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    """Blocks so small that a handful of filters fills several, and that merging and holes happen all the time."""
+    """Blocks so small that a handful of filters fills several: merging and holes happen all the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "MAX_WAITING", 2)
         patch.setattr(candidates, "FANOUT", 2)
         patch.setattr(candidates, "MAX_BLOCK", 8)
         patch.setattr(candidates, "MIN_BETWEEN_CUTS", 1)
         patch.setattr(candidates, "COMMON_SHARE", 2)
+        patch.setattr(candidates, "MAX_TOGETHER", 2)
         yield
 
 

@@ -39,18 +39,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from palio.matching.outline import Outline, Place, Stretch
+import msgspec
+
+from palio.matching.outline import Outline, Place
 
 # How many filters wait before they become a block; searching so many takes as long as some ten blocks.
 MAX_WAITING = 128
 # How many blocks of a size become one of the next.
-FANOUT = 4
+FANOUT = 8
 # The largest block. Building it takes some tens of milliseconds; larger ones would not be searched faster.
 MAX_BLOCK = 8_192
-# Cuts of a column. Memory grows with them, and what is left to look at one by one falls.
-MAX_CUTS = 64
+# Cuts of a block, shared out evenly among its common attributes, and of the column of any other attribute.
+# Memory grows with them (twice this many bits for each filter); what is left to look at one by one falls.
+MAX_CUTS = 1_280
+MAX_RARE_CUTS = 32
 # A column is cut so that at least this many filters lie between neighbouring cuts.
 MIN_BETWEEN_CUTS = 8
+# Cuts are made anew if, of so many samples, more than so many different ones lie between two of them.
+FIT_SAMPLES = 64
+MAX_TOGETHER = 12
 # An attribute is common in a block if at least one filter in so many names it.
 COMMON_SHARE = 16
 
@@ -58,10 +65,11 @@ COMMON_SHARE = 16
 class Entry:
     """A filter's place: its outline, the owner's value, and the block and slot where it is, unless it waits."""
 
-    __slots__ = ("block", "outline", "owner", "slot")
+    __slots__ = ("block", "names", "outline", "owner", "slot")
 
     def __init__(self, outline: Outline, owner: Any) -> None:
         self.outline = outline
+        self.names = outline.names
         self.owner = owner
         self.block: _Block | None = None
         self.slot = 0
@@ -73,6 +81,7 @@ class Candidates:
     def __init__(self) -> None:
         self._waiting: dict[Entry, None] = {}
         self._blocks: list[_Block] = []
+        self._cuts: dict[str, _Cuts] = {}
 
     def add(self, outline: Outline, owner: Any) -> Entry:
         """Add a filter. The entry is what removes it again."""
@@ -96,18 +105,21 @@ class Candidates:
 
     def covering(self, outline: Outline) -> list[Entry]:
         """All filters that may cover the outlined one; this one too, if it is there."""
-        found = [entry for entry in self._waiting if entry.outline.may_cover(outline)]
+        names = outline.names
+        found = [entry for entry in self._waiting if entry.names <= names and entry.outline.may_cover(outline)]
+        aims = [_Aim(name, *stretch) for name, stretch in outline.inner.items()]
         for block in self._blocks:
-            if slots := block.covering(outline):
+            if slots := block.covering(aims, names):
                 found += [entry for entry in block.at(slots) if entry.outline.may_cover(outline)]
         return found
 
     def covered(self, outline: Outline) -> list[Entry]:
         """All filters that the outlined one may cover; this one too, if it is there."""
-        may_cover = outline.may_cover
-        found = [entry for entry in self._waiting if may_cover(entry.outline)]
+        names, may_cover = outline.names, outline.may_cover
+        found = [entry for entry in self._waiting if names <= entry.names and may_cover(entry.outline)]
+        aims = [_Aim(name, *stretch) for name, stretch in outline.outer.items()]
         for block in self._blocks:
-            if slots := block.covered(outline):
+            if slots := block.covered(aims):
                 found += [entry for entry in block.at(slots) if may_cover(entry.outline)]
         return found
 
@@ -130,11 +142,11 @@ class Candidates:
             self._blocks = [block for block in self._blocks if block not in alike]
             entries = [entry for block in alike for entry in block.remaining()] + entries
         for start in range(0, len(entries), MAX_BLOCK):
-            self._blocks.append(_Block(entries[start : start + MAX_BLOCK]))
+            self._blocks.append(_Block(entries[start : start + MAX_BLOCK], self._cuts))
 
 
 def _size_class(count: int) -> int:
-    """The least size at which a block with so many entries begins, of 1, 128, 512 and so on."""
+    """The least size at which a block with so many entries begins, of 1, 128, 1,024 and so on."""
     size = MAX_WAITING
     if count < size:
         return 1
@@ -148,7 +160,7 @@ class _Block:
 
     __slots__ = ("alive", "anchored", "columns", "common", "entries", "taken")
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: list[Entry], cuts: dict[str, _Cuts]) -> None:
         self.entries: list[Entry | None] = list(entries)
         self.taken = len(entries)
         self.alive = (1 << len(entries)) - 1
@@ -157,12 +169,13 @@ class _Block:
             entry.block, entry.slot = self, slot
             for name in entry.outline.outer:
                 members.setdefault(name, []).append(slot)
-        self.columns = {name: _Column(name, slots, entries) for name, slots in members.items()}
-        self.common = [
-            (name, self.columns[name].present)
+        common = {name for name, slots in members.items() if len(slots) * COMMON_SHARE >= len(entries)}
+        limit = MAX_CUTS // max(1, len(common))
+        self.columns = {
+            name: _Column(name, slots, entries, limit if name in common else MAX_RARE_CUTS, cuts)
             for name, slots in members.items()
-            if len(slots) * COMMON_SHARE >= len(entries)
-        ]
+        }
+        self.common = [(name, self.alive ^ self.columns[name].present) for name in members if name in common]
         self.anchored = _anchored(entries, Counter({name: len(slots) for name, slots in members.items()}))
 
     def clear(self, entry: Entry) -> None:
@@ -184,35 +197,49 @@ class _Block:
             if entry is not None:
                 yield entry
 
-    def covering(self, outline: Outline) -> int:
-        """The slots of filters that may cover the outlined one."""
-        inner = outline.inner
+    def covering(self, aims: list[_Aim], names: frozenset[str]) -> int:
+        """The slots of filters that may cover what is aimed at, which has these names."""
         anchored = self.anchored
         possible = anchored.get(None, 0)
-        for name in inner:
+        for name in names:
             possible |= anchored.get(name, 0)
         possible &= self.alive
         if not possible:
             return 0
-        for name, present in self.common:
-            if name not in inner:
-                possible &= ~present
         columns = self.columns
-        for name, stretch in inner.items():
+        for aim in aims:
+            column = columns.get(aim.name)
+            if column is None:
+                continue
+            if column.cuts is not aim.cuts:
+                aim.locate(column.cuts)
+            possible &= column.begins_before[aim.begin]
+            if aim.end:
+                possible &= ~column.ends_before[aim.end - 1]
             if not possible:
                 return 0
-            if (column := columns.get(name)) is not None:
-                possible &= ~column.not_around(stretch)
+        for name, without in self.common:
+            if name not in names:
+                possible &= without
         return possible
 
-    def covered(self, outline: Outline) -> int:
-        """The slots of filters that the outlined one may cover."""
-        possible = self.alive
-        for name, stretch in outline.outer.items():
-            column = self.columns.get(name)
-            if column is None:
+    def covered(self, aims: list[_Aim]) -> int:
+        """The slots of filters that what is aimed at may cover."""
+        columns = self.columns
+        for aim in aims:
+            if aim.name not in columns:
                 return 0
-            possible &= column.within(stretch)
+        possible = self.alive
+        for aim in aims:
+            column = columns[aim.name]
+            if column.cuts is not aim.cuts:
+                aim.locate(column.cuts)
+            fits = column.ends_before[aim.end]
+            if aim.begin:
+                fits &= ~column.begins_before[aim.begin - 1]
+            if column.loose:
+                fits |= column.loose
+            possible &= fits
             if not possible:
                 return 0
         return possible
@@ -230,65 +257,101 @@ def _anchored(entries: list[Entry], uses: Counter[str]) -> dict[str | None, int]
     return anchored
 
 
+class _Cuts(msgspec.Struct, frozen=True, eq=False):
+    """Where the columns of an attribute are cut, ascending; and how many stretches the cuts were fitted to."""
+
+    begins: list[Place]
+    ends: list[Place]
+    fitted_to: int
+
+
+class _Aim:
+    """A stretch that is searched for, and behind how many of some column's cuts its ends lie."""
+
+    __slots__ = ("begin", "cuts", "end", "high", "low", "name")
+
+    def __init__(self, name: str, low: Place, high: Place) -> None:
+        self.name = name
+        self.low = low
+        self.high = high
+        self.cuts: _Cuts | None = None
+        self.begin = self.end = 0
+
+    def locate(self, cuts: _Cuts) -> None:
+        self.cuts = cuts
+        self.begin = bisect_right(cuts.begins, self.low)
+        self.end = bisect_right(cuts.ends, self.high)
+
+
 class _Column:
     """Where the stretches of one attribute begin and end, in one block.
 
-    `begins_before[i]` has the filters whose stretch begins before `begin_cuts[i]`, and one more element has all
-    of `firm`; likewise for the ends. `loose` has those whose two stretches differ: they pass every test.
+    `ends_before[i]` has the filters whose stretch ends before the cut i, and one more element has all of them.
+    `begins_before` is the like, and has besides all filters that do not have the attribute. Those whose two
+    stretches differ are `loose`: they are in `begins_before` only, and pass every test.
     """
 
-    __slots__ = ("begin_cuts", "begins_before", "end_cuts", "ends_before", "firm", "loose", "present")
+    __slots__ = ("begins_before", "cuts", "ends_before", "loose", "present")
 
-    def __init__(self, name: str, slots: list[int], entries: list[Entry]) -> None:
+    def __init__(
+        self, name: str, slots: list[int], entries: list[Entry], limit: int, known: dict[str, _Cuts]
+    ) -> None:
         size = len(entries)
         loose = [slot for slot in slots if name in entries[slot].outline.loose]
         firm = [slot for slot in slots if name not in entries[slot].outline.loose] if loose else slots
         self.present = _bitmap(slots, size)
         self.loose = _bitmap(loose, size)
-        self.firm = self.present ^ self.loose
+        others = ((1 << size) - 1) ^ self.present | self.loose
         stretches = [entries[slot].outline.outer[name] for slot in firm]
-        begins = [low for low, _ in stretches]
-        ends = [high for _, high in stretches]
-        self.begin_cuts, self.begins_before = _cut(begins, firm, size)
-        self.end_cuts, self.ends_before = _cut(ends, firm, size)
-
-    def not_around(self, stretch: Stretch) -> int:
-        """Filters that have the attribute, surely without containing the stretch."""
-        low, high = stretch
-        fits = self.begins_before[bisect_right(self.begin_cuts, low)]
-        cut = bisect_right(self.end_cuts, high)
-        if cut:
-            fits &= ~self.ends_before[cut - 1]
-        return self.firm ^ fits
-
-    def within(self, stretch: Stretch) -> int:
-        """Filters that have the attribute and may lie within the stretch there."""
-        low, high = stretch
-        fits = self.ends_before[bisect_right(self.end_cuts, high)]
-        cut = bisect_right(self.begin_cuts, low)
-        if cut:
-            fits &= ~self.begins_before[cut - 1]
-        return fits | self.loose
+        lows, highs = [low for low, _ in stretches], [high for _, high in stretches]
+        cuts = known.get(name)
+        if cuts is None or not (_fit(cuts, cuts.begins, lows) and _fit(cuts, cuts.ends, highs)):
+            cuts = known[name] = _Cuts(_cut(lows, limit), _cut(highs, limit), len(firm))
+        self.cuts = cuts
+        self.begins_before = _bitmaps_before(cuts.begins, lows, firm, size, others)
+        self.ends_before = _bitmaps_before(cuts.ends, highs, firm, size, 0)
 
 
-def _cut(places: list[Place], slots: list[int], size: int) -> tuple[list[Place], list[int]]:
-    """Cuts, ascending, and for each the bitmap of the slots whose place lies before it; then that of all."""
-    apart = max(MIN_BETWEEN_CUTS, len(slots) // MAX_CUTS)
+def _fit(cuts: _Cuts, ends: list[Place], places: list[Place]) -> bool:
+    """Whether the cuts do for these places: fitted to not far fewer, and not left behind by drifting values."""
+    if 2 * cuts.fitted_to < len(places):
+        return False
+    sample = places[:: max(1, len(places) // FIT_SAMPLES)]
+    between: dict[int, set[Place]] = {}
+    for place in sample:
+        between.setdefault(bisect_right(ends, place), set()).add(place)
+    return all(len(different) <= MAX_TOGETHER for different in between.values())
+
+
+def _cut(places: list[Place], limit: int) -> list[Place]:
+    """Cuts, ascending, with about as many places between each two of them."""
+    apart = max(MIN_BETWEEN_CUTS, len(places) // limit)
     cuts: list[Place] = []
-    before: list[int] = []
-    bits = bytearray(size // 8 + 1)
     since = 0
     previous: Place | None = None
-    for place, slot in sorted(zip(places, slots, strict=True)):
+    for place in sorted(places):
         if since >= apart and place != previous:
             cuts.append(place)
-            before.append(int.from_bytes(bits, "little"))
             since = 0
-        bits[slot >> 3] |= 1 << (slot & 7)
         since += 1
         previous = place
-    before.append(int.from_bytes(bits, "little"))
-    return cuts, before
+    return cuts
+
+
+def _bitmaps_before(
+    cuts: list[Place], places: list[Place], slots: list[int], size: int, besides: int
+) -> list[int]:
+    """For each cut the bitmap of the slots whose place lies before it, then of all; with `besides` each."""
+    between: list[list[int]] = [[] for _ in range(len(cuts) + 1)]
+    for place, slot in zip(places, slots, strict=True):
+        between[bisect_right(cuts, place)].append(slot)
+    bits = bytearray(size // 8 + 1)
+    before = []
+    for taken in between:
+        for slot in taken:
+            bits[slot >> 3] |= 1 << (slot & 7)
+        before.append(int.from_bytes(bits, "little") | besides)
+    return before
 
 
 def _bitmap(slots: Iterable[int], size: int) -> int:

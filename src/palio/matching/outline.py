@@ -29,25 +29,26 @@ from palio.model.filter import Filter
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet, union
 
-# A place on the line: (rank of the kind, value), or a rank alone. As tuples compare, (2,) lies before all
-# strings and (2.5,) behind them. A stretch ends before its second place.
+# A place on the line: (rank of the kind, value), or a rank alone. As tuples compare, (20,) lies before all
+# strings and (22,) behind them. Ranks are ints, as sorting tuples is faster then. A stretch ends before its
+# second place.
 Place: TypeAlias = tuple[Any, ...]
 Stretch: TypeAlias = tuple[Place, Place]
 
 _RANKS = {
     Kind.BOOL: 0,
-    Kind.INT: 1,
-    Kind.FLOAT: 1,
-    Kind.STRING: 2,
-    Kind.TIME: 3,
-    Kind.BYTES: 4,
-    Kind.LIST: 5,
+    Kind.INT: 10,
+    Kind.FLOAT: 10,
+    Kind.STRING: 20,
+    Kind.TIME: 30,
+    Kind.BYTES: 40,
+    Kind.LIST: 50,
 }
-_PARTS = tuple((kind, rank, (rank,), (rank + 0.5,)) for kind, rank in _RANKS.items())
-_ABSENT: Stretch = ((-1,), (-0.5,))
-_SOME_LIST: Stretch = ((5.25,), (5.25,))
-_WHOLE_LINE: Stretch = (_ABSENT[0], (5.5,))
-_UNKNOWN: Stretch = ((9,), (-9,))  # lies within every stretch
+_PARTS = tuple((kind, rank, (rank,), (rank + 2,)) for kind, rank in _RANKS.items())
+_ABSENT: Stretch = ((-10,), (-8,))
+_SOME_LIST: Stretch = ((51,), (51,))
+_WHOLE_LINE: Stretch = (_ABSENT[0], (52,))
+_UNKNOWN: Stretch = ((90,), (-90,))  # lies within every stretch
 
 
 class Outline:
@@ -58,18 +59,17 @@ class Outline:
     def __init__(self, filter: Filter) -> None:
         boxes = filter.conjunctions
         self.filter = filter
-        self.inner: dict[str, Stretch] = {}
         self.outer: dict[str, Stretch] = {}
-        loose = []
+        loose: dict[str, Stretch] = {}
         for name in _common_names(boxes):
             sides = [box.sides[name] for box in boxes]
             outer, inner = _stretches(sides)
             if len(boxes) > 1 and outer == _WHOLE_LINE and _is_everything(sides):
                 continue
             self.outer[name] = outer
-            self.inner[name] = inner
             if inner is not outer:
-                loose.append(name)
+                loose[name] = inner
+        self.inner = self.outer | loose if loose else self.outer
         self.names = frozenset(self.outer)
         self.loose = frozenset(loose)
         self.rough = bool(loose) or len(boxes) > 1
