@@ -289,7 +289,7 @@ def test_filters_proven_equal_only_around_a_circle_become_one_node():
 # Whatever is done to it
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(filters(), min_size=1, max_size=14), st.data())
 def test_after_any_inserts_and_removes_it_is_the_naive_poset(drawn, data):
     pool = distinct(drawn)
@@ -311,7 +311,7 @@ def test_after_any_inserts_and_removes_it_is_the_naive_poset(drawn, data):
     assert_is_the_naive_poset(poset, held)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(filters(), max_size=14), filters(), st.data())
 def test_questions_are_answered_as_by_brute_force(drawn, asked, data):
     held = distinct(drawn)
@@ -324,7 +324,7 @@ def test_questions_are_answered_as_by_brute_force(drawn, asked, data):
         assert_answers_like_brute_force(poset, held, filter)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(filters(), max_size=14), st.lists(notifications(), min_size=1))
 def test_matching_equals_brute_force(drawn, sent):
     poset = Poset(drawn)

@@ -1,35 +1,40 @@
-"""`Candidates`: which of many filters may cover a given one, or be covered by it. Thousands at a time.
+"""`Candidates`: which of many filters may cover a given one, or be covered by it; thousands in one operation.
 
-The idea. Filters stand in blocks of up to 8,192, each in a slot of its block. For a block and an attribute
-there is a column: the lowest places of the stretches (see `outline`) are sorted and cut some 64 times, and
-for each cut there is a bitmap, a Python int with a bit for each slot, of the filters whose stretch begins
-before the cut; another such list for where the stretches end. "Begins at or before x" and "begins at or after
-x" are then one look-up each, correct up to the filters between two neighbouring cuts, and a whole question is
-a few ands and ors of such bitmaps:
+The idea. Filters stand in blocks of up to 8,192, each in a slot of its block. In a block there is a column
+for each attribute: the places where the filters' stretches begin (see `outline`) are cut into groups, and for
+each cut there is a bitmap, a Python int with a bit for each slot, of the filters whose stretch begins before
+that cut; and the like for where stretches end. "Begins at or before x" is then one look-up, correct but for
+the few filters between two neighbouring cuts, "begins at or after x" is the complement of another, and a
+whole question is a few ands of bitmaps:
 
-- covered by g: and, over the attributes of g, of those whose stretch lies within that of g;
-- covering g: not one of those with an attribute that g does not name, nor of those that have an attribute of
-  g with a stretch that does not contain that of g.
+- covered by g: for each attribute of g, those that have it and whose stretch lies within that of g;
+- covering g: for each attribute of g, those that do not have it or whose stretch contains that of g; and none
+  that has an attribute which g does not name.
 
-To go through *all* attributes that g does not name would cost much where there are thousands. So each filter
-is anchored at its rarest attribute: what is anchored at no attribute of g does not cover it. That leaves the
-common attributes, and there are few that a sixteenth of a block's filters name.
+Going through all attributes that g does not name would cost much where there are thousands. So each filter is
+anchored at its rarest attribute: what is anchored at no attribute of g does not cover it. What remains are
+filters all of whose attributes are common, and there are few attributes that a sixteenth of the filters name.
 
-The few slots that are left are looked at one by one (`Outline.may_cover`), and what passes is a candidate.
+The slots that are left are looked at one by one (`Outline.may_cover`); what passes is a candidate. All blocks
+share the cuts of an attribute as far as these fit, so that a place is searched once and not once for each
+block.
 
-Changes. A new filter waits in a list that is searched one by one. When that holds 128, it becomes a block;
-when four blocks of a size have come together, they become one of four times the size, up to the largest. So
-each filter is built into a block at most four times, with cuts fitted to its company. A removed filter leaves
-a hole, a cleared bit; a block with more holes than filters is built anew from what is left.
+Changes. A new filter waits in a list that is searched one by one. When 128 are waiting they become a block;
+when eight blocks of a size have come together they become one of eight times the size, up to the largest. So
+a filter is built into a block three times. A removed filter leaves a hole, a cleared bit; a block with more
+holes than filters is built anew from what is left.
 
-Invariants: a filter is either waiting or in exactly one slot; a set bit of `alive` means that the slot is
-taken; no column ever misses a filter that fits (they may let others through).
+Invariants: a filter either waits or has exactly one slot; a bit of `alive` is set iff its slot is taken;
+bitmaps may hold filters that do not fit but never lack one that does.
 
-Costs for n filters of k attributes: a question takes some 2k operations on bitmaps for each block, that is,
-about a microsecond for a thousand filters, and grows in proportion with n from there on; memory is some 2 ×
-64 bits for each filter and attribute that is used in its block. The longest pause is the building of the
-largest block. Questions to texts and lists (`contains`, `has`) have no ends that could be sorted: among
-filters that differ in nothing else the search is one by one, by an example.
+Costs, for n filters: a question takes two to three operations on bitmaps for each block and attribute of g,
+and a look at what lies between the same two cuts as g. Both grow in proportion with n, but slowly: a block of
+8,192 filters takes some ten microseconds. Memory is bounded by 2 × 1,280 bits for each filter if attributes
+are common, whatever their number. The longest pause is the building of a largest block.
+
+Where it does not help: questions to texts and lists (`contains`, `has`) have no ends that could be sorted,
+and or-filters whose conjunctions have no attribute in common have no outline. Among filters that differ in
+nothing else, the search goes one by one, with an example (some microseconds for each).
 """
 
 from __future__ import annotations
@@ -140,9 +145,15 @@ class Candidates:
             if size >= MAX_BLOCK or len(alike) < FANOUT - 1:
                 break
             self._blocks = [block for block in self._blocks if block not in alike]
+            self._forget_unused_cuts()
             entries = [entry for block in alike for entry in block.remaining()] + entries
         for start in range(0, len(entries), MAX_BLOCK):
             self._blocks.append(_Block(entries[start : start + MAX_BLOCK], self._cuts))
+
+    def _forget_unused_cuts(self) -> None:
+        """Names of attributes come and go with the filters; what is known of them must not pile up."""
+        used = {name for block in self._blocks for name in block.columns}
+        self._cuts = {name: cuts for name, cuts in self._cuts.items() if name in used}
 
 
 def _size_class(count: int) -> int:
@@ -169,13 +180,15 @@ class _Block:
             entry.block, entry.slot = self, slot
             for name in entry.outline.outer:
                 members.setdefault(name, []).append(slot)
-        common = {name for name, slots in members.items() if len(slots) * COMMON_SHARE >= len(entries)}
-        limit = MAX_CUTS // max(1, len(common))
+        common = [name for name, slots in members.items() if len(slots) * COMMON_SHARE >= len(entries)]
+        limits = dict.fromkeys(common, MAX_CUTS // max(1, len(common)))
         self.columns = {
-            name: _Column(name, slots, entries, limit if name in common else MAX_RARE_CUTS, cuts)
+            name: _Column(
+                name, slots, entries, everyone=self.alive, limit=limits.get(name, MAX_RARE_CUTS), known=cuts
+            )
             for name, slots in members.items()
         }
-        self.common = [(name, self.alive ^ self.columns[name].present) for name in members if name in common]
+        self.common = [(name, self.alive ^ _bitmap(members[name], len(entries))) for name in common]
         self.anchored = _anchored(entries, Counter({name: len(slots) for name, slots in members.items()}))
 
     def clear(self, entry: Entry) -> None:
@@ -291,25 +304,33 @@ class _Column:
     stretches differ are `loose`: they are in `begins_before` only, and pass every test.
     """
 
-    __slots__ = ("begins_before", "cuts", "ends_before", "loose", "present")
+    __slots__ = ("begins_before", "cuts", "ends_before", "loose")
 
     def __init__(
-        self, name: str, slots: list[int], entries: list[Entry], limit: int, known: dict[str, _Cuts]
+        self,
+        name: str,
+        slots: list[int],
+        entries: list[Entry],
+        *,
+        everyone: int,
+        limit: int,
+        known: dict[str, _Cuts],
     ) -> None:
         size = len(entries)
         loose = [slot for slot in slots if name in entries[slot].outline.loose]
         firm = [slot for slot in slots if name not in entries[slot].outline.loose] if loose else slots
-        self.present = _bitmap(slots, size)
         self.loose = _bitmap(loose, size)
-        others = ((1 << size) - 1) ^ self.present | self.loose
         stretches = [entries[slot].outline.outer[name] for slot in firm]
         lows, highs = [low for low, _ in stretches], [high for _, high in stretches]
         cuts = known.get(name)
         if cuts is None or not (_fit(cuts, cuts.begins, lows) and _fit(cuts, cuts.ends, highs)):
             cuts = known[name] = _Cuts(_cut(lows, limit), _cut(highs, limit), len(firm))
         self.cuts = cuts
-        self.begins_before = _bitmaps_before(cuts.begins, lows, firm, size, others)
-        self.ends_before = _bitmaps_before(cuts.ends, highs, firm, size, 0)
+        self.ends_before = _bitmaps_before(cuts.ends, highs, firm, size)
+        # The one bitmap of a column without cuts has everyone: then all such columns share it.
+        others = everyone ^ self.ends_before[-1]
+        before = _bitmaps_before(cuts.begins, lows, firm, size)
+        self.begins_before = [others | bitmap for bitmap in before[:-1]] + [everyone]
 
 
 def _fit(cuts: _Cuts, ends: list[Place], places: list[Place]) -> bool:
@@ -338,10 +359,8 @@ def _cut(places: list[Place], limit: int) -> list[Place]:
     return cuts
 
 
-def _bitmaps_before(
-    cuts: list[Place], places: list[Place], slots: list[int], size: int, besides: int
-) -> list[int]:
-    """For each cut the bitmap of the slots whose place lies before it, then of all; with `besides` each."""
+def _bitmaps_before(cuts: list[Place], places: list[Place], slots: list[int], size: int) -> list[int]:
+    """For each cut the bitmap of the slots whose place lies before it, then that of all."""
     between: list[list[int]] = [[] for _ in range(len(cuts) + 1)]
     for place, slot in zip(places, slots, strict=True):
         between[bisect_right(cuts, place)].append(slot)
@@ -350,7 +369,7 @@ def _bitmaps_before(
     for taken in between:
         for slot in taken:
             bits[slot >> 3] |= 1 << (slot & 7)
-        before.append(int.from_bytes(bits, "little") | besides)
+        before.append(int.from_bytes(bits, "little"))
     return before
 
 

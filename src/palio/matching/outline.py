@@ -113,7 +113,14 @@ def _common_names(boxes: tuple[Conjunction, ...]) -> list[str]:
 
 
 def _selects(filter: Filter, values: dict[str, Any]) -> bool:
-    return any(all(values.get(name) in side for name, side in box.sides.items()) for box in filter.conjunctions)
+    value_of = values.get
+    for box in filter.conjunctions:
+        for name, side in box.sides.items():
+            if value_of(name) not in side:
+                break
+        else:
+            return True
+    return False
 
 
 def _is_everything(sides: list[ValueSet]) -> bool:
