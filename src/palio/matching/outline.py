@@ -52,7 +52,10 @@ _UNKNOWN: Stretch = ((90,), (-90,))  # lies within every stretch
 
 
 class Outline:
-    """What the search for covering candidates knows of a filter. Immutable; an example is found when needed."""
+    """What the search for candidates knows of a filter, which must not be a contradiction.
+
+    Immutable; an example is found when it is needed.
+    """
 
     __slots__ = ("_example", "_example_sought", "filter", "inner", "loose", "names", "order", "outer", "rough")
 
@@ -161,7 +164,7 @@ def _example_stretch(kind: Kind, rank: int, side: ValueSet) -> Stretch:
         value = side.only(kind).example()
     except (Undecided, FilterTooLarge):
         return _UNKNOWN
-    if value is None:
+    if value is None or value not in side:
         return _UNKNOWN
     if isinstance(value, tuple):
         return _SOME_LIST
