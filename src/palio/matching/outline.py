@@ -57,7 +57,9 @@ class Outline:
     Immutable; an example is found when it is needed.
     """
 
-    __slots__ = ("_example", "_example_sought", "filter", "inner", "loose", "names", "order", "outer", "rough")
+    __slots__ = (
+        "_example", "_example_sought", "begins", "ends", "filter", "inner", "loose", "names", "outer", "rough",
+    )  # fmt: skip
 
     def __init__(self, filter: Filter) -> None:
         boxes = filter.conjunctions
@@ -76,8 +78,9 @@ class Outline:
         self.names = frozenset(self.outer)
         self.loose = frozenset(loose)
         self.rough = bool(loose) or len(boxes) > 1
-        # Whatever covers this filter comes no later than it, but for ties.
-        self.order = (len(self.outer), *[low for low, _ in self.outer.values()])
+        # What covers this filter comes no later by `begins`, and if that is a tie, no earlier by `ends`.
+        self.begins = (len(self.outer), *[low for low, _ in self.outer.values()])
+        self.ends = tuple([high for _, high in self.outer.values()])
         self._example: dict[str, Any] | None = None
         self._example_sought = False
 
