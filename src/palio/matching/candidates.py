@@ -29,7 +29,7 @@ bitmaps may hold filters that do not fit but never lack one that does.
 
 Costs, for n filters: a question takes two to three operations on bitmaps for each block and attribute of g,
 and a look at what lies between the same two cuts as g. Both grow in proportion with n, but slowly: a block of
-8,192 filters takes some ten microseconds. Memory is bounded by 2 × 1,280 bits for each filter if attributes
+8,192 filters takes some ten microseconds. Memory is bounded by 2 × 2,560 bits for each filter if attributes
 are common, whatever their number. The longest pause is the building of a largest block.
 
 Where it does not help: questions to texts and lists (`contains`, `has`) have no ends that could be sorted,
@@ -39,6 +39,7 @@ nothing else, the search goes one by one, with an example (some microseconds for
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -56,10 +57,10 @@ FANOUT = 8
 MAX_BLOCK = 8_192
 # Cuts of a block, shared out evenly among its common attributes, and of the column of any other attribute.
 # Memory grows with them (twice this many bits for each filter); what is left to look at one by one falls.
-MAX_CUTS = 1_280
+MAX_CUTS = 2_560
 MAX_RARE_CUTS = 32
 # A column is cut so that at least this many filters lie between neighbouring cuts.
-MIN_BETWEEN_CUTS = 8
+MIN_BETWEEN_CUTS = 6
 # Cuts are made anew if, of so many samples, more than so many different ones lie between two of them.
 FIT_SAMPLES = 64
 MAX_TOGETHER = 12
@@ -201,14 +202,16 @@ class _Block:
         return [entry for entry in self.entries if entry is not None]
 
     def at(self, slots: int) -> Iterator[Entry]:
-        """The entries of a bitmap, the last slot first."""
+        """The entries of a bitmap; by words of 64 bits, as taking bits out of a long int is slow."""
         entries = self.entries
-        while slots:
-            slot = slots.bit_length() - 1
-            slots ^= 1 << slot
-            entry = entries[slot]
-            if entry is not None:
-                yield entry
+        words = (len(entries) + 63) // 64
+        for index, word in enumerate(struct.unpack(f"<{words}Q", slots.to_bytes(8 * words, "little"))):
+            while word:
+                lowest = word & -word
+                word ^= lowest
+                entry = entries[64 * index + lowest.bit_length() - 1]
+                if entry is not None:
+                    yield entry
 
     def covering(self, aims: list[_Aim], names: frozenset[str]) -> int:
         """The slots of filters that may cover what is aimed at, which has these names."""
