@@ -53,7 +53,7 @@ from palio.matching.outline import Outline, Place
 MAX_WAITING = 128
 # How many blocks of a size become one of the next.
 FANOUT = 8
-# The largest block. Building it takes some 100 to 200 milliseconds; larger ones would not be searched faster.
+# The largest block. Building it takes 100 to 300 milliseconds; larger ones would not be searched faster.
 MAX_BLOCK = 8_192
 # Cuts of a block, shared out evenly among its common attributes, and of the column of any other attribute.
 # Memory grows with them (twice this many bits for each filter); what is left to look at one by one falls.
