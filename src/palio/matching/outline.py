@@ -1,0 +1,175 @@
+"""`Outline`: for each attribute of a filter the stretch that it takes up, and what follows for covering.
+
+Put all values of all kinds on one line: absence first, then bools, numbers (ints and floats together),
+strings, times, bytes, lists. A set of values has a lowest and a highest place on that line, and a set within
+another cannot reach further than that one. So a filter covers another one only if
+
+- each attribute that it names is named by every conjunction of the other one, and
+- there its stretch contains the other one's stretch.
+
+Both are necessary and cheap to test; that they suffice is for `Filter.covers` to say. A filter of several
+conjunctions is outlined by what is around all of them: the attributes that all of them name, and for each the
+stretch from the lowest place to the highest.
+
+Where texts or lists are asked questions (`contains`, `has` and so on) the true ends are not known. Then there
+are two stretches: the *outer* one surely contains the set, and is what the filter can cover; the *inner* one
+surely lies within it, being a single example, and is what a covering filter must contain. Everywhere else
+both are the same. Such a filter, or one of several conjunctions, is *rough*: as comparing it takes long, a
+filter that may cover it is first asked whether it selects an example of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from palio.model.automaton import Undecided
+from palio.model.conjunction import Conjunction
+from palio.model.errors import FilterTooLarge
+from palio.model.filter import Filter
+from palio.model.values import Kind
+from palio.model.valueset import ValueSet, union
+
+# A place on the line: (rank of the kind, value), or a rank alone. As tuples compare, (20,) lies before all
+# strings and (22,) behind them. Ranks are ints, as sorting tuples is faster then. A stretch ends before its
+# second place.
+Place: TypeAlias = tuple[Any, ...]
+Stretch: TypeAlias = tuple[Place, Place]
+
+_RANKS = {
+    Kind.BOOL: 0,
+    Kind.INT: 10,
+    Kind.FLOAT: 10,
+    Kind.STRING: 20,
+    Kind.TIME: 30,
+    Kind.BYTES: 40,
+    Kind.LIST: 50,
+}
+_PARTS = tuple((kind, rank, (rank,), (rank + 2,)) for kind, rank in _RANKS.items())
+_ABSENT: Stretch = ((-10,), (-8,))
+_SOME_LIST: Stretch = ((51,), (51,))
+_WHOLE_LINE: Stretch = (_ABSENT[0], (52,))
+_UNKNOWN: Stretch = ((90,), (-90,))  # lies within every stretch
+
+
+class Outline:
+    """What the search for candidates knows of a filter, which must not be a contradiction.
+
+    Immutable; an example is found when it is needed.
+    """
+
+    __slots__ = (
+        "_example", "_example_sought", "begins", "ends", "filter", "inner", "loose", "names", "outer", "rough",
+    )  # fmt: skip
+
+    def __init__(self, filter: Filter) -> None:
+        boxes = filter.conjunctions
+        self.filter = filter
+        self.outer: dict[str, Stretch] = {}
+        loose: dict[str, Stretch] = {}
+        for name in _common_names(boxes):
+            sides = [box.sides[name] for box in boxes]
+            outer, inner = _stretches(sides)
+            if len(boxes) > 1 and outer == _WHOLE_LINE and _is_everything(sides):
+                continue
+            self.outer[name] = outer
+            if inner is not outer:
+                loose[name] = inner
+        self.inner = self.outer | loose if loose else self.outer
+        self.names = frozenset(self.outer)
+        self.loose = frozenset(loose)
+        self.rough = bool(loose) or len(boxes) > 1
+        # What covers this filter comes no later by `begins`, and if that is a tie, no earlier by `ends`.
+        self.begins = (len(self.outer), *[low for low, _ in self.outer.values()])
+        self.ends = tuple([high for _, high in self.outer.values()])
+        self._example: dict[str, Any] | None = None
+        self._example_sought = False
+
+    def may_cover(self, other: Outline) -> bool:
+        """False only if this outline's filter does not cover the other's."""
+        if not self.names <= other.names:
+            return False
+        theirs = other.inner
+        for name, (low, high) in self.outer.items():
+            their_low, their_high = theirs[name]
+            if low > their_low or high < their_high:
+                return False
+        if self.rough or other.rough:
+            example = other.example()
+            return example is None or _selects(self.filter, example)
+        return True
+
+    def example(self) -> dict[str, Any] | None:
+        """Attributes that the filter selects, those left out being absent; None if none are known."""
+        if not self._example_sought:
+            self._example_sought = True
+            sides = self.filter.conjunctions[0].sides if self.filter.conjunctions else {}
+            try:
+                found = {name: side.example() for name, side in sides.items()}
+            except (Undecided, FilterTooLarge):
+                return None
+            if _selects(self.filter, found):
+                self._example = found
+        return self._example
+
+
+def _common_names(boxes: tuple[Conjunction, ...]) -> list[str]:
+    if not boxes:
+        return []
+    return [name for name in boxes[0].sides if all(name in box.sides for box in boxes[1:])]
+
+
+def _selects(filter: Filter, values: dict[str, Any]) -> bool:
+    value_of = values.get
+    for box in filter.conjunctions:
+        for name, side in box.sides.items():
+            if value_of(name) not in side:
+                break
+        else:
+            return True
+    return False
+
+
+def _is_everything(sides: list[ValueSet]) -> bool:
+    try:
+        return union(sides).is_everything()
+    except FilterTooLarge:
+        return False
+
+
+def _stretches(sides: list[ValueSet]) -> tuple[Stretch, Stretch]:
+    """The outer and the inner stretch of a union of sets; one and the same object where they are equal."""
+    known: list[Stretch] = []
+    outer: list[Stretch] = []
+    inner: list[Stretch] = []
+    for side in sides:
+        if side.absent:
+            known.append(_ABSENT)
+        for (kind, rank, first, last), part in zip(_PARTS, side.parts, strict=True):
+            if type(part) is not tuple:
+                outer.append((first, last))
+                inner.append(_example_stretch(kind, rank, side))
+            elif part:
+                known.append(((rank, part[0]), (rank, part[-1]) if len(part) % 2 == 0 else last))
+    around = _around(known + outer)
+    return around, _around(known + inner) if outer else around
+
+
+def _around(stretches: list[Stretch]) -> Stretch:
+    if len(stretches) == 1:
+        return stretches[0]
+    if not stretches:
+        return _UNKNOWN
+    return min(low for low, _ in stretches), max(high for _, high in stretches)
+
+
+def _example_stretch(kind: Kind, rank: int, side: ValueSet) -> Stretch:
+    try:
+        value = side.only(kind).example()
+    except (Undecided, FilterTooLarge):
+        return _UNKNOWN
+    if value is None or value not in side:
+        return _UNKNOWN
+    if isinstance(value, tuple):
+        return _SOME_LIST
+    place = (rank, value.decode("latin-1") if isinstance(value, bytes) else value)
+    return place, place

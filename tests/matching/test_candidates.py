@@ -1,0 +1,91 @@
+"""The search for candidates, with blocks of their real size, finds what looking at every filter finds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from palio import Filter
+from palio.matching.candidates import MAX_WAITING, Candidates
+from palio.matching.outline import Outline
+from palio.matching.poset import Poset
+
+
+def drawn(choose: random.Random, moment: int) -> Filter:
+    """Few common attributes, many rare ones, values that drift with time, texts, absence, or."""
+    parts = []
+    for name in choose.sample(("price", "volume", "level"), choose.randint(0, 2)):
+        low = choose.randint(0, 300)
+        parts.append(f"{name} between {low} and {low + choose.randint(0, 200)}")
+    match choose.randint(0, 7):
+        case 0:
+            parts.append(f"rare{choose.randint(0, 300)} > {choose.randint(0, 3)}")
+        case 1:
+            parts.append(f"moment between {moment} and {moment + choose.randint(0, 40)}")
+        case 2:
+            parts.append(f'path starts with "{"".join(choose.choices("ab", k=choose.randint(1, 6)))}"')
+        case 3:
+            parts.append(f'path contains "{"".join(choose.choices("ab", k=choose.randint(1, 4)))}"')
+        case 4:
+            parts.append(f"(level = {choose.randint(0, 9)} or absent(level))")
+        case 5:
+            parts.append(f"(volume < {choose.randint(0, 99)} or price > {choose.randint(0, 99)})")
+        case _:
+            parts.append(f'symbol = "{choose.choice("ABCDEFGH")}"')
+    filter = Filter.parse(" and ".join(parts))
+    return filter if filter.contradiction is None else drawn(choose, moment)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_candidates_are_exactly_the_filters_whose_outlines_allow_it(seed):
+    choose = random.Random(seed)
+    index, entries = Candidates(), []
+    for moment in range(3_000):
+        outline = Outline(drawn(choose, moment))
+        entries.append(index.add(outline, moment))
+        if choose.random() < 0.3:
+            index.remove(entries.pop(choose.randrange(len(entries))))
+    for entry in choose.sample(entries, 3 * len(entries) // 5):
+        index.remove(entry)
+        entries.remove(entry)
+    assert sorted(entry.owner for entry in index) == sorted(entry.owner for entry in entries)
+    assert index.blocks > 0
+    for _ in range(100):
+        asked = Outline(drawn(choose, choose.randrange(3_000)))
+        covering = {entry.owner for entry in entries if entry.outline.may_cover(asked)}
+        covered = {entry.owner for entry in entries if asked.may_cover(entry.outline)}
+        assert {entry.owner for entry in index.covering(asked)} == covering
+        assert {entry.owner for entry in index.covered(asked)} == covered
+
+
+def test_an_outline_never_denies_what_covers():
+    choose = random.Random(5)
+    filters = [drawn(choose, moment) for moment in range(200)]
+    outlines = [Outline(filter) for filter in filters]
+    related = 0
+    for f, of in zip(filters, outlines, strict=True):
+        for g, og in zip(filters, outlines, strict=True):
+            if f.covers(g):
+                related += 1
+                assert of.may_cover(og), (f, g)
+    assert related > 2 * len(filters)
+
+
+def test_attributes_that_nobody_names_any_more_are_forgotten():
+    index = Candidates()
+    for moment in range(20 * MAX_WAITING):
+        index.remove(index.add(Outline(Filter.parse(f"only{moment} = 1")), moment))
+    for moment in range(20 * MAX_WAITING):
+        index.add(Outline(Filter.parse(f"a = {moment}")), moment)
+    assert set(index._cuts) == {"a"}
+
+
+def test_inserting_compares_with_few_filters():
+    choose = random.Random(1)
+    poset = Poset()
+    for _ in range(4_000):
+        low = choose.randint(0, 10**6)
+        poset.insert(Filter.parse(f"price between {low} and {low + 500} and id = {choose.randint(0, 99)}"))
+    statistics = poset.statistics()
+    assert statistics.comparisons < 4 * statistics.filters
