@@ -6,7 +6,6 @@ import json
 import random
 
 from palio import Filter
-from palio.cli.covering import CoveringSearch
 from palio.cli.stocks import Market, filter_texts
 
 
@@ -65,15 +64,21 @@ def test_an_alternative_can_cover_with_attributes_that_the_other_does_not_name(c
     ]
 
 
-def test_the_search_finds_exactly_what_asking_all_pairs_does():
+def test_the_findings_are_exactly_what_asking_all_pairs_gives(command):
     market = Market(5)
     texts = list(filter_texts(80, market, 5))
     chance = random.Random(5)
     texts += [f"{chance.choice(texts)} and volume > {chance.randint(0, 900)}" for _ in range(20)]
     texts += [f"({chance.choice(texts)}) or ({chance.choice(texts)})" for _ in range(20)]
     texts += ["exists(symbol)", "true", "symbol contains 'A'", "not exists(halted)"]
-    filters = dict(enumerate(map(Filter.parse, texts)))
-    search = CoveringSearch(filters.items())
-    for filter in filters.values():
-        expected = [id for id, other in filters.items() if other.covers(filter)]
-        assert [id for id, _ in search.covering(filter)] == expected, str(filter)
+    filters = [Filter.parse(text) for text in texts]
+    expected = {}
+    for line, filter in enumerate(filters, 1):
+        if filter in filters[: line - 1]:
+            expected[line] = "duplicate"
+        elif any(other != filter and other.covers(filter) for other in filters):
+            expected[line] = "covered"
+    assert set(expected.values()) == {"duplicate", "covered"}
+    found = findings(command("lint", "-", "--json", input="\n".join(texts)))
+    assert {line: kind for line, _, kind, _ in found} == expected
+    assert all(filters[other - 1].covers(filters[line - 1]) for line, _, _, other in found)

@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from palio.cli.covering import CoveringSearch
 from palio.cli.inputs import Complaints, DoubledId, Entry, Id, read_advertisements, read_filters
 from palio.cli.lines import STANDARD_INPUT, LineFile
 from palio.cli.progress import progress_bar
@@ -25,6 +24,7 @@ from palio.cli.terminal import (
     printable,
     write_json,
 )
+from palio.matching.poset import Node, Poset
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -123,26 +123,22 @@ def _finding(entry: Entry[Filter], kind: str, message: str, other: Entry[Filter]
 
 def _needless(entries: list[Entry[Filter]], console: Console) -> Iterator[Finding]:
     """Filters that equal an earlier one, and those that lie within another one."""
-    first: dict[Filter, Entry[Filter]] = {}
-    for entry in entries:
-        same = first.setdefault(entry.content, entry)
-        if same is not entry:
-            yield _finding(entry, "duplicate", f"This filter equals {_name(same)}.", same)
-    by_id = {entry.id: entry for entry in first.values()}
-    search = CoveringSearch((entry.id, entry.content) for entry in first.values())
-    with progress_bar(console, "looking for covered filters", len(by_id)) as advance:
-        for done, entry in enumerate(by_id.values()):
+    poset = Poset()
+    nodes: list[Node] = []
+    with progress_bar(console, "comparing filters", len(entries)) as advance:
+        for done, entry in enumerate(entries):
             advance(done)
-            for id, wider in search.covering(entry.content):
-                if id == entry.id:
-                    continue
-                other = by_id[id]
-                mutual = entry.content.covers(wider)
-                if mutual and other.line > entry.line:
-                    continue  # the later one of two that select the same is the one to remove
-                verb = "selects the same as" if mutual else "is covered by"
-                yield _finding(entry, "covered", f"This filter {verb} {_name(other)}.", other)
-                break
+            node = poset.insert(entry.content)
+            if node.value is None:
+                node.value = entry
+                nodes.append(node)
+            else:
+                yield _finding(entry, "duplicate", f"This filter equals {_name(node.value)}.", node.value)
+    for node in nodes:
+        wider: list[Entry[Filter]] = [parent.value for parent in node.parents]
+        if wider:
+            first = min(wider, key=lambda entry: entry.line)
+            yield _finding(node.value, "covered", f"This filter is covered by {_name(first)}.", first)
 
 
 def _unadvertised(entries: list[Entry[Filter]], offers: list[Advertisement]) -> Iterator[Finding]:

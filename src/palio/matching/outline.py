@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from palio.model.automaton import Undecided
 from palio.model.conjunction import Conjunction
+from palio.model.effort import Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
 from palio.model.values import Kind

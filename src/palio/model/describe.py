@@ -22,6 +22,7 @@ from palio.model.expression import (
     conjunction,
     disjunction,
     literal,
+    text_of,
 )
 from palio.model.flips import EVERYTHING, LEAST, NOTHING, Flips
 from palio.model.values import Kind
@@ -203,8 +204,8 @@ def _terms(attribute: str, kind: Kind, tree: Tree) -> Iterator[Expression]:
     terms = list(decision.paths(tree))
     if sum(len(answers) for answers, _ in terms) <= _FEW_ANSWERS:
         terms = _fewer(kind, [_weakened(kind, tree, list(answers), leaf) for answers, leaf in terms])
-    for answers, leaf in terms:
-        yield _term(attribute, kind, answers, leaf)
+    # Trees of one set can differ in which question comes to matter where; the order must not show it.
+    yield from sorted((_term(attribute, kind, answers, leaf) for answers, leaf in terms), key=text_of)
 
 
 def _fewer(kind: Kind, terms: list[tuple[_Answers, Flips]]) -> list[tuple[_Answers, Flips]]:

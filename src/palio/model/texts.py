@@ -63,6 +63,13 @@ class Contains(EndsWith, frozen=True):
         return state if state == len(self.text) else _longest_border(self.text, state, character)
 
 
+def implies(one: EndsWith, other: EndsWith) -> bool:
+    """Whether each text that satisfies the one satisfies the other: for "ends with" and "contains"."""
+    if isinstance(other, Contains):
+        return other.text in one.text
+    return not isinstance(one, Contains) and one.text.endswith(other.text)
+
+
 @functools.lru_cache(maxsize=256)
 def _failures(text: str) -> tuple[int, ...]:
     """For each length, that of the longest proper border (the table of Knuth, Morris and Pratt)."""

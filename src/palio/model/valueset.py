@@ -20,12 +20,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from palio.model import automaton, decision, flips, lists
+from palio.model import automaton, decision, flips, lists, texts
 from palio.model.decision import Node, Tree
 from palio.model.effort import Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.flips import EVERYTHING, NOTHING, Flips
-from palio.model.texts import Matches
 from palio.model.values import KIND_OF_TYPE, Kind, Value
 
 _BYTES, _LIST = int(Kind.BYTES), int(Kind.LIST)
@@ -130,10 +129,11 @@ class ValueSet:
         """True iff it is proven that every value of the other set is in this one."""
         if other.absent and not self.absent:
             return False
-        return all(
-            part_includes(kind, mine, theirs)
-            for kind, (mine, theirs) in enumerate(zip(self.parts, other.parts, strict=True))
-        )
+        parts = self.parts
+        for kind, theirs in enumerate(other.parts):
+            if theirs != NOTHING and not part_includes(kind, parts[kind], theirs):
+                return False
+        return True
 
     def overlaps(self, other: ValueSet) -> bool:
         """False iff it is proven that no value (and no absence) is in both."""
@@ -235,6 +235,8 @@ def part_includes(kind: int, mine: Tree, theirs: Tree) -> bool:
         return flips.combine(mine, theirs, 2) == theirs
     if mine == theirs:
         return True
+    if _is_lone(mine) and _is_lone(theirs):
+        return texts.implies(theirs.atom, mine.atom)  # type: ignore[union-attr]
     try:
         outside = decision.combine(theirs, decision.complement(kind, mine), 2)
     except FilterTooLarge:
@@ -283,9 +285,18 @@ def _without_questions(kind: int, tree: Tree) -> Flips | None:
         return None
 
 
+def _is_lone(tree: Tree) -> bool:
+    """Whether the set is what satisfies one "ends with" or "contains": the most frequent tree by far."""
+    return (
+        isinstance(tree, Node)
+        and isinstance(tree.atom, texts.EndsWith)
+        and (tree.yes, tree.no) == (EVERYTHING[Kind.STRING], NOTHING)
+    )
+
+
 def _is_plain_question(kind: int, tree: Node) -> bool:
     """A lone "ends with", "contains" or "has", or its opposite: by far most trees, and nothing to simplify."""
-    return not isinstance(tree.atom, Matches) and {tree.yes, tree.no} == {EVERYTHING[kind], NOTHING}
+    return not isinstance(tree.atom, texts.Matches) and {tree.yes, tree.no} == {EVERYTHING[kind], NOTHING}
 
 
 class _ListIdentity:
