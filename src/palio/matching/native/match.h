@@ -1,0 +1,388 @@
+/* Matching: a tile of up to TILE events at once, without the GIL and without changing the index.
+
+   Each event's values are looked up once; those that some filter demands are its keys. The groups that they and
+   their pairs lead to are collected; loose records are checked at once, groups with blocks wait until all events
+   of the tile are known, so that a block is swept once for all of them. Matches come out as slots, per event. */
+
+#ifndef PALIO_MATCH_H
+#define PALIO_MATCH_H
+
+#include "sweep.h"
+#include "updates.h"
+
+#define TILE 256u
+
+typedef struct { uint32_t group, event; } Visit;
+typedef struct { uint32_t event, count; size_t start; } Segment;
+typedef struct { double number; uint32_t event; } Placed;
+
+typedef struct {
+    /* results */
+    Words slots;           /* of all events so far, event by event */
+    VECTOR(uint64_t) ends; /* where each event's slots end */
+    /* the events of a tile */
+    const double **numbers; /* by attribute: the number of each event; all NaN where there is no column */
+    size_t attributes;
+    VECTOR(double) number_memory;
+    Words values, value_counts; /* the interned values of each event */
+    Words presences;            /* keys that stand for presence, likewise */
+    uint64_t *demanded;         /* a bit for each interned value that the event at hand has */
+    size_t demanded_words;
+    VECTOR(Visit) visits;
+    VECTOR(Segment) segments;
+    Words found;
+    VECTOR(uint64_t) bitmaps;
+    VECTOR(Placed) placed;
+    VECTOR(double) sorted_numbers;
+    Words sorted_order, sorted_at, stamps, probes;
+    const Column **columns; /* by attribute, NULL if absent */
+    int64_t row;            /* of the tile's first event */
+    double absent[TILE];
+} Workspace;
+
+static void workspace_fit(Workspace *work, const Index *index) {
+    size_t words = index->values.count / 64 + 1;
+    if (work->attributes < index->attributes.count) {
+        size_t wanted = index->attributes.count + 16;
+        work->numbers = realloc(work->numbers, wanted * sizeof *work->numbers);
+        work->columns = realloc(work->columns, wanted * sizeof *work->columns);
+        if (!work->numbers || !work->columns) out_of_memory();
+        if (!work->attributes)
+            for (unsigned i = 0; i < TILE; i++) work->absent[i] = (double)NAN;
+        for (size_t i = work->attributes; i < wanted; i++) {
+            work->numbers[i] = work->absent;
+            work->columns[i] = NULL;
+        }
+        work->attributes = wanted;
+    }
+    if (work->demanded_words < words) {
+        words += words / 4;
+        free(work->demanded);
+        work->demanded = allocate_zeroed(words * 8);
+        work->demanded_words = words;
+    }
+}
+
+static void workspace_free(Workspace *work) {
+    RELEASE(work->slots);
+    RELEASE(work->ends);
+    free(work->numbers);
+    free(work->columns);
+    free(work->demanded);
+    RELEASE(work->number_memory);
+    RELEASE(work->values);
+    RELEASE(work->value_counts);
+    RELEASE(work->presences);
+    RELEASE(work->visits);
+    RELEASE(work->segments);
+    RELEASE(work->found);
+    RELEASE(work->bitmaps);
+    RELEASE(work->placed);
+    RELEASE(work->sorted_numbers);
+    RELEASE(work->sorted_order);
+    RELEASE(work->sorted_at);
+    RELEASE(work->stamps);
+    RELEASE(work->probes);
+    memset(work, 0, sizeof *work);
+}
+
+/* Whether what a record demands besides ranges holds. */
+INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_t *values, uint32_t value_count,
+                        const uint32_t *programs, uint32_t program_count, uint32_t event) {
+    for (uint32_t i = 0; i < value_count; i++)
+        if (!bit_of(work->demanded, values[i])) return 0;
+    for (uint32_t i = 0; i < program_count; i++) {
+        const uint32_t *program = program_at(index, programs[i]);
+        const Column *column = work->columns[program[1]];
+        Value value = {KIND_ABSENT, 0, {0}};
+        if (column) value = value_at(column, work->row + event);
+        if (!program_holds((const uint8_t *)(program + 2), 0, value)) return 0;
+    }
+    return 1;
+}
+
+static void check_loose(const Index *index, Workspace *work, const Group *group, uint32_t event) {
+    const uint32_t *arena = index->arena.words.items;
+    const uint32_t skipped = vouched(index, group);
+    for (uint32_t chunk = group->chunk; chunk; chunk = arena[chunk]) {
+        const uint32_t *record = arena + chunk + CHUNK_HEAD, *end = arena + chunk + arena[chunk + 1], *next;
+        RESERVE(work->found, work->found.count + (size_t)(end - record));
+        for (; record < end; record = next) {
+            uint32_t equalities = equalities_of(record), ranges = ranges_of(record);
+            const uint32_t *range = record + RECORD_HEAD + equalities;
+            int holds = record[0] != NOWHERE;
+            next = range + RANGE_WORDS * ranges + programs_of(record);
+            for (uint32_t i = 0; holds && i < ranges; i++, range += RANGE_WORDS) {
+                double number = work->numbers[range[0]][event];
+                holds = (load_double(range + 1) <= number) & (number < load_double(range + 3));
+            }
+            if (holds && demands_hold(index, work, record + RECORD_HEAD + skipped, equalities - skipped, range,
+                                      programs_of(record), event))
+                work->found.items[work->found.count++] = record[0];
+        }
+    }
+}
+
+static void visit(const Index *index, Workspace *work, uint32_t number, uint32_t event) {
+    const Group *group = index->groups.items + number;
+    if (group->chunk) check_loose(index, work, group, event);
+    if (group->block) {
+        Visit later = {number, event};
+        PUSH(work->visits, later);
+    }
+}
+
+INLINE void mark_demanded(Workspace *work, const uint32_t *values, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) flip(work->demanded, values[i]);
+}
+
+/* All groups that an event's values lead to. */
+static void visit_groups(const Index *index, Workspace *work, const uint32_t *values, uint32_t count,
+                         const uint32_t *presences, uint32_t presence_count, uint32_t event) {
+    const Interned *interned = index->values.items;
+    size_t start = work->found.count, mask = index->pairs.count - 1;
+    Segment segment;
+    mark_demanded(work, values, count);
+    work->probes.count = 0;
+    RESERVE(work->probes, (size_t)count * (count + 1));
+    for (uint32_t i = 0; i < count; i++) {
+        const Interned *first = interned + values[i];
+        uint64_t partners;
+        if (!first->pairs) continue;
+        partners = index->attributes.items[first->attribute].partners;
+        for (uint32_t j = i + 1; j < count; j++) {
+            const Interned *second = interned + values[j];
+            uint32_t key = values[i], partner = values[j];
+            if (!second->pairs || !(partners >> (second->attribute & 63) & 1)) continue;
+            if (partner < key) key = values[j], partner = values[i];
+            PREFETCH(index->pairs.items + ((size_t)pair_hash(key, partner) & mask));
+            work->probes.items[work->probes.count++] = key;
+            work->probes.items[work->probes.count++] = partner;
+        }
+    }
+    if (index->groups.count && index->groups.items[0].live) visit(index, work, 0, event);
+    for (uint32_t i = 0; i < count; i++)
+        if (interned[values[i]].group) visit(index, work, interned[values[i]].group, event);
+    for (uint32_t i = 0; i < presence_count; i++) visit(index, work, interned[presences[i]].group, event);
+    { /* find first, so that the groups are on their way when they are looked at */
+        size_t groups = 0;
+        for (size_t i = 0; i < work->probes.count; i += 2) {
+            uint32_t group = pair_find(index, work->probes.items[i], work->probes.items[i + 1]);
+            if (!group) continue;
+            PREFETCH(index->groups.items + group);
+            work->probes.items[groups++] = group;
+        }
+        for (size_t i = 0; i < groups; i++) {
+            const Group *group = index->groups.items + work->probes.items[i];
+            if (group->chunk) PREFETCH(index->arena.words.items + group->chunk);
+        }
+        for (size_t i = 0; i < groups; i++) visit(index, work, work->probes.items[i], event);
+    }
+    mark_demanded(work, values, count);
+    segment = (Segment){event, (uint32_t)(work->found.count - start), start};
+    if (segment.count) PUSH(work->segments, segment);
+}
+
+static int placed_order(const void *left, const void *right) {
+    double a = ((const Placed *)left)->number, b = ((const Placed *)right)->number;
+    if (a != a || b != b) return (b != b) - (a != a); /* NaN first */
+    return a < b ? -1 : a > b;
+}
+
+/* Sort small things by insertion, others by qsort. */
+static void sort_placed(Placed *placed, uint32_t count) {
+    if (count > 24) {
+        qsort(placed, count, sizeof *placed, placed_order);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        Placed one = placed[i];
+        uint32_t j = i;
+        while (j && placed_order(placed + j - 1, &one) > 0) placed[j] = placed[j - 1], j--;
+        placed[j] = one;
+    }
+}
+
+/* The events of a group in the order of an attribute; kept until the group is done. Returns where they are. */
+static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *visits, uint32_t events) {
+    uint32_t at = work->sorted_at.items[attribute];
+    if (at) return at - 1;
+    at = (uint32_t)work->sorted_order.count;
+    RESERVE(work->placed, events);
+    for (uint32_t k = 0; k < events; k++)
+        work->placed.items[k] = (Placed){work->numbers[attribute][visits[k].event], k};
+    sort_placed(work->placed.items, events);
+    RESERVE(work->sorted_order, at + events);
+    RESERVE(work->sorted_numbers, at + events);
+    for (uint32_t k = 0; k < events; k++) {
+        work->sorted_order.items[at + k] = work->placed.items[k].event;
+        work->sorted_numbers.items[at + k] = work->placed.items[k].number;
+    }
+    work->sorted_order.count = work->sorted_numbers.count = at + events;
+    work->sorted_at.items[attribute] = at + 1;
+    PUSH(work->probes, attribute);
+    return at;
+}
+
+static void extract(const Index *index, Workspace *work, const Block *block, const uint64_t *accumulator, uint32_t event,
+                    const uint32_t *values, uint32_t value_count) {
+    size_t start = work->found.count;
+    Segment segment;
+    RESERVE(work->found, start + block->size);
+    if (!block->extras) {
+        work->found.count += survivors(accumulator, block->words, block_slots(block), work->found.items + start);
+    } else {
+        const uint32_t *extras = block_extras(block), *slots = block_slots(block);
+        mark_demanded(work, values, value_count);
+        for (uint32_t w = 0; w < block->words; w++)
+            for (uint64_t bits = ~accumulator[w]; bits; bits &= bits - 1) {
+                uint32_t position = w * 64 + LOWEST_BIT(bits);
+                if (extras[position]) {
+                    const uint32_t *extra = index->arena.words.items + extras[position];
+                    if (!demands_hold(index, work, extra + 2, extra[0], extra + 2 + extra[0], extra[1], event)) continue;
+                }
+                work->found.items[work->found.count++] = slots[position];
+            }
+        mark_demanded(work, values, value_count);
+    }
+    segment = (Segment){event, (uint32_t)(work->found.count - start), start};
+    if (segment.count) PUSH(work->segments, segment);
+}
+
+/* All events of one group through all its blocks. */
+static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events, uint32_t stride) {
+    work->sorted_order.count = work->sorted_numbers.count = work->probes.count = 0;
+    for (uint32_t number = index->groups.items[visits->group].block; number; number = index->blocks.items[number - 1]->next) {
+        const Block *block = index->blocks.items[number - 1];
+        const uint32_t words = block->words;
+        uint64_t *running, *base, *accumulators;
+        int first = 1;
+        RESERVE(work->bitmaps, (size_t)words * (events + 2) + 8);
+        running = (uint64_t *)(((uintptr_t)work->bitmaps.items + 63) & ~(uintptr_t)63);
+        base = running + words;
+        accumulators = base + words;
+        memcpy(base, block_dead(block), (size_t)words * 8);
+        for (uint32_t a = 0; a < block->attributes; a++) { /* absent everywhere: once for all events */
+            const BlockAttribute *entry = block_attributes(block) + a;
+            if (work->numbers[entry->attribute] == work->absent)
+                or_bitmaps(base, (const uint64_t *)(block->data + entry->bitmaps), words);
+        }
+        for (uint32_t a = 0; a < block->attributes; a++) {
+            const BlockAttribute *entry = block_attributes(block) + a;
+            Sweep sweep;
+            uint32_t at;
+            if (work->numbers[entry->attribute] == work->absent) continue;
+            at = sorted_for(work, entry->attribute, visits, events);
+            sweep = (Sweep){(const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions),
+                            (const uint64_t *)(block->data + entry->bitmaps), entry->count, entry->spacing,
+                            entry->snapshots, words, work->sorted_numbers.items + at, work->sorted_order.items + at, events};
+            sweep_attribute(&sweep, running, accumulators, first ? base : NULL);
+            first = 0;
+        }
+        for (uint32_t k = 0; k < events; k++) {
+            uint32_t event = visits[k].event;
+            extract(index, work, block, first ? base : accumulators + (size_t)k * words, event,
+                    work->values.items + (size_t)event * stride, work->value_counts.items[2 * event]);
+        }
+    }
+    for (size_t i = 0; i < work->probes.count; i++) work->sorted_at.items[work->probes.items[i]] = 0;
+}
+
+static int visit_order(const void *left, const void *right) {
+    const Visit *a = left, *b = right;
+    if (a->group != b->group) return a->group < b->group ? -1 : 1;
+    return a->event < b->event ? -1 : a->event > b->event;
+}
+
+/* Bring the tile's matches into the order of events, each slot once an event. */
+static void gather(const Index *index, Workspace *work, uint32_t events) {
+    uint64_t base = work->slots.count, next[TILE], from[TILE + 1];
+    memset(from, 0, sizeof from);
+    for (size_t i = 0; i < work->segments.count; i++) from[work->segments.items[i].event + 1] += work->segments.items[i].count;
+    for (uint32_t e = 0; e < events; e++) {
+        from[e + 1] += from[e];
+        next[e] = base + from[e];
+    }
+    RESERVE(work->slots, base + from[events]);
+    for (size_t i = 0; i < work->segments.count; i++) {
+        const Segment *segment = work->segments.items + i;
+        memcpy(work->slots.items + next[segment->event], work->found.items + segment->start, (size_t)segment->count * 4);
+        next[segment->event] += segment->count;
+    }
+    if (!index->several) {
+        work->slots.count = base + from[events];
+        for (uint32_t e = 0; e < events; e++) PUSH(work->ends, next[e]);
+        return;
+    }
+    if (work->stamps.count < index->slots.count) {
+        RESERVE(work->stamps, index->slots.count);
+        memset(work->stamps.items, 0, index->slots.count * 4);
+        work->stamps.count = index->slots.count;
+    }
+    for (uint32_t e = 0; e < events; e++) {
+        uint64_t kept = work->slots.count, start = kept;
+        for (uint64_t i = base + from[e]; i < base + from[e + 1]; i++) {
+            uint32_t slot = work->slots.items[i];
+            if (work->stamps.items[slot]) continue;
+            work->stamps.items[slot] = 1;
+            work->slots.items[kept++] = slot;
+        }
+        for (uint64_t i = start; i < kept; i++) work->stamps.items[work->slots.items[i]] = 0;
+        work->slots.count = kept;
+        PUSH(work->ends, kept);
+    }
+}
+
+/* Match the events in rows row to row + events - 1 of the columns that are set in the workspace; `present` lists
+   the attributes that have one. Appends to the workspace's slots and ends. */
+static void match_tile(Index *index, Workspace *work, const uint32_t *present, uint32_t present_count, int64_t row,
+                       uint32_t events) {
+    work->row = row;
+    work->visits.count = work->segments.count = work->found.count = 0;
+    RESERVE(work->number_memory, (size_t)present_count * events);
+    RESERVE(work->values, (size_t)events * present_count + 1);
+    RESERVE(work->presences, (size_t)events * present_count + 1);
+    RESERVE(work->value_counts, (size_t)events * 2);
+    RESERVE(work->sorted_at, index->attributes.count);
+    memset(work->value_counts.items, 0, (size_t)events * 8);
+    if (work->sorted_at.count < index->attributes.count) {
+        memset(work->sorted_at.items, 0, index->attributes.count * 4);
+        work->sorted_at.count = index->attributes.count;
+    }
+    for (uint32_t p = 0; p < present_count; p++) {
+        uint32_t number = present[p];
+        const Attribute *attribute = index->attributes.items + number;
+        const Column *column = work->columns[number];
+        double *numbers = work->number_memory.items + (size_t)p * events;
+        Interned *presence = index->values.items + attribute->presence;
+        if (attribute->ranges) work->numbers[number] = numbers;
+        for (uint32_t e = 0; e < events; e++) {
+            Value value = value_at(column, row + e);
+            uint32_t kind, found = 0, *counts = work->value_counts.items + 2 * e;
+            uint64_t payload;
+            numbers[e] = number_of(value);
+            if (value.kind == KIND_ABSENT) continue;
+            if (!index->mapped) COUNT_UP(presence->seen);
+            if (presence->group) work->presences.items[(size_t)e * present_count + counts[1]++] = attribute->presence;
+            if (!attribute->equality || !equality_payload(value, &kind, &payload) || !(attribute->equality >> kind & 1)) continue;
+            found = value_find(index, equality_hash(number, kind, payload, value.as.text, value.length), number, kind,
+                               payload, value.as.text, value.length);
+            if (!found) continue;
+            work->values.items[(size_t)e * present_count + counts[0]++] = found;
+            if (!index->mapped) COUNT_UP(index->values.items[found].seen);
+        }
+    }
+    for (uint32_t e = 0; e < events; e++)
+        visit_groups(index, work, work->values.items + (size_t)e * present_count, work->value_counts.items[2 * e],
+                     work->presences.items + (size_t)e * present_count, work->value_counts.items[2 * e + 1], e);
+    if (work->visits.count > 1) qsort(work->visits.items, work->visits.count, sizeof(Visit), visit_order);
+    for (size_t start = 0, stop; start < work->visits.count; start = stop) {
+        stop = start + 1;
+        while (stop < work->visits.count && work->visits.items[stop].group == work->visits.items[start].group) stop++;
+        sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start), present_count);
+    }
+    gather(index, work, events);
+    for (uint32_t p = 0; p < present_count; p++) work->numbers[present[p]] = work->absent;
+}
+
+#endif
