@@ -66,6 +66,14 @@ cdef Py_ssize_t FILED_VALUES = 16
 cdef double EXACT = 9007199254740992.0  # 2**53
 cdef double FLOAT_LEAST = -math.nextafter(math.inf, 0.0)
 
+def use_wide_kernels(bint wide):
+    """Whether the core runs the kernels for wider vectors; they are used by default where the machine has them."""
+    return bool(choose_kernels(wide))
+
+
+use_wide_kernels(True)
+
+
 cdef enum Sort:
     EQUALITY
     RANGE
@@ -74,24 +82,23 @@ cdef enum Sort:
 
 
 cdef class Memory:
-    """Memory that came out of the core, freed with this object."""
+    """A result's memory, given back to the core with this object."""
 
-    cdef void *data
+    cdef Kept kept
     cdef readonly size_t size
 
     @property
     def address(self):
-        return <uintptr_t>self.data
+        return <uintptr_t>self.kept.memory
 
     def __dealloc__(self):
-        free(self.data)
+        if self.kept.memory != NULL:
+            give_back(self.kept.memory, self.kept.kept_bytes)
 
 
-cdef Memory _memory(size_t size):
+cdef Memory _memory(Kept kept, size_t size):
     cdef Memory memory = Memory.__new__(Memory)
-    memory.data = large_memory(size)
-    if memory.data == NULL:
-        raise MemoryError()
+    memory.kept = kept
     memory.size = size
     return memory
 
@@ -101,6 +108,8 @@ cdef class Core:
 
     cdef Index index
     cdef Workspace work
+    cdef Workspace batch_work
+    cdef bint batch_work_is_lent
     cdef readonly dict names
     cdef readonly list ids
     cdef list free_slots
@@ -122,6 +131,7 @@ cdef class Core:
     def __cinit__(self):
         memset(&self.index, 0, sizeof(Index))
         memset(&self.work, 0, sizeof(Workspace))
+        memset(&self.batch_work, 0, sizeof(Workspace))
         self.names = {}
         self.ids = []
         self.free_slots = []
@@ -131,6 +141,7 @@ cdef class Core:
     def __dealloc__(self):
         index_free(&self.index)
         workspace_free(&self.work)
+        workspace_free(&self.batch_work)
         words_free(&self.record)
         words_free(&self.equalities)
         words_free(&self.present)
@@ -356,7 +367,7 @@ cdef class Core:
         self._event(attributes)
         count = self.present.count
         event_columns(&self.work, &self.values, &self.elements, &self.columns, &self.present)
-        self.work.slots.count = self.work.ends.count = 0
+        self.work.slots.count = self.work.rows.count = 0
         match_tile(&self.index, &self.work, self.present.items, <uint32_t>count, 0, 1)
         for i in range(count):
             self.work.columns[self.present.items[i]] = NULL
@@ -382,22 +393,26 @@ cdef class Core:
 
         Returns row numbers as int64, and ids as int64 if all are such, otherwise slots as int32.
         """
-        cdef Workspace work
+        cdef Workspace own
+        cdef Workspace *work = &own
+        cdef bint borrowed = not self.batch_work_is_lent
         cdef Core lists
         cdef Columns described
         cdef Words32 present
         cdef Column *column
         cdef int64_t row = 0
         cdef size_t i
-        cdef Memory row_memory, id_memory
-        cdef const int64_t *id_numbers = NULL if self.other_ids else self.id_numbers.items
         keep = []
-        memset(&work, 0, sizeof(work))
+        memset(&own, 0, sizeof(own))
+        if borrowed:  # what the last batch needed serves again
+            work = &self.batch_work
+            self.batch_work_is_lent = True
         memset(&described, 0, sizeof(described))
         memset(&present, 0, sizeof(present))
         self.readers += 1
         try:
-            workspace_fit(&work, &self.index)
+            workspace_fit(work, &self.index)
+            prepare_results(work, NULL if self.other_ids else self.id_numbers.items, rows)
             columns_reserve(&described, len(columns))
             for description in columns:
                 name = description[0]
@@ -424,16 +439,19 @@ cdef class Core:
             with nogil:
                 while row < rows:
                     i = <size_t>(rows - row) if rows - row < <int64_t>tile_size() else tile_size()
-                    match_tile(&self.index, &work, present.items, <uint32_t>present.count, row, <uint32_t>i)
+                    match_tile(&self.index, work, present.items, <uint32_t>present.count, row, <uint32_t>i)
                     row += <int64_t>i
             self._observe(<uint64_t>rows)
-            row_memory = _memory(work.slots.count * 8)
-            id_memory = _memory(work.slots.count * (8 if id_numbers != NULL else 4))
-            with nogil:
-                write_matches(&work, id_numbers, <int64_t *>row_memory.data, id_memory.data)
-            return row_memory, id_memory
+            return (
+                _memory(take_rows(work), work.rows.count * 8),
+                _memory(take_ids(work), work.rows.count * (4 if work.id_numbers == NULL else 8)),
+            )
         finally:
-            workspace_free(&work)
+            for i in range(present.count):
+                work.columns[present.items[i]] = NULL
+            if borrowed:
+                self.batch_work_is_lent = False
+            workspace_free(&own)
             columns_free(&described)
             words_free(&present)
             self.readers -= 1

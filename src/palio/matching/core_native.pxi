@@ -37,8 +37,7 @@ cdef extern from "native/bridge.h" nogil:
     ctypedef struct AttributeVector "Words":  # any vector: only its items are used
         Attribute *items
         size_t count
-    ctypedef struct EndVector "Words":
-        uint64_t *items
+    ctypedef struct CountVector "Words":
         size_t count
     ctypedef struct Index:
         AttributeVector attributes
@@ -47,7 +46,8 @@ cdef extern from "native/bridge.h" nogil:
         uint32_t live_values, building, mapped
     ctypedef struct Workspace:
         Words32 slots
-        EndVector ends
+        CountVector rows
+        const int64_t *id_numbers
         const Column **columns
 
     enum:
@@ -92,9 +92,15 @@ cdef extern from "native/bridge.h" nogil:
     uint64_t groups_in_use(const Index *index)
     uint64_t blocks_in_use(const Index *index)
 
+    int choose_kernels(int wide)
     size_t tile_size()
     void workspace_fit(Workspace *work, const Index *index)
     void workspace_free(Workspace *work)
     void match_tile(Index *index, Workspace *work, const uint32_t *present, uint32_t count, int64_t row, uint32_t events)
-    void *large_memory(size_t size)
-    void write_matches(const Workspace *work, const int64_t *ids, int64_t *rows, void *output)
+    ctypedef struct Kept:
+        void *memory
+        size_t kept_bytes "bytes"
+    void prepare_results(Workspace *work, const int64_t *id_numbers, int64_t rows)
+    Kept take_rows(Workspace *work)
+    Kept take_ids(Workspace *work)
+    void give_back(void *memory, size_t size)

@@ -16,7 +16,7 @@
 
 #include "programs.h"
 
-#define BLOCK_MOST 16384u   /* 2 KB of bitmap: 256 events times that stay in the second-level cache */
+#define BLOCK_MOST 16384u /* 2 KB of bitmap: those of a tile of events stay in the nearer caches */
 #define BLOCK_LEAST 256u    /* below, looking at every record is as fast */
 #define NOWHERE UINT32_MAX
 
@@ -74,7 +74,7 @@ static Block *block_assemble(uint32_t size, const uint32_t *slots, const uint32_
     block->words = words;
     block->attributes = attributes;
     block->table = at, at += aligned_up(sizeof(BlockAttribute) * (uint64_t)attributes);
-    block->slots = at, at += aligned_up((uint64_t)size * 4);
+    block->slots = at, at += aligned_up((uint64_t)words * 64 * 4); /* padded, so that any bit of a word has one */
     block->dead_bits = at, at += bitmap_bytes;
     if (with_extras) {
         block->extra_bits = at, at += bitmap_bytes;

@@ -5,10 +5,6 @@
 
 #include "match.h"
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 typedef VECTOR(Range) Ranges;
 typedef VECTOR(Value) Values;
 typedef VECTOR(Column) Columns;
@@ -105,27 +101,90 @@ static void event_columns(Workspace *work, Values *values, const Values *element
 
 static size_t tile_size(void) { return TILE; }
 
-/* Memory for results, in huge pages where the system has them to give. */
-static void *large_memory(size_t bytes) {
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    const size_t page = (size_t)1 << 21;
-    if (bytes >= 2 * page) {
-        void *memory = aligned_alloc(page, (bytes + page - 1) / page * page);
-        if (memory) madvise(memory, bytes, MADV_HUGEPAGE);
-        return memory;
-    }
-#endif
-    return malloc(bytes ? bytes : 1);
+/* Results are handed over to the caller, and kept when the caller is done with them, for the next batch: fresh
+   memory costs about as much as the matching, since the system clears it. All of this happens under the GIL. */
+#define KEPT_MOST 4
+#define KEPT_BYTES ((size_t)256 << 20)
+
+typedef struct { void *memory; size_t bytes; } Kept;
+static Kept kept_results[KEPT_MOST];
+
+/* The greatest memory that is kept, or none. */
+static Kept reuse(void) {
+    Kept none = {NULL, 0}, *best = kept_results, found;
+    for (int i = 1; i < KEPT_MOST; i++)
+        if (kept_results[i].bytes > best->bytes) best = kept_results + i;
+    found = *best;
+    *best = none;
+    return found;
 }
 
-WIDE static void write_matches(const Workspace *work, const int64_t *id_numbers, int64_t *rows, void *ids) {
-    uint64_t at = 0;
-    for (size_t row = 0; row < work->ends.count; row++)
-        for (; at < work->ends.items[row]; at++) rows[at] = (int64_t)row;
-    if (id_numbers)
-        for (uint64_t i = 0; i < at; i++) ((int64_t *)ids)[i] = id_numbers[work->slots.items[i]];
-    else if (at)
-        memcpy(ids, work->slots.items, at * 4);
+/* Take memory back: keep it if there is a place, or one with less in it, and all together is not too much. */
+static void give_back(void *memory, size_t bytes) {
+    Kept *least = kept_results;
+    size_t all = bytes;
+    for (int i = 0; i < KEPT_MOST; i++) {
+        all += kept_results[i].bytes;
+        if (kept_results[i].bytes < least->bytes) least = kept_results + i;
+    }
+    if (all - least->bytes > KEPT_BYTES || bytes <= least->bytes) {
+        free(memory);
+        return;
+    }
+    free(least->memory);
+    *least = (Kept){memory, bytes};
+}
+
+static void prepare_results(Workspace *work, const int64_t *id_numbers, int64_t rows) {
+    Kept first = reuse(), second = reuse();
+    work->rows.count = work->ids.count = work->slots.count = 0;
+    free(work->slots.items);
+    free(work->ids.items);
+    free(work->rows.items);
+    memset(&work->slots, 0, sizeof work->slots);
+    memset(&work->ids, 0, sizeof work->ids);
+    work->rows.items = first.memory;
+    work->rows.capacity = first.bytes / 8;
+    work->id_numbers = id_numbers;
+    work->rows_total = rows;
+    if (id_numbers) {
+        work->ids.items = second.memory;
+        work->ids.capacity = second.bytes / 8;
+    } else {
+        work->slots.items = second.memory;
+        work->slots.capacity = second.bytes / 4;
+    }
+}
+
+static Kept handed_over(void *memory, size_t used, size_t capacity) {
+    Kept result = {memory, capacity};
+    if (used + 65536 < capacity / 2) { /* do not hold on to much for little */
+        void *smaller = realloc(memory, used ? used : 1);
+        if (smaller) result = (Kept){smaller, used};
+    }
+    if (!result.memory) result = (Kept){allocate(1), 1};
+    return result;
+}
+
+static Kept take_rows(Workspace *work) {
+    Kept result = handed_over(work->rows.items, work->rows.count * 8, work->rows.capacity * 8);
+    work->rows.items = NULL;
+    work->rows.capacity = 0;
+    return result;
+}
+
+static Kept take_ids(Workspace *work) {
+    Kept result;
+    if (work->id_numbers) {
+        result = handed_over(work->ids.items, work->rows.count * 8, work->ids.capacity * 8);
+        work->ids.items = NULL;
+        work->ids.capacity = 0;
+    } else {
+        result = handed_over(work->slots.items, work->rows.count * 4, work->slots.capacity * 4);
+        work->slots.items = NULL;
+        work->slots.capacity = 0;
+    }
+    return result;
 }
 
 #endif

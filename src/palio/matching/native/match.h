@@ -10,16 +10,20 @@
 #include "sweep.h"
 #include "updates.h"
 
+#ifndef TILE
 #define TILE 256u
+#endif
 
 typedef struct { uint32_t group, event; } Visit;
 typedef struct { uint32_t event, count; size_t start; } Segment;
 typedef struct { double number; uint32_t event; } Placed;
 
 typedef struct {
-    /* results */
-    Words slots;           /* of all events so far, event by event */
-    VECTOR(uint64_t) ends; /* where each event's slots end */
+    /* results, event by event: either slots, or, where id_numbers says what they stand for, ids and rows */
+    Words slots;
+    VECTOR(int64_t) ids, rows;
+    const int64_t *id_numbers;
+    int64_t rows_total; /* of the whole batch */
     /* the events of a tile */
     const double **numbers; /* by attribute: the number of each event; all NaN where there is no column */
     size_t attributes;
@@ -30,11 +34,14 @@ typedef struct {
     size_t demanded_words;
     VECTOR(Visit) visits;
     VECTOR(Segment) segments;
-    Words found;
+    Words found, gathered;
     VECTOR(uint64_t) bitmaps;
     VECTOR(Placed) placed;
     VECTOR(double) sorted_numbers;
     Words sorted_order, sorted_at, stamps, probes;
+    Words tile_order, tile_order_at; /* all events of the tile in the order of an attribute */
+    uint32_t members[TILE];          /* which of a group's events an event of the tile is, + 1 */
+    uint32_t events;
     const Column **columns; /* by attribute, NULL if absent */
     int64_t row;            /* of the tile's first event */
     double absent[TILE];
@@ -65,7 +72,9 @@ static void workspace_fit(Workspace *work, const Index *index) {
 
 static void workspace_free(Workspace *work) {
     RELEASE(work->slots);
-    RELEASE(work->ends);
+    RELEASE(work->ids);
+    RELEASE(work->rows);
+    RELEASE(work->gathered);
     free(work->numbers);
     free(work->columns);
     free(work->demanded);
@@ -83,6 +92,8 @@ static void workspace_free(Workspace *work) {
     RELEASE(work->sorted_at);
     RELEASE(work->stamps);
     RELEASE(work->probes);
+    RELEASE(work->tile_order);
+    RELEASE(work->tile_order_at);
     memset(work, 0, sizeof *work);
 }
 
@@ -203,20 +214,48 @@ static void sort_placed(Placed *placed, uint32_t count) {
     }
 }
 
+/* All events of the tile in the order of an attribute; kept until the tile is done. */
+static const uint32_t *tile_order_for(Workspace *work, uint32_t attribute) {
+    uint32_t at = work->tile_order_at.items[attribute];
+    if (at) return work->tile_order.items + (at - 1);
+    at = (uint32_t)work->tile_order.count;
+    RESERVE(work->placed, work->events);
+    RESERVE(work->tile_order, at + work->events);
+    for (uint32_t e = 0; e < work->events; e++) work->placed.items[e] = (Placed){work->numbers[attribute][e], e};
+    sort_placed(work->placed.items, work->events);
+    for (uint32_t e = 0; e < work->events; e++) work->tile_order.items[at + e] = work->placed.items[e].event;
+    work->tile_order.count = at + work->events;
+    work->tile_order_at.items[attribute] = at + 1;
+    return work->tile_order.items + at;
+}
+
 /* The events of a group in the order of an attribute; kept until the group is done. Returns where they are. */
 static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *visits, uint32_t events) {
-    uint32_t at = work->sorted_at.items[attribute];
+    uint32_t at = work->sorted_at.items[attribute], *order;
+    double *numbers;
     if (at) return at - 1;
     at = (uint32_t)work->sorted_order.count;
-    RESERVE(work->placed, events);
-    for (uint32_t k = 0; k < events; k++)
-        work->placed.items[k] = (Placed){work->numbers[attribute][visits[k].event], k};
-    sort_placed(work->placed.items, events);
     RESERVE(work->sorted_order, at + events);
     RESERVE(work->sorted_numbers, at + events);
-    for (uint32_t k = 0; k < events; k++) {
-        work->sorted_order.items[at + k] = work->placed.items[k].event;
-        work->sorted_numbers.items[at + k] = work->placed.items[k].number;
+    order = work->sorted_order.items + at;
+    numbers = work->sorted_numbers.items + at;
+    if (events * 8 > work->events) {
+        const uint32_t *all = tile_order_for(work, attribute);
+        for (uint32_t e = 0, k = 0; k < events; e++) {
+            uint32_t member = work->members[all[e]];
+            if (!member) continue;
+            order[k] = member - 1;
+            numbers[k++] = work->numbers[attribute][all[e]];
+        }
+    } else {
+        RESERVE(work->placed, events);
+        for (uint32_t k = 0; k < events; k++)
+            work->placed.items[k] = (Placed){work->numbers[attribute][visits[k].event], k};
+        sort_placed(work->placed.items, events);
+        for (uint32_t k = 0; k < events; k++) {
+            order[k] = work->placed.items[k].event;
+            numbers[k] = work->placed.items[k].number;
+        }
     }
     work->sorted_order.count = work->sorted_numbers.count = at + events;
     work->sorted_at.items[attribute] = at + 1;
@@ -228,7 +267,7 @@ static void extract(const Index *index, Workspace *work, const Block *block, con
                     const uint32_t *values, uint32_t value_count) {
     size_t start = work->found.count;
     Segment segment;
-    RESERVE(work->found, start + block->size);
+    RESERVE(work->found, start + block->size + 4);
     if (!block->extras) {
         work->found.count += survivors(accumulator, block->words, block_slots(block), work->found.items + start);
     } else {
@@ -252,6 +291,7 @@ static void extract(const Index *index, Workspace *work, const Block *block, con
 /* All events of one group through all its blocks. */
 static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events, uint32_t stride) {
     work->sorted_order.count = work->sorted_numbers.count = work->probes.count = 0;
+    for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = k + 1;
     for (uint32_t number = index->groups.items[visits->group].block; number; number = index->blocks.items[number - 1]->next) {
         const Block *block = index->blocks.items[number - 1];
         const uint32_t words = block->words;
@@ -286,6 +326,7 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
         }
     }
     for (size_t i = 0; i < work->probes.count; i++) work->sorted_at.items[work->probes.items[i]] = 0;
+    for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = 0;
 }
 
 static int visit_order(const void *left, const void *right) {
@@ -294,50 +335,100 @@ static int visit_order(const void *left, const void *right) {
     return a->event < b->event ? -1 : a->event > b->event;
 }
 
-/* Bring the tile's matches into the order of events, each slot once an event. */
-static void gather(const Index *index, Workspace *work, uint32_t events) {
-    uint64_t base = work->slots.count, next[TILE], from[TILE + 1];
-    memset(from, 0, sizeof from);
-    for (size_t i = 0; i < work->segments.count; i++) from[work->segments.items[i].event + 1] += work->segments.items[i].count;
-    for (uint32_t e = 0; e < events; e++) {
-        from[e + 1] += from[e];
-        next[e] = base + from[e];
-    }
-    RESERVE(work->slots, base + from[events]);
-    for (size_t i = 0; i < work->segments.count; i++) {
-        const Segment *segment = work->segments.items + i;
-        memcpy(work->slots.items + next[segment->event], work->found.items + segment->start, (size_t)segment->count * 4);
-        next[segment->event] += segment->count;
-    }
-    if (!index->several) {
-        work->slots.count = base + from[events];
-        for (uint32_t e = 0; e < events; e++) PUSH(work->ends, next[e]);
-        return;
-    }
+/* Drop slots that an event has already; returns how many are left. */
+static uint32_t deduplicate(const Index *index, Workspace *work, uint32_t *slots, uint32_t count) {
+    uint32_t kept = 0;
     if (work->stamps.count < index->slots.count) {
         RESERVE(work->stamps, index->slots.count);
         memset(work->stamps.items, 0, index->slots.count * 4);
         work->stamps.count = index->slots.count;
     }
-    for (uint32_t e = 0; e < events; e++) {
-        uint64_t kept = work->slots.count, start = kept;
-        for (uint64_t i = base + from[e]; i < base + from[e + 1]; i++) {
-            uint32_t slot = work->slots.items[i];
-            if (work->stamps.items[slot]) continue;
-            work->stamps.items[slot] = 1;
-            work->slots.items[kept++] = slot;
-        }
-        for (uint64_t i = start; i < kept; i++) work->stamps.items[work->slots.items[i]] = 0;
-        work->slots.count = kept;
-        PUSH(work->ends, kept);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t slot = slots[i];
+        if (work->stamps.items[slot]) continue;
+        work->stamps.items[slot] = 1;
+        slots[kept++] = slot;
+    }
+    for (uint32_t i = 0; i < kept; i++) work->stamps.items[slots[i]] = 0;
+    return kept;
+}
+
+static void translate(int64_t *restrict ids, const int64_t *restrict numbers, const uint32_t *restrict slots,
+                           size_t count) {
+    for (size_t i = 0; i < count; i++) ids[i] = numbers[slots[i]];
+}
+
+static void repeat_row(int64_t *rows, int64_t row, size_t count) {
+    for (size_t i = 0; i < count; i++) rows[i] = row;
+}
+
+static int segment_order(const void *left, const void *right) {
+    const Segment *a = left, *b = right;
+    if (a->event != b->event) return a->event < b->event ? -1 : 1;
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Room for results. What all rows are going to need is guessed from those that are done, and the system is asked for
+   huge pages: otherwise it would spend more time on handing out pages than we on filling them. */
+static void results_reserve(Workspace *work, size_t needed, int64_t rows_done) {
+    size_t wanted = needed;
+    if (needed <= work->rows.capacity && needed <= (work->id_numbers ? work->ids.capacity : work->slots.capacity)) return;
+    if (rows_done < work->rows_total) wanted = (size_t)((double)needed * (double)work->rows_total / (double)rows_done * 1.05) + 16;
+    RESERVE(work->rows, wanted);
+    huge_pages(work->rows.items, work->rows.capacity * sizeof *work->rows.items);
+    if (work->id_numbers) {
+        RESERVE(work->ids, work->rows.capacity);
+        huge_pages(work->ids.items, work->ids.capacity * sizeof *work->ids.items);
+    } else {
+        RESERVE(work->slots, work->rows.capacity);
+        huge_pages(work->slots.items, work->slots.capacity * sizeof *work->slots.items);
     }
 }
 
+/* Append the tile's matches to the results in the order of events, each slot once an event. */
+static void gather(const Index *index, Workspace *work, uint32_t events) {
+    size_t first = work->rows.count, at = first, total = work->found.count;
+    const Segment *segment = work->segments.items, *end = segment + work->segments.count;
+    if (events > 1) qsort(work->segments.items, work->segments.count, sizeof(Segment), segment_order);
+    if (index->several) { /* bring each event's slots together, and once */
+        size_t kept = 0;
+        Segment *write = work->segments.items;
+        RESERVE(work->gathered, total);
+        while (segment < end) {
+            uint32_t event = segment->event, count = 0;
+            for (; segment < end && segment->event == event; segment++) {
+                memcpy(work->gathered.items + kept + count, work->found.items + segment->start, (size_t)segment->count * 4);
+                count += segment->count;
+            }
+            count = deduplicate(index, work, work->gathered.items + kept, count);
+            *write++ = (Segment){event, count, kept};
+            kept += count;
+        }
+        total = kept;
+        memcpy(work->found.items, work->gathered.items, kept * 4);
+        segment = work->segments.items;
+        end = write;
+    }
+    results_reserve(work, first + total, work->row + events);
+    for (; segment < end; segment++) {
+        const uint32_t *slots = work->found.items + segment->start;
+        repeat_row(work->rows.items + at, work->row + segment->event, segment->count);
+        if (work->id_numbers) translate(work->ids.items + at, work->id_numbers, slots, segment->count);
+        else memcpy(work->slots.items + at, slots, (size_t)segment->count * 4);
+        at += segment->count;
+    }
+    work->rows.count = at;
+    if (work->id_numbers) work->ids.count = at;
+    else work->slots.count = at;
+}
+
 /* Match the events in rows row to row + events - 1 of the columns that are set in the workspace; `present` lists
-   the attributes that have one. Appends to the workspace's slots and ends. */
+   the attributes that have one. Appends to the workspace's results. */
 static void match_tile(Index *index, Workspace *work, const uint32_t *present, uint32_t present_count, int64_t row,
                        uint32_t events) {
     work->row = row;
+    work->events = events;
+    work->tile_order.count = 0;
     work->visits.count = work->segments.count = work->found.count = 0;
     RESERVE(work->number_memory, (size_t)present_count * events);
     RESERVE(work->values, (size_t)events * present_count + 1);
@@ -346,7 +437,9 @@ static void match_tile(Index *index, Workspace *work, const uint32_t *present, u
     RESERVE(work->sorted_at, index->attributes.count);
     memset(work->value_counts.items, 0, (size_t)events * 8);
     if (work->sorted_at.count < index->attributes.count) {
+        RESERVE(work->tile_order_at, index->attributes.count);
         memset(work->sorted_at.items, 0, index->attributes.count * 4);
+        memset(work->tile_order_at.items, 0, index->attributes.count * 4);
         work->sorted_at.count = index->attributes.count;
     }
     for (uint32_t p = 0; p < present_count; p++) {
@@ -382,7 +475,10 @@ static void match_tile(Index *index, Workspace *work, const uint32_t *present, u
         sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start), present_count);
     }
     gather(index, work, events);
-    for (uint32_t p = 0; p < present_count; p++) work->numbers[present[p]] = work->absent;
+    for (uint32_t p = 0; p < present_count; p++) {
+        work->numbers[present[p]] = work->absent;
+        work->tile_order_at.items[present[p]] = 0;
+    }
 }
 
 #endif

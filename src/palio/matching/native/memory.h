@@ -15,17 +15,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
-/* Wider vectors where the machine has them: each hot function is compiled several times and the loader picks. */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(PALIO_NO_CLONES)
-#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDE
+/* Wider vectors and better bit instructions where the machine has them: hot functions are compiled twice, and
+   which one runs is decided when the module is loaded. The build itself is for the baseline of the architecture. */
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__)) && !defined(PALIO_PLAIN)
+#define WIDE __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
+#define WIDE_IS_SUPPORTED() (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt"))
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PREFETCH(address) __builtin_prefetch(address)
 #define LOWEST_BIT(word) ((unsigned)__builtin_ctzll(word))
+#define BITS_SET(word) ((unsigned)__builtin_popcountll(word))
 #define INLINE static inline __attribute__((always_inline))
 #define MAYBE_UNUSED __attribute__((unused))
 /* Counters that several readers touch at once: a lost count is fine, a data race is not. */
@@ -35,6 +39,11 @@
 #define INLINE static inline
 #define MAYBE_UNUSED
 #define COUNT_UP(counter) ((counter)++)
+static inline unsigned BITS_SET(uint64_t word) {
+    unsigned bits = 0;
+    for (; word; word &= word - 1) bits++;
+    return bits;
+}
 static inline unsigned LOWEST_BIT(uint64_t word) {
     unsigned bit = 0;
     while (!(word & 1)) { word >>= 1; bit++; }
@@ -81,6 +90,16 @@ static void *grow_to(void *memory, size_t *capacity, size_t needed, size_t item)
 #define RELEASE(vector) do { free((vector).items); (vector).items = NULL; (vector).count = (vector).capacity = 0; } while (0)
 
 typedef VECTOR(uint32_t) Words;
+
+/* Ask for huge pages for memory that is going to be filled from one end to the other. */
+static void huge_pages(void *memory, size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const uintptr_t page = 4096, start = ((uintptr_t)memory + page - 1) / page * page;
+    if (bytes >= (size_t)1 << 22) madvise((void *)start, (bytes - page) / page * page, MADV_HUGEPAGE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}
 
 /* Sizes up to ARENA_EXACT words have a free list each; greater ones are rounded up to a quarter of a power of two. */
 #define ARENA_EXACT 64

@@ -33,31 +33,48 @@ INLINE uint32_t ends_passed(const double *values, uint32_t count, double number)
     return (uint32_t)(base - values) + (*base <= number);
 }
 
-INLINE void or_bitmaps(uint64_t *restrict into, const uint64_t *restrict from, uint32_t words) {
-    for (uint32_t w = 0; w < words; w += 8)
-        for (uint32_t i = 0; i < 8; i++) into[w + i] |= from[w + i];
+/* Eight words at a time, as vectors where the compiler has them. */
+#if defined(__GNUC__) || defined(__clang__)
+typedef uint64_t Lane __attribute__((vector_size(32), aligned(8), may_alias));
+#define LANES(body) for (size_t w = 0; w < words; w += 4) { body }
+#define LANE(bitmap) (*(Lane *)((bitmap) + w))
+#define CONST_LANE(bitmap) (*(const Lane *)((bitmap) + w))
+#else
+#define LANES(body) for (size_t w = 0; w < words; w++) { body }
+#define LANE(bitmap) ((bitmap)[w])
+#define CONST_LANE(bitmap) ((bitmap)[w])
+#endif
+
+INLINE void or_bitmaps(uint64_t *into, const uint64_t *from, size_t words) {
+    LANES(LANE(into) |= CONST_LANE(from);)
 }
 
-INLINE void set_bitmaps(uint64_t *restrict into, const uint64_t *restrict from, const uint64_t *restrict base,
-                        uint32_t words) {
-    for (uint32_t w = 0; w < words; w += 8)
-        for (uint32_t i = 0; i < 8; i++) into[w + i] = from[w + i] | base[w + i];
+INLINE void set_bitmaps(uint64_t *into, const uint64_t *from, const uint64_t *base, size_t words) {
+    LANES(LANE(into) = CONST_LANE(from) | CONST_LANE(base);)
 }
 
 /* Or the attribute's failures into the accumulators; with a base, set them to both instead. */
-WIDE static void sweep_attribute(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
-    const uint32_t words = sweep->words, count = sweep->count, spacing = sweep->spacing;
+INLINE void sweep_attribute_inline(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
+    const size_t words = sweep->words;
+    const uint32_t count = sweep->count, spacing = sweep->spacing, events = sweep->events;
     const double *values = sweep->values;
     const uint16_t *positions = sweep->positions;
-    const uint32_t copying = words / 4 + 8; /* a copy costs as much as so many flips */
-    const int walk = (uint64_t)sweep->events * (spacing / 2 + copying) > count;
+    const uint32_t copying = (uint32_t)words / 4 + 8; /* a copy costs as much as so many flips */
+    const int walk = (uint64_t)events * (spacing / 2 + copying) > count;
     uint32_t at = 0;
-    memcpy(running, sweep->bitmaps, (size_t)words * 8);
-    for (uint32_t k = 0; k < sweep->events; k++) {
+    memcpy(running, sweep->bitmaps, words * 8);
+    for (uint32_t k = 0; k < events; k++) {
         const double number = sweep->numbers[k];
-        uint64_t *accumulator = accumulators + (size_t)sweep->order[k] * words;
+        uint64_t *accumulator = accumulators + sweep->order[k] * words;
+        if (k + 1 < events) { /* the next one's is somewhere else: have it come */
+            const uint64_t *next = accumulators + sweep->order[k + 1] * words;
+            for (size_t w = 0; w < words && w < 64; w += 8) PREFETCH(next + w);
+        }
         if (walk) {
-            while (at < count && values[at] <= number) flip(running, positions[at++]);
+            while (at < count && values[at] <= number) {
+                flip(running, positions[at]);
+                at++;
+            }
         } else {
             uint32_t target = ends_passed(values, count, number);
             uint32_t nearest = (target + spacing / 2) / spacing, start, distance, walked;
@@ -66,7 +83,7 @@ WIDE static void sweep_attribute(const Sweep *sweep, uint64_t *running, uint64_t
             distance = start > target ? start - target : target - start;
             walked = at > target ? at - target : target - at;
             if (distance + copying < walked) {
-                memcpy(running, sweep->bitmaps + (size_t)nearest * words, (size_t)words * 8);
+                memcpy(running, sweep->bitmaps + nearest * words, words * 8);
                 at = start;
             }
             while (at < target) flip(running, positions[at++]);
@@ -77,12 +94,62 @@ WIDE static void sweep_attribute(const Sweep *sweep, uint64_t *running, uint64_t
     }
 }
 
-/* The slots whose bits are zero; returns how many. The output has room for all. */
-WIDE static uint32_t survivors(const uint64_t *accumulator, uint32_t words, const uint32_t *slots, uint32_t *output) {
+/* The slots whose bits are zero; returns how many. The output has room for all and four more.
+
+   The first four of a word are written whether there are so many or not: few words have more, and guessing wrong
+   how many times a loop runs costs more than the writes. */
+INLINE uint32_t survivors_inline(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {
+    const uint64_t top = (uint64_t)1 << 63; /* so that there always is a lowest bit */
     uint32_t *next = output;
-    for (uint32_t w = 0; w < words; w++)
-        for (uint64_t bits = ~accumulator[w]; bits; bits &= bits - 1) *next++ = slots[w * 64 + LOWEST_BIT(bits)];
+    for (size_t w = 0; w < words; w++, slots += 64) {
+        uint64_t bits = ~accumulator[w];
+        unsigned count = BITS_SET(bits);
+        for (unsigned i = 0; i < 4; i++) {
+            next[i] = slots[LOWEST_BIT(bits | top)];
+            bits &= bits - 1;
+        }
+        for (unsigned i = 4; bits; i++, bits &= bits - 1) next[i] = slots[LOWEST_BIT(bits)];
+        next += count;
+    }
     return (uint32_t)(next - output);
+}
+
+/* Both for both kinds of machines. */
+static void sweep_attribute_plain(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
+    sweep_attribute_inline(sweep, running, accumulators, base);
+}
+
+static uint32_t survivors_plain(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {
+    return survivors_inline(accumulator, words, slots, output);
+}
+
+static void (*sweep_attribute)(const Sweep *, uint64_t *, uint64_t *, const uint64_t *) = sweep_attribute_plain;
+static uint32_t (*survivors)(const uint64_t *, size_t, const uint32_t *, uint32_t *) = survivors_plain;
+
+#ifdef WIDE
+WIDE static void sweep_attribute_wide(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
+    sweep_attribute_inline(sweep, running, accumulators, base);
+}
+
+WIDE static uint32_t survivors_wide(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {
+    return survivors_inline(accumulator, words, slots, output);
+}
+#endif
+
+/* To be called once, before anything is matched. Returns whether the wide ones were chosen. */
+static int choose_kernels(int wide) {
+#ifdef WIDE
+    if (wide && WIDE_IS_SUPPORTED()) {
+        sweep_attribute = sweep_attribute_wide;
+        survivors = survivors_wide;
+        return 1;
+    }
+#else
+    (void)wide;
+#endif
+    sweep_attribute = sweep_attribute_plain;
+    survivors = survivors_plain;
+    return 0;
 }
 
 #endif
