@@ -111,7 +111,7 @@ cdef class Core:
     cdef Workspace batch_work
     cdef bint batch_work_is_lent
     cdef readonly dict names
-    cdef readonly list ids
+    cdef public list ids  # None in a mapped core whose ids are numbers, or are still to be given
     cdef list free_slots
     cdef IdNumbers id_numbers
     cdef readonly size_t other_ids  # those that are no ints of 64 bits
@@ -149,7 +149,8 @@ cdef class Core:
         values_free(&self.values)
         values_free(&self.elements)
         columns_free(&self.columns)
-        numbers_free(&self.id_numbers)
+        if not self.index.mapped:
+            numbers_free(&self.id_numbers)
 
     # Changing
 
@@ -374,7 +375,10 @@ cdef class Core:
         self._observe(1)
         found = PyList_New(<Py_ssize_t>self.work.slots.count)
         for i in range(self.work.slots.count):
-            id = self.ids[self.work.slots.items[i]]
+            if self.ids is None:
+                id = self.id_numbers.items[self.work.slots.items[i]]
+            else:
+                id = self.ids[self.work.slots.items[i]]
             Py_INCREF(id)
             PyList_SET_ITEM(found, <Py_ssize_t>i, id)
         return found
@@ -473,6 +477,99 @@ cdef class Core:
         resolve_elements(&self.values, &self.elements)
         return 0
 
+    # Files
+
+    def sections(self):
+        """The index as named runs of memory, each a list of views that are valid until the next change."""
+        cdef size_t i
+        cdef Block copy
+        tables = bytearray()
+        data = []
+        for i in range(self.index.blocks.count):
+            memset(&copy, 0, sizeof(copy))
+            if block_is_there(self.index.blocks.items[i]):
+                copy = self.index.blocks.items[i][0]
+                data.append(_view(copy.data, copy.bytes))
+            copy.data = NULL
+            tables += (<char *>&copy)[: sizeof(copy)]
+        return {
+            "arena": [_view(self.index.arena.words.items, self.index.arena.words.count * 4)],
+            "attributes": [_view(self.index.attributes.items, self.index.attributes.count * sizeof(Attribute))],
+            "values": [_view(self.index.values.items, self.index.values.count * sizeof(Interned))],
+            "groups": [_view(self.index.groups.items, self.index.groups.count * sizeof(Group))],
+            "slots": [_view(self.index.slots.items, self.index.slots.count * 4)],
+            "value_table": [_view(self.index.value_table.items, self.index.value_table.count * 4)],
+            "pairs": [_view(self.index.pairs.items, self.index.pairs.count * sizeof(Pair))],
+            "block_tables": [bytes(tables)],
+            "blocks": data,
+            "id_numbers": [_view(self.id_numbers.items, 0 if self.other_ids else self.id_numbers.count * 8)],
+        }
+
+    def state(self):
+        """What else a mapped index needs to know."""
+        return {
+            "layout": _layout(),
+            "names": sorted(self.names, key=self.names.get),
+            "free_slots": self.free_slots,
+            "other_ids": self.other_ids,
+            "conjunctions": self.index.conjunctions,
+            "live_values": self.index.live_values,
+            "several": self.index.several,
+        }
+
+    @staticmethod
+    def mapped(mapping, sections, state):
+        """A core that reads its sections, each (offset, bytes), where they lie in the mapping."""
+        cdef Core core = Core.__new__(Core)
+        cdef const unsigned char[::1] view = mapping
+        cdef uint8_t *base = <uint8_t *><uintptr_t>&view[0]
+        cdef const Block *tables
+        cdef Block *block
+        cdef uint64_t at, count
+        if state["layout"] != _layout():
+            raise ValueError("This index was saved by a core with another layout.")
+        for offset, size in sections.values():
+            if offset < 0 or size < 0 or offset + size > len(mapping) or offset % 64:
+                raise ValueError("This index is cut off or damaged.")
+        core.index.mapped = 1
+        core.mapping = mapping
+        core.ids = None
+        core.names = {name: number for number, name in enumerate(state["names"])}
+        core.free_slots = list(state["free_slots"])
+        core.other_ids = state["other_ids"]
+        core.index.conjunctions = state["conjunctions"]
+        core.index.live_values = state["live_values"]
+        core.index.several = state["several"]
+        core.index.arena.words.items = <uint32_t *>(base + <size_t>sections["arena"][0])
+        core.index.arena.words.count = sections["arena"][1] // 4
+        core.index.attributes.items = <Attribute *>(base + <size_t>sections["attributes"][0])
+        core.index.attributes.count = sections["attributes"][1] // sizeof(Attribute)
+        core.index.values.items = <Interned *>(base + <size_t>sections["values"][0])
+        core.index.values.count = sections["values"][1] // sizeof(Interned)
+        core.index.groups.items = <Group *>(base + <size_t>sections["groups"][0])
+        core.index.groups.count = sections["groups"][1] // sizeof(Group)
+        core.index.slots.items = <uint32_t *>(base + <size_t>sections["slots"][0])
+        core.index.slots.count = sections["slots"][1] // 4
+        core.index.value_table.items = <uint32_t *>(base + <size_t>sections["value_table"][0])
+        core.index.value_table.count = sections["value_table"][1] // 4
+        core.index.pairs.items = <Pair *>(base + <size_t>sections["pairs"][0])
+        core.index.pairs.count = sections["pairs"][1] // sizeof(Pair)
+        core.id_numbers.items = <int64_t *>(base + <size_t>sections["id_numbers"][0])
+        core.id_numbers.count = sections["id_numbers"][1] // 8
+        tables = <const Block *>(base + <size_t>sections["block_tables"][0])
+        count = sections["block_tables"][1] // sizeof(Block)
+        at = sections["blocks"][0]
+        for i in range(count):
+            block = block_mapped(&core.index, tables + <size_t>i, base + at)
+            at += block.bytes
+        if at > <uint64_t>(sections["blocks"][0] + sections["blocks"][1]):
+            raise ValueError("This index is cut off or damaged.")
+        return core
+
+    @property
+    def is_mapped(self):
+        return bool(self.index.mapped)
+
     # Looking at it
 
     def counts(self):
@@ -490,6 +587,17 @@ cdef class Core:
     @property
     def slots(self):
         return self.index.slots.count
+
+
+cdef _view(const void *items, size_t size):
+    if not size:
+        return b""
+    return memoryview(<const unsigned char[:size]><unsigned char *>items)
+
+
+def _layout():
+    """What two builds must have in common to read each other's files."""
+    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), 1]
 
 
 def _by_length(entry):

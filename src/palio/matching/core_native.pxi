@@ -34,16 +34,45 @@ cdef extern from "native/bridge.h" nogil:
         size_t count
     ctypedef struct Attribute:
         uint32_t uses, ranges
-    ctypedef struct AttributeVector "Words":  # any vector: only its items are used
+    ctypedef struct Interned:
+        uint32_t uses
+    ctypedef struct Group:
+        uint32_t key
+    ctypedef struct Pair:
+        uint32_t key
+    ctypedef struct Block:
+        uint8_t *data
+        uint64_t bytes "bytes"
+    # Vectors have no names in C; only their fields are used.
+    ctypedef struct AttributeVector "Words":
         Attribute *items
+        size_t count
+    ctypedef struct InternedVector "Words":
+        Interned *items
+        size_t count
+    ctypedef struct GroupVector "Words":
+        Group *items
+        size_t count
+    ctypedef struct PairVector "Words":
+        Pair *items
+        size_t count
+    ctypedef struct BlockVector "Words":
+        Block **items
         size_t count
     ctypedef struct CountVector "Words":
         size_t count
+    ctypedef struct Arena:
+        Words32 words
     ctypedef struct Index:
+        Arena arena
         AttributeVector attributes
-        Words32 slots
+        InternedVector values
+        GroupVector groups
+        PairVector pairs
+        BlockVector blocks
+        Words32 slots, value_table
         uint64_t conjunctions, observed
-        uint32_t live_values, building, mapped
+        uint32_t live_values, building, mapped, several
     ctypedef struct Workspace:
         Words32 slots
         CountVector rows
@@ -88,6 +117,8 @@ cdef extern from "native/bridge.h" nogil:
     void index_finish(Index *index)
     void index_forget(Index *index)
     void index_free(Index *index)
+    int block_is_there(const Block *block)
+    Block *block_mapped(Index *index, const Block *table, uint8_t *data)
     uint64_t index_bytes(const Index *index)
     uint64_t groups_in_use(const Index *index)
     uint64_t blocks_in_use(const Index *index)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-from palio.matching import columns
+from palio.matching import columns, files
 from palio.matching.arrays import Batch
 from palio.matching.core import Core
 from palio.matching.oracle import MatchStatistics
-from palio.model.errors import DuplicateId, UnknownId
+from palio.model.errors import DuplicateId, ReadOnlyIndex, UnknownId
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 
@@ -37,7 +38,9 @@ class MatchIndex:
 
     def __init__(self, filters: Iterable[tuple[Hashable, Filter | str]] = ()) -> None:
         self._core = Core()
-        self._slots: dict[Hashable, int] = {}
+        self._file: files.File | None = None
+        self._sealed = False
+        self._known_slots: dict[Hashable, int] | None = {}
         self._filters: list[Filter | None] = []
         self._conjunctions = 0
         self._constraints = 0
@@ -47,7 +50,7 @@ class MatchIndex:
         self._id_array: Any = None
         entered: list[Hashable] = []
         slots = self._core.add_many(self._entering(filters, entered))
-        self._slots = dict(zip(entered, slots, strict=True))
+        self._slots.update(zip(entered, slots, strict=True))
 
     def _entering(
         self, filters: Iterable[tuple[Hashable, Filter | str]], entered: list[Hashable]
@@ -72,6 +75,7 @@ class MatchIndex:
 
     def add(self, id: Hashable, filter: Filter | str) -> None:
         """Add a filter, or its text. Raises `DuplicateId`, or what `Filter.parse` raises."""
+        self._require_writable()
         if id in self._slots:
             raise DuplicateId(id)
         if isinstance(filter, str):
@@ -86,6 +90,7 @@ class MatchIndex:
 
     def remove(self, id: Hashable) -> None:
         """Remove a filter. Raises `UnknownId`."""
+        self._require_writable()
         filter = self[id]
         slot = self._slots.pop(id)
         self._core.remove(slot, filter)
@@ -94,6 +99,8 @@ class MatchIndex:
 
     def match(self, notification: Notification) -> list[Any]:
         """The ids of the filters that the notification satisfies, each once, in no promised order."""
+        if self._core.other_ids:
+            self._ids()
         found: list[Any] = self._core.match(notification.attributes)
         self._matched_notifications += 1
         self._matches += len(found)
@@ -116,12 +123,12 @@ class MatchIndex:
         return rows, self._as_ids(arrow, found, numbers)
 
     def _as_ids(self, arrow: Any, found: Any, numbers: bool) -> Any:
-        if not self._slots:
+        if not len(self):
             return arrow.array([], arrow.null())
         if numbers:
             return found
-        ids = self._core.ids
-        if self._strings == len(self._slots):
+        ids = self._ids()
+        if self._strings == len(self):
             if self._id_array is None:
                 if len(found) * 4 < len(ids):
                     return arrow.array([ids[slot] for slot in found.to_pylist()], arrow.string())
@@ -129,11 +136,77 @@ class MatchIndex:
             return self._id_array.take(found)
         return columns.as_arrays([], [ids[slot] for slot in found.to_pylist()], self._slots)[1]
 
+    # Files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index to a file for `open_mapped`. Ids must be strings, numbers, bytes or tuples of these.
+
+        The file is there completely or not at all. Raises `UnsupportedId`.
+        """
+        free = set(self._core.state()["free_slots"])
+        texts = [None if slot in free else self._text(slot) for slot in range(self._core.slots)]
+        counts = [len(self), self._conjunctions, self._constraints]
+        files.write(
+            path,
+            self._core.sections(),
+            {"core": self._core.state(), "counts": counts, "strings": self._strings},
+            None if self._core.other_ids == 0 else self._ids(),
+            texts,
+        )
+
+    def _text(self, slot: int) -> str:
+        if self._file is not None:
+            return str(self._file.texts[slot])
+        filter = self._filters[slot]
+        assert filter is not None
+        return filter.source if filter.source is not None else str(filter)
+
+    @classmethod
+    def open_mapped(cls, path: str | os.PathLike[str]) -> MatchIndex:
+        """A saved index, mapped into memory: opened at once, shared by all processes that map it, not to be changed.
+
+        Raises `UnreadableIndex`.
+        """
+        file = files.read(path)
+        if "arena" not in file.sections:  # saved without the compiled core
+            index = cls((id, text) for id, text in zip(file.ids, file.texts, strict=True) if text is not None)
+            index._sealed = True
+            return index
+        index = cls()
+        index._file = file
+        index._sealed = True
+        index._known_slots = None
+        try:
+            index._core = Core.mapped(file.mapping, file.sections, file.meta["core"])
+        except ValueError as problem:
+            raise files.unreadable(path, str(problem)) from None
+        _, index._conjunctions, index._constraints = file.meta["counts"]
+        index._strings = file.meta["strings"]
+        return index
+
+    def _require_writable(self) -> None:
+        if self._sealed:
+            raise ReadOnlyIndex
+
+    @property
+    def _slots(self) -> dict[Hashable, int]:
+        if self._known_slots is None:
+            free = set(self._core.state()["free_slots"])
+            self._known_slots = {id: slot for slot, id in enumerate(self._ids()) if slot not in free}
+        return self._known_slots
+
+    def _ids(self) -> list[Any]:
+        """Ids by slot."""
+        if self._core.ids is None:
+            assert self._file is not None
+            self._core.ids = list(self._file.ids)
+        return self._core.ids
+
     def statistics(self) -> IndexStatistics:
         """What the index holds and has done. Takes time in the number of groups."""
         counts = self._core.counts()
         return IndexStatistics(
-            filters=len(self._slots),
+            filters=len(self),
             conjunctions=self._conjunctions,
             constraints=self._constraints,
             matched_notifications=self._matched_notifications,
@@ -146,7 +219,7 @@ class MatchIndex:
         )
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._slots) if self._file is None else int(self._file.meta["counts"][0])
 
     def __contains__(self, id: Hashable) -> bool:
         return id in self._slots
@@ -156,9 +229,12 @@ class MatchIndex:
 
     def __getitem__(self, id: Hashable) -> Filter:
         try:
-            filter = self._filters[self._slots[id]]
+            slot = self._slots[id]
         except KeyError:
             raise UnknownId(id) from None
+        if self._file is not None:
+            return Filter.parse(self._text(slot))
+        filter = self._filters[slot]
         assert filter is not None
         return filter
 

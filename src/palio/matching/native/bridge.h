@@ -54,6 +54,15 @@ static void file_staged(Index *index, Words *staged) {
     staged->count = 0;
 }
 
+/* A block whose data lie in a mapped file. */
+static Block *block_mapped(Index *index, const Block *table, uint8_t *data) {
+    Block *block = allocate(sizeof *block);
+    memcpy(block, table, sizeof *block);
+    block->data = data;
+    PUSH(index->blocks, block);
+    return block;
+}
+
 /* Halve what has been observed. */
 static void index_forget(Index *index) {
     index->observed /= 2;
