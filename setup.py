@@ -16,7 +16,7 @@ if os.environ.get("PALIO_SANITIZE"):
         "-O1",
         "-g",
         "-std=c11",
-        "-DPALIO_NO_CLONES",
+        "-DPALIO_PLAIN",
         "-fsanitize=address,undefined",
         "-fno-sanitize-recover=undefined",
     ]

@@ -1,7 +1,7 @@
 """The three workloads of the matching benchmark: stock, ranges and equality.
 
-Every attribute is a grid of integer levels, a string's level being its Zipf rank; filters and events are drawn in
-chunks with a seed each, so that the first n are the same however many are asked for. The numbers drawn are
+Every attribute is a grid of integer levels, a string's level being its Zipf rank; filters and events are drawn
+in chunks with a seed each, so that the first n are the same however many are asked for. The numbers drawn are
 those of the neutral generator that other matchers are measured with.
 """
 
@@ -89,7 +89,10 @@ WORKLOADS = {
         (
             Attribute("symbol", cardinality=500, prefix="S"),
             Attribute("exchange", cardinality=5, prefix="X"),
-            *(Attribute(name, low=low, high=high, decimals=digits) for name, low, high, digits in _STOCK_NUMBERS),
+            *(
+                Attribute(name, low=low, high=high, decimals=digits)
+                for name, low, high, digits in _STOCK_NUMBERS
+            ),
         ),
         (0,),
         1,
@@ -206,5 +209,3 @@ def table(workload: Workload, levels: Any) -> Any:
             for index, attribute in enumerate(workload.attributes)
         }
     )
-
-

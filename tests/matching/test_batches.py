@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import palio
 from palio.matching import oracle
-from tests.matching.drawing import NUMBERS, RAW, TEXTS, TIMES, filters
+from tests.matching.drawing import EXAMPLE_COUNT, NUMBERS, RAW, TEXTS, TIMES, filters
 
 pa = pytest.importorskip("pyarrow")
 
@@ -62,7 +62,7 @@ def tables(draw):
     return draw(st.sampled_from([table, table.slice(start), pa.concat_tables([table, table.slice(start)])]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLE_COUNT, deadline=None)
 @given(st.lists(filters, min_size=1, max_size=10), tables())
 def test_a_table_is_matched_like_its_rows(several, table):
     agree(palio.MatchIndex(enumerate(several)), oracle.MatchIndex(enumerate(several)), table)
@@ -71,7 +71,9 @@ def test_a_table_is_matched_like_its_rows(several, table):
 TEXT_FILTERS = ['symbol = "A"', "price > 1 and price < 5", "at >= 2026-01-01T00:00:00Z", "user.age > 3", "true"]
 
 
-@pytest.mark.parametrize("make", [int, str, lambda n: f"sub-{n}", lambda n: n / 2, lambda n: n > 2, lambda n: bytes([n])])
+@pytest.mark.parametrize(
+    "make", [int, str, lambda n: f"sub-{n}", lambda n: n / 2, lambda n: n > 2, lambda n: bytes([n])]
+)
 def test_ids_of_every_kind_that_arrow_knows(make):
     entries = list({make(number): (make(number), text) for number, text in enumerate(TEXT_FILTERS)}.values())
     table = pa.table({"symbol": ["A", "B", None], "price": [2, None, 7]})
@@ -109,7 +111,9 @@ def test_structs_chunks_batches_and_empty_tables():
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_times_in_every_unit(unit):
-    index = palio.MatchIndex([(1, "at >= 2026-01-01T00:00:00Z"), (2, "at < 1970-01-01T00:00:00Z"), (3, "exists(at)")])
+    index = palio.MatchIndex(
+        [(1, "at >= 2026-01-01T00:00:00Z"), (2, "at < 1970-01-01T00:00:00Z"), (3, "exists(at)")]
+    )
     truth = oracle.MatchIndex((id, index[id]) for id in index)
     moments = [-1, 0, 1_767_225_600, 2**62, -(2**62)]
     scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]

@@ -9,9 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import palio
 from palio.matching import oracle
-from tests.matching.drawing import filters, ids, notifications
+from tests.matching.drawing import EXAMPLE_COUNT, filters, ids, notifications
 
-EXAMPLES = settings(max_examples=400, deadline=None)
+EXAMPLES = settings(max_examples=EXAMPLE_COUNT, deadline=None)
 
 
 def same(found: list, wanted: list) -> bool:
@@ -76,7 +76,7 @@ class Changing(RuleBasedStateMachine):
 
 
 TestChanging = Changing.TestCase
-TestChanging.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestChanging.settings = settings(max_examples=EXAMPLE_COUNT // 3, stateful_step_count=40, deadline=None)
 
 
 # What has gone wrong elsewhere
@@ -136,7 +136,10 @@ def test_a_contradiction_matches_nothing_and_true_everything():
 
 def test_times_compare_to_the_microsecond():
     moment = datetime(2026, 7, 2, 10, 45, 0, 1, tzinfo=UTC)
-    assert matched("t > 2026-07-02T10:45:00Z", {"t": moment}, {"t": moment.replace(microsecond=0)}) == [True, False]
+    assert matched("t > 2026-07-02T10:45:00Z", {"t": moment}, {"t": moment.replace(microsecond=0)}) == [
+        True,
+        False,
+    ]
 
 
 def test_texts_follow_their_bytes():

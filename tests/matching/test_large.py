@@ -87,7 +87,9 @@ def test_thousands_of_filters_added_and_removed(seed):
 @pytest.mark.parametrize("rows", [1, 7, 255, 256, 257, 700])
 def test_tiles_of_every_size(rows):
     draw = random.Random(rows)
-    index = palio.MatchIndex((number, f"x between {number % 50} and {number % 50 + number % 13}") for number in range(900))
+    index = palio.MatchIndex(
+        (number, f"x between {number % 50} and {number % 50 + number % 13}") for number in range(900)
+    )
     values = [draw.random() * 60 for _ in range(rows)]
     found, _ = index.match_batch(pyarrow.table({"x": values}))
     wanted = [row for row, x in enumerate(values) for n in range(900) if n % 50 <= x <= n % 50 + n % 13]

@@ -1,6 +1,6 @@
 """Who wants it: from a notification to the ids of the filters that it satisfies.
 
-`MatchIndex` is the compiled index, or, where it could not be built, the pure-Python one with the same interface.
+`MatchIndex` is the compiled index, or, where that could not be built, the pure-Python one with its interface.
 """
 
 import warnings
@@ -11,7 +11,7 @@ except ImportError:
     from palio.matching.fallback import MatchIndex  # type: ignore[assignment]
 
     warnings.warn(
-        "Palio runs without its compiled match index, which could not be built here; matching is exact but slow.",
+        "Palio runs without its compiled match index, which could not be built here; matching is slow.",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -26,9 +26,7 @@ class Batch:
         self.arrow, table = columns.flat(table)
         self.rows: int = table.num_rows
         self._kept: list[Any] = []
-        described = [
-            self._described(name, table.column(name)) for name in table.column_names if name in known
-        ]
+        described = [self._described(name, table.column(name)) for name in table.column_names if name in known]
         self.columns = [one for one in described if one is not None]
 
     def _described(self, name: str, column: Any) -> tuple[Any, ...] | None:

@@ -20,7 +20,9 @@ class MatchIndex(oracle.MatchIndex):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file for `open_mapped`. Raises `UnsupportedId`."""
-        texts = [filter.source if filter.source is not None else str(filter) for filter in self._filters.values()]
+        texts = [
+            filter.source if filter.source is not None else str(filter) for filter in self._filters.values()
+        ]
         files.write(path, {}, {}, list(self._filters), texts)
 
     @classmethod

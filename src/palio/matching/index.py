@@ -163,7 +163,7 @@ class MatchIndex:
 
     @classmethod
     def open_mapped(cls, path: str | os.PathLike[str]) -> MatchIndex:
-        """A saved index, mapped into memory: opened at once, shared by all processes that map it, not to be changed.
+        """A saved index, mapped: opened at once, shared by all processes that map it, not to be changed.
 
         Raises `UnreadableIndex`.
         """

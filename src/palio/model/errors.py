@@ -128,7 +128,8 @@ class UnsupportedId(PalioError):
 
     def __init__(self, id: object) -> None:
         super().__init__(
-            f"The id {id!r} cannot be saved: ids in files are strings, numbers, bytes or tuples of these.", id=id
+            f"The id {id!r} cannot be saved: ids in files are strings, numbers, bytes or tuples of these.",
+            id=id,
         )
 
 

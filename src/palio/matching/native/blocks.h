@@ -149,7 +149,7 @@ static Block *block_from_ranges(uint32_t size, const uint32_t *slots, const uint
     Endpoint *ends = allocate(sizeof *ends * 2 * ((size_t)count + 1));
     Block *block;
     uint32_t words = words_for(size);
-    qsort(ranges, count, sizeof *ranges, range_order);
+    if (count) qsort(ranges, count, sizeof *ranges, range_order);
     for (uint32_t start = 0, stop; start < count; start = stop) {
         EndpointList list = {ranges[start].attribute, 0, NULL, NULL, allocate_zeroed((size_t)words * 8)};
         for (stop = start; stop < count && ranges[stop].attribute == list.attribute; stop++) {

@@ -389,7 +389,7 @@ static void results_reserve(Workspace *work, size_t needed, int64_t rows_done) {
 static void gather(const Index *index, Workspace *work, uint32_t events) {
     size_t first = work->rows.count, at = first, total = work->found.count;
     const Segment *segment = work->segments.items, *end = segment + work->segments.count;
-    if (events > 1) qsort(work->segments.items, work->segments.count, sizeof(Segment), segment_order);
+    if (events > 1 && work->segments.count > 1) qsort(work->segments.items, work->segments.count, sizeof(Segment), segment_order);
     if (index->several) { /* bring each event's slots together, and once */
         size_t kept = 0;
         Segment *write = work->segments.items;
@@ -405,7 +405,7 @@ static void gather(const Index *index, Workspace *work, uint32_t events) {
             kept += count;
         }
         total = kept;
-        memcpy(work->found.items, work->gathered.items, kept * 4);
+        if (kept) memcpy(work->found.items, work->gathered.items, kept * 4);
         segment = work->segments.items;
         end = write;
     }
