@@ -6,6 +6,7 @@ with the address and undefined-behaviour sanitizers instead (`make sanitize`).
 
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -27,7 +28,10 @@ setup(
         Extension(
             "palio.matching.core",
             ["src/palio/matching/core.pyx"],
-            depends=["src/palio/matching/core_native.pxi"],
+            depends=[
+                "src/palio/matching/core_native.pxi",
+                *map(str, Path("src/palio/matching/native").glob("*.h")),
+            ],
             include_dirs=["src/palio/matching"],
             extra_compile_args=FLAGS,
             extra_link_args=LINK,

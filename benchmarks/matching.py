@@ -1,9 +1,9 @@
 """How fast the index finds who wants an event: `python -m benchmarks.matching --filters 100000`.
 
 Beside the index, in the same run and on one thread like it, the classic counting matcher in plain C, whose
-number of matches must be the same. Filters are made from values, past the parser (`parse` says what that would have
-taken). A batch is a table of `--events` rows, matched again and again; single events are notifications. Both
-get their results as the caller would: two Arrow arrays, or a list of ids.
+number of matches must be the same. Filters are made from values, past the parser (`parse` says what that would
+have taken). A batch is a table of `--events` rows, matched again and again; single events are notifications.
+Both get their results as the caller would: two Arrow arrays, or a list of ids.
 """
 
 from __future__ import annotations

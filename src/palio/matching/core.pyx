@@ -63,6 +63,8 @@ include "core_native.pxi"
 
 # An `in` with at most so many values is filed once for each.
 cdef Py_ssize_t FILED_VALUES = 16
+# How many ids before it is needed an id is asked for.
+cdef size_t AHEAD = 16
 cdef double EXACT = 9007199254740992.0  # 2**53
 cdef double FLOAT_LEAST = -math.nextafter(math.inf, 0.0)
 
@@ -373,12 +375,15 @@ cdef class Core:
         for i in range(count):
             self.work.columns[self.present.items[i]] = NULL
         self._observe(1)
-        found = PyList_New(<Py_ssize_t>self.work.slots.count)
-        for i in range(self.work.slots.count):
+        count = self.work.slots.count
+        found = PyList_New(<Py_ssize_t>count)
+        for i in range(count):
             if self.ids is None:
                 id = self.id_numbers.items[self.work.slots.items[i]]
             else:
-                id = self.ids[self.work.slots.items[i]]
+                if i + AHEAD < count:  # ids lie anywhere in memory; have them come in time
+                    prefetch(PyList_GET_ITEM(self.ids, self.work.slots.items[i + AHEAD]))
+                id = <object>PyList_GET_ITEM(self.ids, self.work.slots.items[i])
             Py_INCREF(id)
             PyList_SET_ITEM(found, <Py_ssize_t>i, id)
         return found

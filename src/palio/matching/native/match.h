@@ -288,6 +288,28 @@ static void extract(const Index *index, Workspace *work, const Block *block, con
     if (segment.count) PUSH(work->segments, segment);
 }
 
+static Sweep sweep_of(const Block *block, const BlockAttribute *entry, const double *numbers, const uint32_t *order,
+                      uint32_t events) {
+    return (Sweep){(const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions),
+                   (const uint64_t *)(block->data + entry->bitmaps), entry->count, entry->spacing, entry->snapshots,
+                   block->words, numbers, order, events};
+}
+
+/* One event through a block; the accumulator begins as what fails anyway. */
+static void lone_through(const Workspace *work, const Block *block, uint32_t event, uint64_t *running, uint64_t *accumulator) {
+    Sweep sweeps[LONE_MOST];
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < block->attributes; a++) {
+        const BlockAttribute *entry = block_attributes(block) + a;
+        if (work->numbers[entry->attribute] == work->absent) continue;
+        sweeps[count++] = sweep_of(block, entry, work->numbers[entry->attribute] + event, NULL, 1);
+        if (count < LONE_MOST) continue;
+        sweep_lone(sweeps, count, running, accumulator);
+        count = 0;
+    }
+    if (count) sweep_lone(sweeps, count, running, accumulator);
+}
+
 /* All events of one group through all its blocks. */
 static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events, uint32_t stride) {
     work->sorted_order.count = work->sorted_numbers.count = work->probes.count = 0;
@@ -307,17 +329,19 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
             if (work->numbers[entry->attribute] == work->absent)
                 or_bitmaps(base, (const uint64_t *)(block->data + entry->bitmaps), words);
         }
-        for (uint32_t a = 0; a < block->attributes; a++) {
-            const BlockAttribute *entry = block_attributes(block) + a;
-            Sweep sweep;
-            uint32_t at;
-            if (work->numbers[entry->attribute] == work->absent) continue;
-            at = sorted_for(work, entry->attribute, visits, events);
-            sweep = (Sweep){(const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions),
-                            (const uint64_t *)(block->data + entry->bitmaps), entry->count, entry->spacing,
-                            entry->snapshots, words, work->sorted_numbers.items + at, work->sorted_order.items + at, events};
-            sweep_attribute(&sweep, running, accumulators, first ? base : NULL);
-            first = 0;
+        if (events == 1) {
+            lone_through(work, block, visits->event, running, base);
+        } else {
+            for (uint32_t a = 0; a < block->attributes; a++) {
+                const BlockAttribute *entry = block_attributes(block) + a;
+                Sweep sweep;
+                uint32_t at;
+                if (work->numbers[entry->attribute] == work->absent) continue;
+                at = sorted_for(work, entry->attribute, visits, events);
+                sweep = sweep_of(block, entry, work->sorted_numbers.items + at, work->sorted_order.items + at, events);
+                sweep_attribute(&sweep, running, accumulators, first ? base : NULL);
+                first = 0;
+            }
         }
         for (uint32_t k = 0; k < events; k++) {
             uint32_t event = visits[k].event;

@@ -94,6 +94,58 @@ INLINE void sweep_attribute_inline(const Sweep *sweep, uint64_t *running, uint64
     }
 }
 
+/* One event alone, through up to LONE_MOST attributes at once. Nearly all of its time is waiting for memory, so the
+   searches go on side by side, and what an attribute needs is asked for while the one before is done. */
+#define LONE_MOST 32
+
+INLINE void sweep_lone_inline(const Sweep *sweeps, uint32_t count, uint64_t *running, uint64_t *accumulator) {
+    const double *at[LONE_MOST];
+    uint32_t left[LONE_MOST], target[LONE_MOST];
+    const size_t words = sweeps[0].words;
+    int searching = 1;
+    for (uint32_t a = 0; a < count; a++) {
+        at[a] = sweeps[a].values;
+        left[a] = sweeps[a].count;
+    }
+    while (searching) {
+        searching = 0;
+        for (uint32_t a = 0; a < count; a++) {
+            uint32_t half = left[a] / 2;
+            if (left[a] <= 1) continue;
+            at[a] = at[a][half - 1] <= sweeps[a].numbers[0] ? at[a] + half : at[a];
+            left[a] -= half;
+            PREFETCH(at[a] + left[a] / 2);
+            searching = 1;
+        }
+    }
+    for (uint32_t a = 0; a < count; a++)
+        target[a] = sweeps[a].count ? (uint32_t)(at[a] - sweeps[a].values) + (*at[a] <= sweeps[a].numbers[0]) : 0;
+    for (uint32_t a = 0; a <= count; a++) {
+        if (a < count) { /* ask for this one */
+            const Sweep *sweep = sweeps + a;
+            uint32_t nearest = (target[a] + sweep->spacing / 2) / sweep->spacing, start, low, high;
+            const char *bitmap, *positions;
+            if (nearest >= sweep->snapshots) nearest = sweep->snapshots - 1;
+            left[a] = nearest;
+            start = nearest * sweep->spacing;
+            low = start < target[a] ? start : target[a];
+            high = start < target[a] ? target[a] : start;
+            bitmap = (const char *)(sweep->bitmaps + nearest * words);
+            positions = (const char *)(sweep->positions + low);
+            for (size_t byte = 0; byte < words * 8; byte += 64) PREFETCH(bitmap + byte);
+            for (size_t byte = 0; byte < (size_t)(high - low) * 2; byte += 64) PREFETCH(positions + byte);
+        }
+        if (a > 0) { /* do the one before */
+            const Sweep *sweep = sweeps + a - 1;
+            uint32_t start = left[a - 1] * sweep->spacing;
+            memcpy(running, sweep->bitmaps + left[a - 1] * words, words * 8);
+            while (start < target[a - 1]) flip(running, sweep->positions[start++]);
+            while (start > target[a - 1]) flip(running, sweep->positions[--start]);
+            or_bitmaps(accumulator, running, words);
+        }
+    }
+}
+
 /* The slots whose bits are zero; returns how many. The output has room for all and four more.
 
    The first four of a word are written whether there are so many or not: few words have more, and guessing wrong
@@ -114,9 +166,13 @@ INLINE uint32_t survivors_inline(const uint64_t *accumulator, size_t words, cons
     return (uint32_t)(next - output);
 }
 
-/* Both for both kinds of machines. */
+/* All for both kinds of machines. */
 static void sweep_attribute_plain(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
     sweep_attribute_inline(sweep, running, accumulators, base);
+}
+
+static void sweep_lone_plain(const Sweep *sweeps, uint32_t count, uint64_t *running, uint64_t *accumulator) {
+    sweep_lone_inline(sweeps, count, running, accumulator);
 }
 
 static uint32_t survivors_plain(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {
@@ -124,11 +180,16 @@ static uint32_t survivors_plain(const uint64_t *accumulator, size_t words, const
 }
 
 static void (*sweep_attribute)(const Sweep *, uint64_t *, uint64_t *, const uint64_t *) = sweep_attribute_plain;
+static void (*sweep_lone)(const Sweep *, uint32_t, uint64_t *, uint64_t *) = sweep_lone_plain;
 static uint32_t (*survivors)(const uint64_t *, size_t, const uint32_t *, uint32_t *) = survivors_plain;
 
 #ifdef WIDE
 WIDE static void sweep_attribute_wide(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
     sweep_attribute_inline(sweep, running, accumulators, base);
+}
+
+WIDE static void sweep_lone_wide(const Sweep *sweeps, uint32_t count, uint64_t *running, uint64_t *accumulator) {
+    sweep_lone_inline(sweeps, count, running, accumulator);
 }
 
 WIDE static uint32_t survivors_wide(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {
@@ -141,6 +202,7 @@ static int choose_kernels(int wide) {
 #ifdef WIDE
     if (wide && WIDE_IS_SUPPORTED()) {
         sweep_attribute = sweep_attribute_wide;
+        sweep_lone = sweep_lone_wide;
         survivors = survivors_wide;
         return 1;
     }
@@ -148,6 +210,7 @@ static int choose_kernels(int wide) {
     (void)wide;
 #endif
     sweep_attribute = sweep_attribute_plain;
+    sweep_lone = sweep_lone_plain;
     survivors = survivors_plain;
     return 0;
 }
