@@ -8,14 +8,16 @@ PAIRS ?= 1000000
 SEED ?= $(shell date +%Y%m%d)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench hunt slow clean
+.PHONY: help setup demo test lint bench hunt slow sanitize clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
 setup: $(READY)  ## a virtual environment in .venv with the package in it
 
-$(READY): pyproject.toml
+CORE := setup.py $(wildcard src/palio/matching/*.pyx src/palio/matching/*.pxi src/palio/matching/native/*.h)
+
+$(READY): pyproject.toml $(CORE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Palio needs Python 3.11 or later; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
@@ -44,6 +46,15 @@ bench: $(READY)  ## measurements, each beside a yardstick of the same run
 hunt: $(READY)   ## look for a wrong answer about filters: make hunt PAIRS=1000000 SEED=7
 	$(BIN)/python -m tests.hunt --pairs $(PAIRS) --seed $(SEED)
 
+# The core, built with the sanitizers into build/, and its tests on it. Leaks are not looked for: Python has its own.
+sanitize: $(READY)  ## the core's tests under the address and undefined-behaviour sanitizers
+	PALIO_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base build/sanitize --build-lib build/sanitize/lib
+	@ls build/sanitize/lib/palio/matching/core.*.so >/dev/null
+	PYTHONPATH=build/sanitize/lib PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
+	UBSAN_OPTIONS=print_stacktrace=1 PALIO_EXAMPLES=fewer \
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" \
+		$(BIN)/python -m pytest -s -p no:cacheprovider tests/matching
+
 clean:           ## remove the virtual environment and all caches
-	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build src/*.egg-info
+	rm -rf $(VENV) src/palio/matching/core.c src/palio/matching/core.*.so .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

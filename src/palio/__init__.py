@@ -6,7 +6,7 @@
 True
 """
 
-from palio.matching.oracle import MatchIndex
+from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
 from palio.model.errors import (
     ContradictoryFilter,
@@ -17,8 +17,11 @@ from palio.model.errors import (
     InvalidNotification,
     MissingDependency,
     PalioError,
+    ReadOnlyIndex,
     UnknownId,
+    UnreadableIndex,
     UnsupportedColumn,
+    UnsupportedId,
 )
 from palio.model.explanation import Explanation
 from palio.model.filter import Filter
@@ -41,7 +44,10 @@ __all__ = [
     "MissingDependency",
     "Notification",
     "PalioError",
+    "ReadOnlyIndex",
     "UnknownId",
+    "UnreadableIndex",
     "UnsupportedColumn",
+    "UnsupportedId",
     "ValueSet",
 ]

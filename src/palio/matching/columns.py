@@ -29,12 +29,8 @@ def _arrow() -> Any:
 
 def notifications(table: Any) -> Iterator[Notification]:
     """Each row of a table or record batch. Raises `UnsupportedColumn` before the first."""
-    arrow = _arrow()
-    if isinstance(table, arrow.RecordBatch):
-        table = arrow.Table.from_batches([table])
-    while any(arrow.types.is_struct(field.type) for field in table.schema):
-        table = table.flatten()
-    values = {name: _values(arrow, name, table.column(name)) for name in table.column_names}
+    arrow, table = flat(table)
+    values = {name: values_of(arrow, name, table.column(name)) for name in table.column_names}
     names = list(values)
     return (
         Notification.of_values(
@@ -44,13 +40,41 @@ def notifications(table: Any) -> Iterator[Notification]:
     )
 
 
-def _values(arrow: Any, name: str, column: Any) -> list[Any]:
+def flat(table: Any) -> tuple[Any, Any]:
+    """Arrow itself, and the table without structs, all of whose columns can be attributes.
+
+    Raises `UnsupportedColumn`.
+    """
+    arrow = _arrow()
+    if isinstance(table, arrow.RecordBatch):
+        table = arrow.Table.from_batches([table])
+    while any(arrow.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    for field in table.schema:
+        _check(arrow, field.name, field.type)
+    return arrow, table
+
+
+def _check(arrow: Any, name: str, kind: Any) -> None:
+    types = arrow.types
+    if types.is_dictionary(kind) or is_list(arrow, kind):
+        _check(arrow, name, kind.value_type)
+    else:
+        _converter(arrow, name, kind)
+
+
+def is_list(arrow: Any, kind: Any) -> bool:
+    types = arrow.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def values_of(arrow: Any, name: str, column: Any) -> list[Any]:
     """The column as Python values that a notification takes."""
     types = arrow.types
     kind = column.type
     if types.is_dictionary(kind):
-        return _values(arrow, name, column.cast(kind.value_type))
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return values_of(arrow, name, column.cast(kind.value_type))
+    if is_list(arrow, kind):
         return [_elements(arrow, name, kind.value_type, one) for one in column]
     _convert = _converter(arrow, name, kind)
     return [
@@ -62,7 +86,7 @@ def _values(arrow: Any, name: str, column: Any) -> list[Any]:
 def _elements(arrow: Any, name: str, kind: Any, scalar: Any) -> tuple[Any, ...] | None:
     if not scalar.is_valid:
         return None
-    found = _values(arrow, name, arrow.chunked_array([scalar.values], type=kind))
+    found = values_of(arrow, name, arrow.chunked_array([scalar.values], type=kind))
     return None if None in found else tuple(found)
 
 

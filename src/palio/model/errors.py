@@ -114,6 +114,35 @@ class UnknownId(PalioError):
         super().__init__(f"The id {id!r} is not in the index.", id=id)
 
 
+class ReadOnlyIndex(PalioError):
+    """A mapped index, which cannot be changed."""
+
+    def __init__(self) -> None:
+        super().__init__("This index is mapped from a file; it can be matched against but not changed.")
+
+
+class UnsupportedId(PalioError):
+    """An id that a file cannot hold."""
+
+    id: object
+
+    def __init__(self, id: object) -> None:
+        super().__init__(
+            f"The id {id!r} cannot be saved: ids in files are strings, numbers, bytes or tuples of these.",
+            id=id,
+        )
+
+
+class UnreadableIndex(PalioError):
+    """A file that is no saved index, or not one that this version reads."""
+
+    path: str
+    reason: str
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} is no index that can be mapped: {reason}", path=path, reason=reason)
+
+
 class UnsupportedColumn(PalioError):
     """An Arrow column whose type no attribute can have."""
 

@@ -104,26 +104,26 @@ class Matches(msgspec.Struct, frozen=True):
 
     @property
     def start(self) -> int:
-        return _machine(self.pattern).first
+        return machine(self.pattern).first
 
     def holds(self, value: str) -> bool:
-        machine = _machine(self.pattern)
-        state = machine.first
+        glob = machine(self.pattern)
+        state = glob.first
         for character in value:
-            state = machine.step(state, character)
+            state = glob.step(state, character)
             if not state:
                 return False
-        return state & machine.last != 0
+        return state & glob.last != 0
 
     def step(self, state: int, character: str) -> int:
-        return _machine(self.pattern).step(state, character)
+        return machine(self.pattern).step(state, character)
 
     def accepts(self, state: int) -> bool:
-        return state & _machine(self.pattern).last != 0
+        return state & machine(self.pattern).last != 0
 
     @property
     def characters(self) -> set[str]:
-        return set(_machine(self.pattern).literals) | {"/"}
+        return set(machine(self.pattern).literals) | {"/"}
 
     @property
     def cost(self) -> int:
@@ -191,7 +191,7 @@ def _segment(text: str, start: int) -> list[str | None]:
     return characters
 
 
-class _Machine:
+class Machine:
     """The states of a glob are the bits of an integer; bit i is "what stands before place i has been read".
 
     A `*` is one place that stays where it is on all but a slash. A `**/` is two: at the beginning of a
@@ -250,4 +250,4 @@ class _Machine:
         return self._skip(moved)
 
 
-_machine = functools.lru_cache(maxsize=1024)(_Machine)
+machine = functools.lru_cache(maxsize=1024)(Machine)

@@ -1,0 +1,719 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""The compiled match index: theory of operation.
+
+The problem: a million conjunctions of sides, an event, and the conjunctions all of whose sides it satisfies.
+
+**Sides** are of three sorts, told apart when a filter is added (`_side`):
+
+- an *equality* with a string, a bool or a number is a number in a table of interned values, so that an event's
+  value is hashed once and compared by one bit from then on;
+- a *range* of numbers without a demanded type is two doubles. This is exact, for ints too: it is used only
+  where the ends lie below 2**53 and the int part of the set is what the float part implies;
+- everything else is a *program*, flat bytes that answer for one value (`native/programs.h`).
+
+**Groups** (`native/groups.h`). A conjunction is filed under a key that every event that it matches must have: its
+rarest equality, its two rarest where one is too common, or failing that the presence of its rarest attribute.
+An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that can be in use; the
+rest of the index is never touched. An `in` with few values is filed once for each of them.
+
+**Blocks** (`native/blocks.h`, `native/sweep.h`). Where a group is large, its conjunctions are put into blocks of
+up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a function of the event's value
+that changes by one bit at each end of a range. So the sorted ends are the whole function, and a batch of
+events, sorted by value, walks along them: each bit is flipped once for the batch, and each event costs one
+or of 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
+starts from the nearest of the snapshots of the bitmap.
+
+**Invariants.** Every conjunction is in exactly one group, either as a loose record or at a position of one block,
+and its place says where. A group without live members does not exist, nor does an interned value without
+uses. A record's equalities begin with those that the group's key vouches for. Blocks in a group number
+logarithmically many beyond the full ones.
+
+**Costs**, with n conjunctions in the groups that an event leads to, a attributes and m matches: an event of a
+batch costs about a * n / 8 bytes of or (at 32 bytes a cycle), 2 * n * (ranges) / (events of the batch) flips, and m
+words of output. Adding is a few hash probes and a copy; each conjunction is merged into a larger block at
+most six times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 36 bytes
+in a block (two ends with their positions, and as much again for snapshots), a conjunction about 24 more.
+
+**Files** (`native/` refers by number, never by pointer): `save` writes the arrays as they are, and
+`open_mapped` points at them in the mapped file. Nothing is read or copied before it is needed.
+
+**Threads.** Matching changes nothing but counters. A batch runs without the GIL, several at once if need be; a
+change waits until no batch is running.
+"""
+
+import math
+import threading
+from datetime import datetime
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.math cimport INFINITY, ceil, nextafter
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from palio.matching.programs import compiled, microseconds
+from palio.model import flips as _flips
+from palio.model.errors import FilterTooLarge
+
+include "core_native.pxi"
+
+# An `in` with at most so many values is filed once for each.
+cdef Py_ssize_t FILED_VALUES = 16
+# How many ids before it is needed an id is asked for.
+cdef size_t AHEAD = 16
+cdef double EXACT = 9007199254740992.0  # 2**53
+cdef double FLOAT_LEAST = -math.nextafter(math.inf, 0.0)
+
+def use_wide_kernels(bint wide):
+    """Whether the core runs the kernels for wider vectors; they are used by default where the machine has them."""
+    return bool(choose_kernels(wide))
+
+
+use_wide_kernels(True)
+
+
+cdef enum Sort:
+    EQUALITY
+    RANGE
+    SEVERAL
+    PROGRAM
+
+
+cdef class Memory:
+    """A result's memory, given back to the core with this object."""
+
+    cdef Kept kept
+    cdef readonly size_t size
+
+    @property
+    def address(self):
+        return <uintptr_t>self.kept.memory
+
+    def __dealloc__(self):
+        if self.kept.memory != NULL:
+            give_back(self.kept.memory, self.kept.kept_bytes)
+
+
+cdef Memory _memory(Kept kept, size_t size):
+    cdef Memory memory = Memory.__new__(Memory)
+    memory.kept = kept
+    memory.size = size
+    return memory
+
+
+cdef class Core:
+    """Conjunctions by slot. Slots are small numbers, given out here, each with the caller's id of a filter."""
+
+    cdef Index index
+    cdef Workspace work
+    cdef Workspace batch_work
+    cdef bint batch_work_is_lent
+    cdef readonly dict names
+    cdef public list ids  # None in a mapped core whose ids are numbers, or are still to be given
+    cdef list free_slots
+    cdef IdNumbers id_numbers
+    cdef readonly size_t other_ids  # those that are no ints of 64 bits
+    cdef int readers
+    cdef object quiet
+    cdef object mapping
+    cdef Words32 record
+    cdef Words32 equalities
+    cdef list programs
+    cdef Ranges ranges
+    cdef Values values
+    cdef Values elements
+    cdef Columns columns
+    cdef Words32 present
+    cdef object held
+
+    def __cinit__(self):
+        memset(&self.index, 0, sizeof(Index))
+        memset(&self.work, 0, sizeof(Workspace))
+        memset(&self.batch_work, 0, sizeof(Workspace))
+        self.names = {}
+        self.ids = []
+        self.free_slots = []
+        self.quiet = threading.Condition()
+        self.programs = []
+
+    def __dealloc__(self):
+        index_free(&self.index)
+        workspace_free(&self.work)
+        workspace_free(&self.batch_work)
+        words_free(&self.record)
+        words_free(&self.equalities)
+        words_free(&self.present)
+        ranges_free(&self.ranges)
+        values_free(&self.values)
+        values_free(&self.elements)
+        columns_free(&self.columns)
+        if not self.index.mapped:
+            numbers_free(&self.id_numbers)
+
+    # Changing
+
+    cdef int _wait_for_readers(self) except -1:
+        if self.index.mapped:
+            raise TypeError("A mapped index cannot be changed.")
+        if self.readers:
+            with self.quiet:
+                while self.readers:
+                    self.quiet.wait()
+        return 0
+
+    cdef uint32_t _attribute(self, str name) except? 0xFFFFFFFF:
+        cdef PyObject *known = PyDict_GetItem(self.names, name)
+        cdef uint32_t number
+        if known != NULL:
+            return <uint32_t>(<object>known)
+        number = attribute_new(&self.index)
+        self.names[name] = number
+        return number
+
+    cdef uint32_t _new_slot(self, id) except? 0xFFFFFFFF:
+        cdef uint32_t slot
+        cdef int overflow = 1
+        cdef long long number = 0
+        if self.free_slots:
+            slot = <uint32_t>self.free_slots.pop()
+            self.ids[slot] = id
+        else:
+            slot = slot_new(&self.index)
+            self.ids.append(id)
+            numbers_push(&self.id_numbers, 0)
+        if type(id) is int:
+            number = PyLong_AsLongLongAndOverflow(id, &overflow)
+        if overflow:
+            self.other_ids += 1
+        else:
+            self.id_numbers.items[slot] = number
+        return slot
+
+    def add(self, filter, id):
+        """Add a filter's conjunctions; returns their slot."""
+        cdef uint32_t slot
+        self._wait_for_readers()
+        slot = self._new_slot(id)
+        for box in filter.conjunctions:
+            self._compile(slot, box.sides, NULL)
+        return slot
+
+    def add_many(self, pairs):
+        """Add many (filter, id); returns their slots.
+
+        A whole portion is read before its first is filed, so that it is known what is rare.
+        """
+        cdef Words32 staged
+        cdef uint32_t slot
+        self._wait_for_readers()
+        memset(&staged, 0, sizeof(staged))
+        slots = []
+        self.index.building = 1
+        try:
+            for filter, id in pairs:
+                slot = self._new_slot(id)
+                slots.append(slot)
+                for box in filter.conjunctions:
+                    self._compile(slot, box.sides, &staged)
+                if staged.count > 4_000_000:
+                    file_staged(&self.index, &staged)
+        finally:
+            file_staged(&self.index, &staged)
+            words_free(&staged)
+            index_finish(&self.index)
+        return slots
+
+    def remove(self, uint32_t slot, filter):
+        """Remove a slot, which was given for this filter."""
+        cdef int overflow = 1
+        self._wait_for_readers()
+        for box in filter.conjunctions:
+            for name, side in box.sides.items():
+                if not side.absent:
+                    self.index.attributes.items[<uint32_t>self.names[name]].uses -= 1
+        index_remove(&self.index, slot)
+        id = self.ids[slot]
+        if type(id) is int:
+            PyLong_AsLongLongAndOverflow(id, &overflow)
+        if overflow:
+            self.other_ids -= 1
+        self.ids[slot] = None
+        self.free_slots.append(slot)
+
+    cdef int _compile(self, uint32_t slot, sides, Words32 *staged) except -1:
+        """One conjunction, as one record or, with an `in` for a key, as several."""
+        cdef uint32_t attribute
+        cdef Sort sort
+        cdef Value value
+        cdef double low = 0, high = 0
+        cdef list several = None
+        self.equalities.count = self.ranges.count = 0
+        self.programs.clear()
+        for name, side in sides.items():
+            attribute = self._attribute(name)
+            absent = side.absent
+            if not absent:
+                self.index.attributes.items[attribute].uses += 1
+            sort = PROGRAM if absent else _side(<tuple>side.parts, &value, &low, &high)
+            if sort == EQUALITY:
+                words_push(&self.equalities, value_intern(&self.index, attribute, value))
+            elif sort == RANGE:
+                ranges_push(&self.ranges, attribute, low, high)
+                self.index.attributes.items[attribute].ranges = 1
+            elif sort == SEVERAL:
+                if several is None:
+                    several = []
+                several.append((_points(side.parts), attribute, side))
+            else:
+                self.programs.append((attribute, compiled(side)))
+        if several is None:
+            return self._file(slot, staged)
+        several.sort(key=_by_length)
+        if self.equalities.count:
+            chosen, others = None, several
+        else:
+            chosen, others = several[0], several[1:]
+        for _, number, side in others:
+            self.programs.append((number, compiled(side)))
+        if chosen is None:
+            return self._file(slot, staged)
+        attribute = chosen[1]
+        for point in chosen[0]:
+            _value(point, &value)
+            self.equalities.count = 0
+            words_push(&self.equalities, value_intern(&self.index, attribute, value))
+            self._file(slot, staged)
+        return 0
+
+    cdef int _file(self, uint32_t slot, Words32 *staged) except -1:
+        """The record of what has been compiled: to the index, or to those that wait."""
+        cdef size_t equalities = self.equalities.count, ranges = self.ranges.count, programs = len(self.programs)
+        cdef size_t most = max(equalities, ranges, programs)
+        cdef uint32_t offset
+        cdef bytes code
+        if most > 1023:
+            raise FilterTooLarge(limit=1023, got=most, what="sides of one sort in a conjunction")
+        self.record.count = 0
+        words_push(&self.record, slot)
+        words_push(&self.record, <uint32_t>(equalities | ranges << 10 | programs << 20))
+        words_extend(&self.record, self.equalities.items, equalities)
+        ranges_write(&self.record, &self.ranges)
+        for attribute, code in self.programs:
+            offset = program_store(
+                &self.index, <uint32_t>attribute, <const uint8_t *>PyBytes_AS_STRING(code), <uint32_t>PyBytes_GET_SIZE(code)
+            )
+            words_push(&self.record, offset)
+        count_uses(&self.index, self.record.items)
+        if staged == NULL:
+            index_add(&self.index, self.record.items)
+        else:
+            words_extend(staged, self.record.items, self.record.count)
+        return 0
+
+    # Matching
+
+    cdef int _event(self, attributes) except -1:
+        """One notification's attributes as columns of one row."""
+        cdef PyObject *known
+        cdef size_t count = 0
+        self.held = None
+        self.elements.count = 0
+        self.present.count = 0
+        reserve_event(&self.values, &self.columns, &self.present, len(attributes))
+        for name, value in attributes.items():
+            known = PyDict_GetItem(self.names, name)
+            if known == NULL:
+                continue
+            self._read(value, self.values.items + count)
+            words_push(&self.present, <uint32_t>(<object>known))
+            count += 1
+        return 0
+
+    cdef int _read(self, value, Value *into) except -1:
+        cdef size_t start, place
+        if type(value) is tuple:
+            start = self.elements.count
+            values_reserve(&self.elements, start + len(<tuple>value))
+            for element in <tuple>value:
+                self._scalar(element, self.elements.items + self.elements.count)
+                self.elements.count += 1
+            into.kind = KIND_LIST
+            into.length = <uint32_t>len(<tuple>value)
+            into.elements_at = start
+            return 0
+        return self._scalar(value, into)
+
+    cdef int _scalar(self, value, Value *into) except -1:
+        if type(value) is str:
+            try:
+                _value(value, into)
+            except UnicodeEncodeError:  # a lone surrogate, which no checked notification has
+                if self.held is None:
+                    self.held = []
+                raw = value.encode("utf-8", "surrogatepass")
+                self.held.append(raw)
+                into.kind = KIND_STRING
+                into.text = <const uint8_t *>PyBytes_AS_STRING(raw)
+                into.length = <uint32_t>PyBytes_GET_SIZE(raw)
+            return 0
+        return _value(value, into)
+
+    def match(self, attributes):
+        """The ids of the slots that the attributes of one notification satisfy."""
+        cdef size_t i, count
+        cdef list found
+        workspace_fit(&self.work, &self.index)
+        self._event(attributes)
+        count = self.present.count
+        event_columns(&self.work, &self.values, &self.elements, &self.columns, &self.present)
+        self.work.slots.count = self.work.rows.count = 0
+        match_tile(&self.index, &self.work, self.present.items, <uint32_t>count, 0, 1)
+        for i in range(count):
+            self.work.columns[self.present.items[i]] = NULL
+        self._observe(1)
+        count = self.work.slots.count
+        found = PyList_New(<Py_ssize_t>count)
+        for i in range(count):
+            if self.ids is None:
+                id = self.id_numbers.items[self.work.slots.items[i]]
+            else:
+                if i + AHEAD < count:  # ids lie anywhere in memory; have them come in time
+                    prefetch(PyList_GET_ITEM(self.ids, self.work.slots.items[i + AHEAD]))
+                id = <object>PyList_GET_ITEM(self.ids, self.work.slots.items[i])
+            Py_INCREF(id)
+            PyList_SET_ITEM(found, <Py_ssize_t>i, id)
+        return found
+
+    cdef int _observe(self, uint64_t events) except -1:
+        """Count events; from time to time halve all counts, so that what is observed is the recent past."""
+        if not self.index.mapped:
+            self.index.observed += events
+            if self.index.observed > 1 << 20 and not self.readers:
+                index_forget(&self.index)
+        return 0
+
+    def match_rows(self, list columns, int64_t rows):
+        """Match rows of columns, each (name, type, validity, data, offsets, first, multiplier, divisor) with
+        addresses, or (name, list of values).
+
+        Returns row numbers as int64, and ids as int64 if all are such, otherwise slots as int32.
+        """
+        cdef Workspace own
+        cdef Workspace *work = &own
+        cdef bint borrowed = not self.batch_work_is_lent
+        cdef Core lists
+        cdef Columns described
+        cdef Words32 present
+        cdef Column *column
+        cdef int64_t row = 0
+        cdef size_t i
+        keep = []
+        memset(&own, 0, sizeof(own))
+        if borrowed:  # what the last batch needed serves again
+            work = &self.batch_work
+            self.batch_work_is_lent = True
+        memset(&described, 0, sizeof(described))
+        memset(&present, 0, sizeof(present))
+        self.readers += 1
+        try:
+            workspace_fit(work, &self.index)
+            prepare_results(work, NULL if self.other_ids else self.id_numbers.items, rows)
+            columns_reserve(&described, len(columns))
+            for description in columns:
+                name = description[0]
+                if name not in self.names:
+                    continue
+                column = described.items + described.count
+                described.count += 1
+                if len(description) == 2:
+                    lists = Core.__new__(Core)
+                    lists._many(description[1])
+                    keep.append(lists)
+                    column.type = COLUMN_VALUES
+                    column.data = lists.values.items
+                    column.first = 0
+                    column.validity = NULL
+                else:
+                    column.type = description[1]
+                    column.validity = <const uint8_t *><uintptr_t>description[2]
+                    column.data = <const void *><uintptr_t>description[3]
+                    column.offsets = <const int64_t *><uintptr_t>description[4]
+                    column.first, column.multiplier, column.divisor = description[5:8]
+                work.columns[<uint32_t>self.names[name]] = column
+                words_push(&present, <uint32_t>self.names[name])
+            with nogil:
+                while row < rows:
+                    i = <size_t>(rows - row) if rows - row < <int64_t>tile_size() else tile_size()
+                    match_tile(&self.index, work, present.items, <uint32_t>present.count, row, <uint32_t>i)
+                    row += <int64_t>i
+            self._observe(<uint64_t>rows)
+            return (
+                _memory(take_rows(work), work.rows.count * 8),
+                _memory(take_ids(work), work.rows.count * (4 if work.id_numbers == NULL else 8)),
+            )
+        finally:
+            for i in range(present.count):
+                work.columns[present.items[i]] = NULL
+            if borrowed:
+                self.batch_work_is_lent = False
+            workspace_free(&own)
+            columns_free(&described)
+            words_free(&present)
+            self.readers -= 1
+            if not self.readers:
+                with self.quiet:
+                    self.quiet.notify_all()
+
+    cdef int _many(self, list values) except -1:
+        """Values of a column, kept here."""
+        cdef size_t i
+        self.held = values
+        values_reserve(&self.values, len(values))
+        for i in range(<size_t>len(values)):
+            if values[i] is None:
+                self.values.items[i].kind = KIND_ABSENT
+            else:
+                self._read(values[i], self.values.items + i)
+            self.values.count += 1
+        resolve_elements(&self.values, &self.elements)
+        return 0
+
+    # Files
+
+    def sections(self):
+        """The index as named runs of memory, each a list of views that are valid until the next change."""
+        cdef size_t i
+        cdef Block copy
+        tables = bytearray()
+        data = []
+        for i in range(self.index.blocks.count):
+            memset(&copy, 0, sizeof(copy))
+            if block_is_there(self.index.blocks.items[i]):
+                copy = self.index.blocks.items[i][0]
+                data.append(_view(copy.data, copy.bytes))
+            copy.data = NULL
+            tables += (<char *>&copy)[: sizeof(copy)]
+        return {
+            "arena": [_view(self.index.arena.words.items, self.index.arena.words.count * 4)],
+            "attributes": [_view(self.index.attributes.items, self.index.attributes.count * sizeof(Attribute))],
+            "values": [_view(self.index.values.items, self.index.values.count * sizeof(Interned))],
+            "groups": [_view(self.index.groups.items, self.index.groups.count * sizeof(Group))],
+            "slots": [_view(self.index.slots.items, self.index.slots.count * 4)],
+            "value_table": [_view(self.index.value_table.items, self.index.value_table.count * 4)],
+            "pairs": [_view(self.index.pairs.items, self.index.pairs.count * sizeof(Pair))],
+            "block_tables": [bytes(tables)],
+            "blocks": data,
+            "id_numbers": [_view(self.id_numbers.items, 0 if self.other_ids else self.id_numbers.count * 8)],
+        }
+
+    def state(self):
+        """What else a mapped index needs to know."""
+        return {
+            "layout": _layout(),
+            "names": sorted(self.names, key=self.names.get),
+            "free_slots": self.free_slots,
+            "other_ids": self.other_ids,
+            "conjunctions": self.index.conjunctions,
+            "live_values": self.index.live_values,
+            "several": self.index.several,
+        }
+
+    @staticmethod
+    def mapped(mapping, sections, state):
+        """A core that reads its sections, each (offset, bytes), where they lie in the mapping."""
+        cdef Core core = Core.__new__(Core)
+        cdef const unsigned char[::1] view = mapping
+        cdef uint8_t *base = <uint8_t *><uintptr_t>&view[0]
+        cdef const Block *tables
+        cdef Block *block
+        cdef uint64_t at, count
+        if state["layout"] != _layout():
+            raise ValueError("This index was saved by a core with another layout.")
+        for offset, size in sections.values():
+            if offset < 0 or size < 0 or offset + size > len(mapping) or offset % 64:
+                raise ValueError("This index is cut off or damaged.")
+        core.index.mapped = 1
+        core.mapping = mapping
+        core.ids = None
+        core.names = {name: number for number, name in enumerate(state["names"])}
+        core.free_slots = list(state["free_slots"])
+        core.other_ids = state["other_ids"]
+        core.index.conjunctions = state["conjunctions"]
+        core.index.live_values = state["live_values"]
+        core.index.several = state["several"]
+        core.index.arena.words.items = <uint32_t *>(base + <size_t>sections["arena"][0])
+        core.index.arena.words.count = sections["arena"][1] // 4
+        core.index.attributes.items = <Attribute *>(base + <size_t>sections["attributes"][0])
+        core.index.attributes.count = sections["attributes"][1] // sizeof(Attribute)
+        core.index.values.items = <Interned *>(base + <size_t>sections["values"][0])
+        core.index.values.count = sections["values"][1] // sizeof(Interned)
+        core.index.groups.items = <Group *>(base + <size_t>sections["groups"][0])
+        core.index.groups.count = sections["groups"][1] // sizeof(Group)
+        core.index.slots.items = <uint32_t *>(base + <size_t>sections["slots"][0])
+        core.index.slots.count = sections["slots"][1] // 4
+        core.index.value_table.items = <uint32_t *>(base + <size_t>sections["value_table"][0])
+        core.index.value_table.count = sections["value_table"][1] // 4
+        core.index.pairs.items = <Pair *>(base + <size_t>sections["pairs"][0])
+        core.index.pairs.count = sections["pairs"][1] // sizeof(Pair)
+        core.id_numbers.items = <int64_t *>(base + <size_t>sections["id_numbers"][0])
+        core.id_numbers.count = sections["id_numbers"][1] // 8
+        tables = <const Block *>(base + <size_t>sections["block_tables"][0])
+        count = sections["block_tables"][1] // sizeof(Block)
+        at = sections["blocks"][0]
+        for i in range(count):
+            block = block_mapped(&core.index, tables + <size_t>i, base + at)
+            at += block.bytes
+        if at > <uint64_t>(sections["blocks"][0] + sections["blocks"][1]):
+            raise ValueError("This index is cut off or damaged.")
+        return core
+
+    @property
+    def is_mapped(self):
+        return bool(self.index.mapped)
+
+    # Looking at it
+
+    def counts(self):
+        """What there is of everything: bytes, conjunctions, groups, blocks, interned values, attributes."""
+        return {
+            "bytes": index_bytes(&self.index),
+            "conjunctions": self.index.conjunctions,
+            "groups": groups_in_use(&self.index),
+            "blocks": blocks_in_use(&self.index),
+            "values": self.index.live_values,
+            "attributes": len(self.names),
+            "observed": self.index.observed,
+        }
+
+    @property
+    def slots(self):
+        return self.index.slots.count
+
+
+cdef _view(const void *items, size_t size):
+    if not size:
+        return b""
+    return memoryview(<const unsigned char[:size]><unsigned char *>items)
+
+
+def _layout():
+    """What two builds must have in common to read each other's files."""
+    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), 1]
+
+
+def _by_length(entry):
+    return len(entry[0])
+
+
+cdef int _value(value, Value *into) except -1:
+    """A scalar in its one form; anything else is absent."""
+    cdef Py_ssize_t length
+    cdef int overflow
+    kind = type(value)
+    into.length = 0
+    if kind is str:
+        into.text = <const uint8_t *>PyUnicode_AsUTF8AndSize(value, &length)
+        into.length = <uint32_t>length
+        into.kind = KIND_STRING
+    elif kind is float:
+        into.kind = KIND_FLOAT
+        into.real = <double>value
+    elif kind is int:
+        into.kind = KIND_INT
+        into.integer = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow:
+            into.integer = INT64_MAX if overflow > 0 else INT64_MIN
+    elif kind is bool:
+        into.kind = KIND_BOOL
+        into.integer = value is True
+    elif kind is bytes:
+        into.kind = KIND_BYTES
+        into.text = <const uint8_t *>PyBytes_AS_STRING(value)
+        into.length = <uint32_t>PyBytes_GET_SIZE(value)
+    elif kind is datetime:
+        into.kind = KIND_TIME
+        into.integer = microseconds(value)
+    else:
+        into.kind = KIND_ABSENT
+    return 0
+
+
+cdef Sort _side(tuple parts, Value *value, double *low, double *high) except *:
+    """Of which sort a side is that does not allow absence, and its value or its range."""
+    cdef int kinds = 0, kind
+    cdef tuple ends, integers
+    for kind in range(7):
+        part = parts[kind]
+        if type(part) is not tuple:
+            return PROGRAM
+        if <tuple>part:
+            kinds |= 1 << kind
+    if kinds == 1 << KIND_STRING:
+        ends = <tuple>parts[KIND_STRING]
+        if len(ends) == 2:
+            if ends[1] == ends[0] + "\0":
+                _value(ends[0], value)
+                return EQUALITY
+            return PROGRAM
+        return SEVERAL if _points(parts) is not None else PROGRAM
+    if kinds == 1 << KIND_BOOL:
+        ends = <tuple>parts[KIND_BOOL]
+        if len(ends) == 1 and ends[0] is False:
+            return PROGRAM
+        _value(len(ends) == 1, value)
+        return EQUALITY
+    if kinds & ~(1 << KIND_INT | 1 << KIND_FLOAT) or not kinds & 1 << KIND_FLOAT:
+        return PROGRAM
+    ends = <tuple>parts[KIND_FLOAT]
+    integers = <tuple>parts[KIND_INT]
+    if len(ends) > 2:
+        return SEVERAL if _points(parts) is not None else PROGRAM
+    low[0] = <double>ends[0]
+    high[0] = <double>ends[1] if len(ends) == 2 else INFINITY
+    if low[0] == FLOAT_LEAST:
+        low[0] = -INFINITY
+    if not _is_one_stretch(low[0], high[0], integers):
+        return PROGRAM
+    if high[0] == nextafter(low[0], INFINITY):
+        _value(<object>low[0], value)
+        return EQUALITY
+    return RANGE
+
+
+cdef bint _is_one_stretch(double low, double high, tuple integers) except *:
+    """Whether the integers of a set are those between its floats' ends, and the ends are exact for both."""
+    cdef int64_t first = INT64_MIN, stop = 0
+    if low != -INFINITY:
+        if not -EXACT < low < EXACT:
+            return False
+        first = <int64_t>ceil(low)
+    if high == INFINITY:
+        return len(integers) == 1 and integers[0] == first
+    if not -EXACT < high < EXACT:
+        return False
+    stop = <int64_t>ceil(high)
+    if first >= stop:
+        return not integers
+    return len(integers) == 2 and integers[0] == first and integers[1] == stop
+
+
+def _points(tuple parts):
+    """The few values of a set that is nothing but these, or None."""
+    cdef tuple ends = <tuple>parts[KIND_STRING]
+    if ends:
+        if len(ends) % 2 or len(ends) > 2 * FILED_VALUES:
+            return None
+        found = ends[::2]
+        return found if ends == _flips.points(KIND_STRING, found) and len(set(found)) * 2 == len(ends) else None
+    ends = <tuple>parts[KIND_FLOAT]
+    if len(ends) % 2 or len(ends) > 2 * FILED_VALUES:
+        return None
+    found = ends[::2]
+    if ends != _flips.points(KIND_FLOAT, found) or not all(abs(one) < EXACT for one in found):
+        return None
+    whole = [int(one) for one in found if one.is_integer()]
+    return found if parts[KIND_INT] == _flips.points(KIND_INT, whole) else None

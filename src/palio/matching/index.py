@@ -1,0 +1,244 @@
+"""`MatchIndex` on the compiled core: ids, filters and Arrow around what `core` finds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+from palio.matching import columns, files
+from palio.matching.arrays import Batch
+from palio.matching.core import Core
+from palio.matching.oracle import MatchStatistics
+from palio.model.errors import DuplicateId, ReadOnlyIndex, UnknownId
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+
+
+class IndexStatistics(MatchStatistics, frozen=True):
+    """What a compiled index holds and has done, and what that takes.
+
+    `index_bytes` is the memory of the index itself; the caller's ids and filters are not in it.
+    """
+
+    index_bytes: int
+    groups: int
+    blocks: int
+    values: int
+    attributes: int
+
+
+class MatchIndex:
+    """Filters by id, and for a notification the ids of those that it satisfies.
+
+    Ids are of any hashable kind. All that can be wrong is found when a filter is added; matching cannot fail.
+    Filters given at once are filed better and faster than one by one. Several threads may match at once; adding
+    and removing wait for batches that are running.
+    """
+
+    def __init__(self, filters: Iterable[tuple[Hashable, Filter | str]] = ()) -> None:
+        self._core = Core()
+        self._file: files.File | None = None
+        self._sealed = False
+        self._known_slots: dict[Hashable, int] | None = {}
+        self._filters: list[Filter | None] = []
+        self._conjunctions = 0
+        self._constraints = 0
+        self._matched_notifications = 0
+        self._matches = 0
+        self._strings = 0
+        self._id_array: Any = None
+        entered: list[Hashable] = []
+        slots = self._core.add_many(self._entering(filters, entered))
+        self._slots.update(zip(entered, slots, strict=True))
+
+    def _entering(
+        self, filters: Iterable[tuple[Hashable, Filter | str]], entered: list[Hashable]
+    ) -> Iterator[tuple[Filter, Hashable]]:
+        seen: set[Hashable] = set()
+        for id, given in filters:
+            if id in seen:
+                raise DuplicateId(id)
+            seen.add(id)
+            filter = Filter.parse(given) if isinstance(given, str) else given
+            entered.append(id)
+            self._filters.append(filter)
+            self._count(id, filter, 1)
+            yield filter, id
+
+    def _count(self, id: Hashable, filter: Filter, change: int) -> None:
+        for box in filter.conjunctions:
+            self._conjunctions += change
+            self._constraints += change * len(box.sides)
+        self._strings += change * (type(id) is str)
+        self._id_array = None
+
+    def add(self, id: Hashable, filter: Filter | str) -> None:
+        """Add a filter, or its text. Raises `DuplicateId`, or what `Filter.parse` raises."""
+        self._require_writable()
+        if id in self._slots:
+            raise DuplicateId(id)
+        if isinstance(filter, str):
+            filter = Filter.parse(filter)
+        slot = self._core.add(filter, id)
+        self._slots[id] = slot
+        if slot == len(self._filters):
+            self._filters.append(filter)
+        else:
+            self._filters[slot] = filter
+        self._count(id, filter, 1)
+
+    def remove(self, id: Hashable) -> None:
+        """Remove a filter. Raises `UnknownId`."""
+        self._require_writable()
+        filter = self[id]
+        slot = self._slots.pop(id)
+        self._core.remove(slot, filter)
+        self._filters[slot] = None
+        self._count(id, filter, -1)
+
+    def match(self, notification: Notification) -> list[Any]:
+        """The ids of the filters that the notification satisfies, each once, in no promised order."""
+        if self._core.other_ids:
+            self._ids()
+        found: list[Any] = self._core.match(notification.attributes)
+        self._matched_notifications += 1
+        self._matches += len(found)
+        return found
+
+    def match_batch(self, table: Any) -> tuple[Any, Any]:
+        """Row numbers and ids, as two Arrow arrays of equal length, rows ascending.
+
+        The table (or record batch) has a column for each attribute; null is absent. Ids must be of one kind
+        that Arrow knows. Raises `UnsupportedColumn` for a column that no attribute can be.
+        """
+        batch = Batch(table, self._core.names)
+        arrow = batch.arrow
+        numbers = self._core.other_ids == 0
+        row_memory, id_memory = self._core.match_rows(batch.columns, batch.rows)
+        rows = _array(arrow, arrow.int64(), row_memory)
+        found = _array(arrow, arrow.int64() if numbers else arrow.int32(), id_memory)
+        self._matched_notifications += batch.rows
+        self._matches += len(rows)
+        return rows, self._as_ids(arrow, found, numbers)
+
+    def _as_ids(self, arrow: Any, found: Any, numbers: bool) -> Any:
+        if not len(self):
+            return arrow.array([], arrow.null())
+        if numbers:
+            return found
+        ids = self._ids()
+        if self._strings == len(self):
+            if self._id_array is None:
+                if len(found) * 4 < len(ids):
+                    return arrow.array([ids[slot] for slot in found.to_pylist()], arrow.string())
+                self._id_array = arrow.array(ids, arrow.string())
+            return self._id_array.take(found)
+        return columns.as_arrays([], [ids[slot] for slot in found.to_pylist()], self._slots)[1]
+
+    # Files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index to a file for `open_mapped`. Ids must be strings, numbers, bytes or tuples of these.
+
+        The file is there completely or not at all. Raises `UnsupportedId`.
+        """
+        free = set(self._core.state()["free_slots"])
+        texts = [None if slot in free else self._text(slot) for slot in range(self._core.slots)]
+        counts = [len(self), self._conjunctions, self._constraints]
+        files.write(
+            path,
+            self._core.sections(),
+            {"core": self._core.state(), "counts": counts, "strings": self._strings},
+            None if self._core.other_ids == 0 else self._ids(),
+            texts,
+        )
+
+    def _text(self, slot: int) -> str:
+        if self._file is not None:
+            return str(self._file.texts[slot])
+        filter = self._filters[slot]
+        assert filter is not None
+        return filter.source if filter.source is not None else str(filter)
+
+    @classmethod
+    def open_mapped(cls, path: str | os.PathLike[str]) -> MatchIndex:
+        """A saved index, mapped: opened at once, shared by all processes that map it, not to be changed.
+
+        Raises `UnreadableIndex`.
+        """
+        file = files.read(path)
+        if "arena" not in file.sections:  # saved without the compiled core
+            index = cls((id, text) for id, text in zip(file.ids, file.texts, strict=True) if text is not None)
+            index._sealed = True
+            return index
+        index = cls()
+        index._file = file
+        index._sealed = True
+        index._known_slots = None
+        try:
+            index._core = Core.mapped(file.mapping, file.sections, file.meta["core"])
+        except ValueError as problem:
+            raise files.unreadable(path, str(problem)) from None
+        _, index._conjunctions, index._constraints = file.meta["counts"]
+        index._strings = file.meta["strings"]
+        return index
+
+    def _require_writable(self) -> None:
+        if self._sealed:
+            raise ReadOnlyIndex
+
+    @property
+    def _slots(self) -> dict[Hashable, int]:
+        if self._known_slots is None:
+            free = set(self._core.state()["free_slots"])
+            self._known_slots = {id: slot for slot, id in enumerate(self._ids()) if slot not in free}
+        return self._known_slots
+
+    def _ids(self) -> list[Any]:
+        """Ids by slot."""
+        if self._core.ids is None:
+            assert self._file is not None
+            self._core.ids = list(self._file.ids)
+        return self._core.ids
+
+    def statistics(self) -> IndexStatistics:
+        """What the index holds and has done. Takes time in the number of groups."""
+        counts = self._core.counts()
+        return IndexStatistics(
+            filters=len(self),
+            conjunctions=self._conjunctions,
+            constraints=self._constraints,
+            matched_notifications=self._matched_notifications,
+            matches=self._matches,
+            index_bytes=counts["bytes"],
+            groups=counts["groups"],
+            blocks=counts["blocks"],
+            values=counts["values"],
+            attributes=counts["attributes"],
+        )
+
+    def __len__(self) -> int:
+        return len(self._slots) if self._file is None else int(self._file.meta["counts"][0])
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self._slots
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._slots)
+
+    def __getitem__(self, id: Hashable) -> Filter:
+        try:
+            slot = self._slots[id]
+        except KeyError:
+            raise UnknownId(id) from None
+        if self._file is not None:
+            return Filter.parse(self._text(slot))
+        filter = self._filters[slot]
+        assert filter is not None
+        return filter
+
+
+def _array(arrow: Any, kind: Any, memory: Any) -> Any:
+    buffer = arrow.foreign_buffer(memory.address, memory.size, memory)
+    return arrow.Array.from_buffers(kind, memory.size // (kind.bit_width // 8), [None, buffer])

@@ -1,0 +1,323 @@
+/* Groups: conjunctions found by the same key, and how they get there and away.
+
+   A conjunction enters as a record of words in the arena:
+
+       slot | counts | equalities ... | ranges (attribute, low, high) ... | programs ...
+
+   Its group is that of its rarest equality, or, where that one is common, of its two rarest; without an
+   equality it is that of the rarest attribute that it needs to be present; without any, group 0. Which is
+   rarest is known from the events observed or, before there are enough, from the filters themselves. The
+   equalities that make up the key come first in the record.
+
+   Records lie loose, in chunks, until there are BLOCK_LEAST of them; then they become a block. A block is merged
+   with its elders that are not larger, so that there are only logarithmically many and each conjunction moves
+   logarithmically often. A group keyed by one value that gets crowded first chooses anew for all members. */
+
+#ifndef PALIO_GROUPS_H
+#define PALIO_GROUPS_H
+
+#include "interning.h"
+
+#define CROWDED 32u         /* a key of one value with more members is worth being made a pair */
+#define COMMON 16u          /* a value with more uses is paired from the beginning */
+#define BULK_BLOCK 4096u    /* in bulk, loose records become a block at this many */
+#define OBSERVED_ENOUGH 512u
+
+#define RECORD_HEAD 2u
+#define RANGE_WORDS 5u
+#define CHUNK_HEAD 3u /* next, used words, words in all */
+#define COUNT_MOST 1023u
+
+INLINE uint32_t equalities_of(const uint32_t *record) { return record[1] & 1023; }
+INLINE uint32_t ranges_of(const uint32_t *record) { return record[1] >> 10 & 1023; }
+INLINE uint32_t programs_of(const uint32_t *record) { return record[1] >> 20 & 1023; }
+INLINE uint32_t record_words(const uint32_t *record) {
+    return RECORD_HEAD + equalities_of(record) + RANGE_WORDS * ranges_of(record) + programs_of(record);
+}
+
+/* A program in the arena: words in all, attribute, then the bytes. */
+INLINE const uint32_t *program_at(const Index *index, uint32_t offset) { return index->arena.words.items + offset; }
+
+static uint32_t program_store(Index *index, uint32_t attribute, const uint8_t *bytes, uint32_t length) {
+    uint32_t words = 2 + (length + 3) / 4, offset = arena_take(&index->arena, words);
+    uint32_t *program = index->arena.words.items + offset;
+    program[0] = words;
+    program[1] = attribute;
+    memcpy(program + 2, bytes, length);
+    return offset;
+}
+
+static void program_free(Index *index, uint32_t offset) {
+    arena_give_back(&index->arena, offset, index->arena.words.items[offset]);
+}
+
+/* Keys */
+
+static double rarity(const Index *index, uint32_t value) {
+    const Interned *entry = index->values.items + value;
+    if (index->observed >= OBSERVED_ENOUGH) return (double)entry->seen + 1e-6 * entry->uses;
+    return entry->kind == KIND_PRESENCE ? index->attributes.items[entry->attribute].uses : entry->uses;
+}
+
+typedef struct { uint32_t key, partner; } Key;
+
+/* The key that suits a record best; its equalities are put into the order that goes with it. */
+static Key choose_key(const Index *index, uint32_t *record) {
+    uint32_t count = equalities_of(record), *equalities = record + RECORD_HEAD;
+    const uint32_t *ranges = equalities + count, *programs = ranges + RANGE_WORDS * ranges_of(record);
+    Key key = {0, 0};
+    double best = 0;
+    for (uint32_t front = 0; front < 2 && front < count; front++) {
+        uint32_t rarest = front, value;
+        for (uint32_t i = front + 1; i < count; i++)
+            if (rarity(index, equalities[i]) < rarity(index, equalities[rarest])) rarest = i;
+        value = equalities[rarest];
+        equalities[rarest] = equalities[front];
+        equalities[front] = value;
+    }
+    if (count) {
+        key.key = equalities[0];
+        if (count > 1 && index->values.items[key.key].uses > COMMON) {
+            key.partner = equalities[1];
+            if (key.partner < key.key) key = (Key){key.partner, key.key};
+        }
+        return key;
+    }
+    for (uint32_t i = 0; i < ranges_of(record) + programs_of(record); i++) {
+        uint32_t attribute, presence;
+        double rare;
+        if (i < ranges_of(record)) {
+            attribute = ranges[RANGE_WORDS * i];
+        } else {
+            const uint32_t *program = program_at(index, programs[i - ranges_of(record)]);
+            if (program[2]) continue; /* it allows absence */
+            attribute = program[1];
+        }
+        presence = index->attributes.items[attribute].presence;
+        rare = rarity(index, presence);
+        if (!key.key || rare < best) key.key = presence, best = rare;
+    }
+    return key;
+}
+
+static uint32_t group_for(Index *index, Key key) {
+    Group group = {0};
+    uint32_t number = 0;
+    if (!index->groups.count) PUSH(index->groups, group); /* group 0: without a key */
+    if (!key.key) return 0;
+    number = key.partner ? pair_find(index, key.key, key.partner) : index->values.items[key.key].group;
+    if (number) return number;
+    group.key = key.key;
+    group.partner = key.partner;
+    if (index->free_group) {
+        number = index->free_group - 1;
+        index->free_group = index->groups.items[number].chunk;
+        index->groups.items[number] = group;
+    } else {
+        number = (uint32_t)index->groups.count;
+        PUSH(index->groups, group);
+    }
+    if (key.partner) {
+        Interned *first = index->values.items + key.key, *second = index->values.items + key.partner;
+        first->pairs++;
+        second->pairs++;
+        index->attributes.items[first->attribute].partners |= (uint64_t)1 << (second->attribute & 63);
+        index->attributes.items[second->attribute].partners |= (uint64_t)1 << (first->attribute & 63);
+        pair_add(index, (Pair){key.key, key.partner, number});
+    } else {
+        index->values.items[key.key].group = number;
+    }
+    return number;
+}
+
+/* How many of a record's equalities the group's key vouches for. */
+INLINE uint32_t vouched(const Index *index, const Group *group) {
+    if (group->partner) return 2;
+    return group->key && index->values.items[group->key].kind != KIND_PRESENCE;
+}
+
+/* Places */
+
+static Place *place_of(Index *index, uint32_t slot, uint32_t block, uint32_t offset) {
+    uint32_t next = index->slots.items[slot];
+    while (next) {
+        Place *place = index->places.items + (next - 1);
+        if (place->block == block && place->offset == offset) return place;
+        next = place->next;
+    }
+    return NULL; /* cannot be */
+}
+
+static void place_new(Index *index, uint32_t slot, uint32_t group, uint32_t block, uint32_t offset) {
+    Place place = {index->slots.items[slot], group, block, offset};
+    uint32_t number;
+    if (index->free_place) {
+        number = index->free_place - 1;
+        index->free_place = index->places.items[number].next;
+        index->places.items[number] = place;
+    } else {
+        number = (uint32_t)index->places.count;
+        PUSH(index->places, place);
+    }
+    if (place.next) index->several = 1;
+    index->slots.items[slot] = number + 1;
+}
+
+/* Loose records */
+
+/* Append a copy of the record (which does not lie in the arena); returns its offset. */
+static uint32_t loose_append(Index *index, uint32_t group_number, const uint32_t *record) {
+    Group *group = index->groups.items + group_number;
+    uint32_t needed = record_words(record), chunk = group->chunk, *words = index->arena.words.items, offset;
+    if (!chunk || words[chunk + 2] - words[chunk + 1] < needed) {
+        uint32_t wanted = CHUNK_HEAD + needed;
+        if (chunk) wanted = words[chunk + 2] < 4096 ? words[chunk + 2] + needed : 4096 + needed;
+        wanted = arena_rounded(wanted);
+        chunk = arena_take(&index->arena, wanted);
+        words = index->arena.words.items;
+        words[chunk] = group->chunk;
+        words[chunk + 1] = CHUNK_HEAD;
+        words[chunk + 2] = wanted;
+        group->chunk = chunk;
+    }
+    offset = chunk + words[chunk + 1];
+    memcpy(words + offset, record, (size_t)needed * 4);
+    words[chunk + 1] += needed;
+    group->loose++;
+    return offset;
+}
+
+/* Copy a group's live loose records into a buffer, each followed by the number of its place, and empty the
+   chunks. The caller gives every place its new name. */
+static void loose_collect(Index *index, uint32_t group_number, Words *buffer) {
+    Group *group = index->groups.items + group_number;
+    uint32_t chunk = group->chunk;
+    while (chunk) {
+        const uint32_t *words = index->arena.words.items + chunk;
+        uint32_t at = CHUNK_HEAD, next = words[0], size = words[2];
+        while (at < words[1]) {
+            uint32_t length = record_words(words + at);
+            if (words[at] != NOWHERE) {
+                RESERVE(*buffer, buffer->count + length + 1);
+                memcpy(buffer->items + buffer->count, words + at, (size_t)length * 4);
+                buffer->count += length;
+                buffer->items[buffer->count++] = (uint32_t)(place_of(index, words[at], NOWHERE, chunk + at) - index->places.items);
+            }
+            at += length;
+        }
+        arena_give_back(&index->arena, chunk, size);
+        chunk = next;
+    }
+    group->chunk = group->loose = group->loose_dead = 0;
+}
+
+static void extra_free(Index *index, uint32_t extra) {
+    const uint32_t *words = index->arena.words.items + extra;
+    arena_give_back(&index->arena, extra, 2 + words[0] + words[1]);
+}
+
+/* Blocks of groups */
+
+static void block_enter(Index *index, uint32_t group_number, Block *block) {
+    Group *group = index->groups.items + group_number;
+    uint32_t number;
+    if (index->free_block) {
+        number = index->free_block - 1;
+        index->free_block = (uint32_t)(uintptr_t)index->blocks.items[number] >> 1;
+        index->blocks.items[number] = block;
+    } else {
+        number = (uint32_t)index->blocks.count;
+        PUSH(index->blocks, block);
+    }
+    block->group = group_number;
+    block->next = group->block;
+    group->block = number + 1;
+}
+
+/* A free entry of the table of blocks holds the next free one, shifted and odd, so that it is no pointer. */
+INLINE int block_is_there(const Block *block) { return !((uintptr_t)block & 1); }
+
+static void block_leave(Index *index, uint32_t number) {
+    Block *block = index->blocks.items[number];
+    uint32_t *link = &index->groups.items[block->group].block;
+    while (*link != number + 1) link = &index->blocks.items[*link - 1]->next;
+    *link = block->next;
+    index->blocks.items[number] = (Block *)((uintptr_t)index->free_block << 1 | 1);
+    index->free_block = number + 1;
+}
+
+/* Replace one or two blocks of a group by their merge. */
+static void blocks_merge(Index *index, uint32_t first, uint32_t second) {
+    uint32_t group_number = index->blocks.items[first]->group, numbers[2] = {first, second}, number, position = 0;
+    const Block *old[2] = {index->blocks.items[first], second == NOWHERE ? NULL : index->blocks.items[second]};
+    Block *merged = block_merge(old[0], old[1]);
+    block_enter(index, group_number, merged); /* before the old ones leave, so that no two share a number */
+    number = index->groups.items[group_number].block - 1;
+    for (int s = 0; s < 2 && old[s]; s++)
+        for (uint32_t before = 0; before < old[s]->size; before++) {
+            Place *place;
+            if (bit_of(block_dead(old[s]), before)) continue;
+            place = place_of(index, block_slots(merged)[position], numbers[s], before);
+            if (place) place->block = number, place->offset = position;
+            position++;
+        }
+    for (int s = 0; s < 2 && old[s]; s++) {
+        block_leave(index, numbers[s]);
+        block_free((Block *)old[s]);
+    }
+}
+
+/* Make the loose records of a group a block, and merge it with elders of no greater size. */
+static void group_settle(Index *index, uint32_t group_number) {
+    const uint32_t skipped = vouched(index, index->groups.items + group_number);
+    Words buffer = {0}, slots = {0}, extras = {0}, members = {0};
+    VECTOR(Range) ranges = {0};
+    uint32_t number;
+    loose_collect(index, group_number, &buffer);
+    for (size_t at = 0, length; at < buffer.count; at += length + 1) {
+        const uint32_t *record = buffer.items + at;
+        uint32_t equalities = equalities_of(record) - skipped, programs = programs_of(record), extra = 0;
+        const uint32_t *entry = record + RECORD_HEAD + skipped + equalities;
+        length = record_words(record);
+        for (uint32_t i = 0; i < ranges_of(record); i++, entry += RANGE_WORDS) {
+            Range range = {entry[0], (uint32_t)slots.count, load_double(entry + 1), load_double(entry + 3)};
+            PUSH(ranges, range);
+        }
+        if (equalities + programs) {
+            uint32_t *words;
+            extra = arena_take(&index->arena, 2 + equalities + programs);
+            words = index->arena.words.items + extra;
+            words[0] = equalities;
+            words[1] = programs;
+            memcpy(words + 2, record + RECORD_HEAD + skipped, (size_t)equalities * 4);
+            memcpy(words + 2 + equalities, entry, (size_t)programs * 4);
+        }
+        PUSH(slots, record[0]);
+        PUSH(extras, extra);
+        PUSH(members, record[length]);
+    }
+    if (slots.count) {
+        block_enter(index, group_number,
+                    block_from_ranges((uint32_t)slots.count, slots.items, extras.items, ranges.items, (uint32_t)ranges.count));
+        number = index->groups.items[group_number].block - 1;
+        for (uint32_t i = 0; i < slots.count; i++) {
+            Place *place = index->places.items + members.items[i];
+            place->block = number;
+            place->offset = i;
+        }
+        for (;;) {
+            const Block *block = index->blocks.items[index->groups.items[group_number].block - 1], *elder;
+            if (!block->next) break;
+            elder = index->blocks.items[block->next - 1];
+            if (elder->size > block->size || elder->size + block->size > BLOCK_MOST) break;
+            blocks_merge(index, block->next - 1, index->groups.items[group_number].block - 1);
+        }
+    }
+    RELEASE(buffer);
+    RELEASE(slots);
+    RELEASE(extras);
+    RELEASE(members);
+    RELEASE(ranges);
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* The index as a whole, and its two hash tables: interned values, and groups by pairs of them.
+
+   Both tables are open, with linear probing and deletion by shifting back, so no graves pile up. */
+
+#ifndef PALIO_INTERNING_H
+#define PALIO_INTERNING_H
+
+#include "blocks.h"
+
+/* Conjunctions with the same key; see groups.h. */
+typedef struct {
+    uint32_t key, partner; /* interned values; partner is 0 for a key of one, both are 0 for the rest */
+    uint32_t chunk;        /* the first chunk of loose records in the arena, or 0 */
+    uint32_t block;        /* the first block + 1, or 0 */
+    uint32_t live;         /* conjunctions, without removed ones */
+    uint32_t loose, loose_dead;
+} Group;
+
+typedef struct {
+    uint32_t key, partner, group;
+} Pair;
+
+/* Where a conjunction is: in the arena if block is NOWHERE, otherwise at a position of a block. */
+typedef struct {
+    uint32_t next; /* of the same slot, + 1 */
+    uint32_t group, block, offset;
+} Place;
+
+typedef VECTOR(Block *) Blocks;
+
+typedef struct {
+    Arena arena;
+    VECTOR(Attribute) attributes;
+    VECTOR(Interned) values;
+    VECTOR(Group) groups;
+    VECTOR(Place) places;
+    Words slots; /* the first place of each slot, + 1; 0 is none */
+    Words value_table;
+    VECTOR(Pair) pairs;
+    Blocks blocks;
+    uint64_t conjunctions, observed;
+    uint32_t live_values, live_pairs;
+    uint32_t free_value, free_group, free_place, free_block; /* heads of lists, + 1 */
+    uint32_t several; /* whether a slot has ever had more than one place */
+    uint32_t building; /* in bulk: blocks are made late */
+    uint32_t mapped;
+} Index;
+
+/* Values */
+
+static int value_equals(const Index *index, uint32_t number, uint64_t hash, uint32_t attribute, uint32_t kind,
+                        uint64_t payload, const uint8_t *text, uint32_t length) {
+    const Interned *value = index->values.items + number;
+    if (value->hash != hash || value->attribute != attribute || value->kind != kind) return 0;
+    if (kind != KIND_STRING) return value->payload == payload;
+    return value->length == length && (!length || !memcmp(index->arena.words.items + value->payload, text, length));
+}
+
+/* The number of an interned value, or 0. */
+static uint32_t value_find(const Index *index, uint64_t hash, uint32_t attribute, uint32_t kind, uint64_t payload,
+                           const uint8_t *text, uint32_t length) {
+    size_t mask = index->value_table.count - 1;
+    if (!index->value_table.count) return 0;
+    for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
+        uint32_t number = index->value_table.items[at];
+        if (!number) return 0;
+        if (value_equals(index, number, hash, attribute, kind, payload, text, length)) return number;
+    }
+}
+
+static void value_table_put(Index *index, uint32_t number) {
+    size_t mask = index->value_table.count - 1, at = (size_t)index->values.items[number].hash & mask;
+    while (index->value_table.items[at]) at = (at + 1) & mask;
+    index->value_table.items[at] = number;
+}
+
+static void value_table_grow(Index *index) {
+    size_t wanted = index->value_table.count ? index->value_table.count * 2 : 64;
+    RELEASE(index->value_table);
+    index->value_table.items = allocate_zeroed(wanted * 4);
+    index->value_table.count = index->value_table.capacity = wanted;
+    for (uint32_t number = 1; number < index->values.count; number++)
+        if (index->values.items[number].attribute != NOWHERE && index->values.items[number].kind != KIND_PRESENCE)
+            value_table_put(index, number);
+}
+
+static uint32_t value_new(Index *index, Interned value) {
+    uint32_t number = index->free_value;
+    Interned none = {0};
+    none.attribute = NOWHERE;
+    if (!index->values.count) PUSH(index->values, none);
+    if (number) {
+        number--;
+        index->free_value = (uint32_t)index->values.items[number].payload;
+        index->values.items[number] = value;
+    } else {
+        number = (uint32_t)index->values.count;
+        PUSH(index->values, value);
+    }
+    return number;
+}
+
+/* Intern a value, or find it; the caller counts the use. */
+static uint32_t value_intern(Index *index, uint32_t attribute, Value from) {
+    uint32_t kind = 0, number;
+    uint64_t payload = 0, hash;
+    Interned value = {0};
+    if (!equality_payload(from, &kind, &payload)) return 0;
+    hash = equality_hash(attribute, kind, payload, from.as.text, from.length);
+    number = value_find(index, hash, attribute, kind, payload, from.as.text, from.length);
+    if (number) return number;
+    if (kind == KIND_STRING) {
+        uint32_t words = (from.length + 3) / 4;
+        payload = words ? arena_take(&index->arena, words) : 0;
+        if (words) memcpy(index->arena.words.items + payload, from.as.text, from.length);
+    }
+    value.hash = hash;
+    value.payload = payload;
+    value.attribute = attribute;
+    value.kind = kind;
+    value.length = kind == KIND_STRING ? from.length : 0;
+    number = value_new(index, value);
+    index->attributes.items[attribute].equality |= (uint32_t)1 << kind;
+    index->live_values++;
+    if ((uint64_t)index->live_values * 3 > (uint64_t)index->value_table.count * 2) value_table_grow(index);
+    else value_table_put(index, number);
+    return number;
+}
+
+/* One use less; a value without uses is forgotten. */
+static void value_release(Index *index, uint32_t number) {
+    Interned *value = index->values.items + number;
+    size_t mask = index->value_table.count - 1, at = (size_t)value->hash & mask, next;
+    if (--value->uses) return;
+    while (index->value_table.items[at] != number) at = (at + 1) & mask;
+    for (next = (at + 1) & mask; index->value_table.items[next]; next = (next + 1) & mask) {
+        size_t home = (size_t)index->values.items[index->value_table.items[next]].hash & mask;
+        if (((next - home) & mask) < ((next - at) & mask)) continue; /* it may not move before its home */
+        index->value_table.items[at] = index->value_table.items[next];
+        at = next;
+    }
+    index->value_table.items[at] = 0;
+    if (value->kind == KIND_STRING && value->length)
+        arena_give_back(&index->arena, (uint32_t)value->payload, (value->length + 3) / 4);
+    memset(value, 0, sizeof *value);
+    value->attribute = NOWHERE;
+    value->payload = index->free_value;
+    index->free_value = number + 1;
+    index->live_values--;
+}
+
+static uint32_t attribute_new(Index *index) {
+    Attribute attribute = {0};
+    Interned presence = {0};
+    uint32_t number = (uint32_t)index->attributes.count;
+    presence.kind = KIND_PRESENCE;
+    presence.attribute = number;
+    attribute.presence = value_new(index, presence);
+    PUSH(index->attributes, attribute);
+    return number;
+}
+
+/* Pairs */
+
+INLINE uint64_t pair_hash(uint32_t key, uint32_t partner) { return mixed((uint64_t)key << 32 | partner); }
+
+/* The group of two values, the lesser number first; 0 if there is none. */
+INLINE uint32_t pair_find(const Index *index, uint32_t key, uint32_t partner) {
+    size_t mask = index->pairs.count - 1;
+    if (!index->pairs.count) return 0;
+    for (size_t at = (size_t)pair_hash(key, partner) & mask;; at = (at + 1) & mask) {
+        const Pair *pair = index->pairs.items + at;
+        if (!pair->group) return 0;
+        if (pair->key == key && pair->partner == partner) return pair->group;
+    }
+}
+
+static void pair_put(Index *index, Pair pair) {
+    size_t mask = index->pairs.count - 1, at = (size_t)pair_hash(pair.key, pair.partner) & mask;
+    while (index->pairs.items[at].group) at = (at + 1) & mask;
+    index->pairs.items[at] = pair;
+}
+
+static void pair_add(Index *index, Pair pair) {
+    index->live_pairs++;
+    if ((uint64_t)index->live_pairs * 4 > (uint64_t)index->pairs.count * 3) {
+        size_t before = index->pairs.count, wanted = before ? before * 2 : 64;
+        Pair *old = index->pairs.items;
+        index->pairs.items = allocate_zeroed(wanted * sizeof(Pair));
+        index->pairs.count = index->pairs.capacity = wanted;
+        for (size_t i = 0; i < before; i++)
+            if (old[i].group) pair_put(index, old[i]);
+        free(old);
+    }
+    pair_put(index, pair);
+}
+
+static void pair_remove(Index *index, uint32_t key, uint32_t partner) {
+    size_t mask = index->pairs.count - 1, at = (size_t)pair_hash(key, partner) & mask, next;
+    while (index->pairs.items[at].key != key || index->pairs.items[at].partner != partner) at = (at + 1) & mask;
+    for (next = (at + 1) & mask; index->pairs.items[next].group; next = (next + 1) & mask) {
+        size_t home = (size_t)pair_hash(index->pairs.items[next].key, index->pairs.items[next].partner) & mask;
+        if (((next - home) & mask) < ((next - at) & mask)) continue;
+        index->pairs.items[at] = index->pairs.items[next];
+        at = next;
+    }
+    memset(index->pairs.items + at, 0, sizeof(Pair));
+    index->live_pairs--;
+}
+
+#endif

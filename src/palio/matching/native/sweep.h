@@ -1,0 +1,218 @@
+/* Sweeps: the events of a batch through a block, one attribute after the other.
+
+   Sorted by their value, the events walk up the ends of the ranges while one running bitmap follows; where an
+   event stands, the bitmap is or'ed into that event's accumulator. Few events jump from snapshot to snapshot
+   instead of walking all the way. What is zero in an accumulator in the end has failed nowhere. */
+
+#ifndef PALIO_SWEEP_H
+#define PALIO_SWEEP_H
+
+#include "blocks.h"
+
+/* One attribute of a block, and the events of its group in ascending order of their value. */
+typedef struct {
+    const double *values;
+    const uint16_t *positions;
+    const uint64_t *bitmaps;
+    uint32_t count, spacing, snapshots, words;
+    const double *numbers; /* ascending, NaN (absent) first */
+    const uint32_t *order; /* whose they are */
+    uint32_t events;
+} Sweep;
+
+/* How many values lie at or below the number; 0 for NaN. */
+INLINE uint32_t ends_passed(const double *values, uint32_t count, double number) {
+    const double *base = values;
+    uint32_t left = count;
+    if (!left) return 0;
+    while (left > 1) {
+        uint32_t half = left / 2;
+        base = base[half - 1] <= number ? base + half : base;
+        left -= half;
+    }
+    return (uint32_t)(base - values) + (*base <= number);
+}
+
+/* Eight words at a time, as vectors where the compiler has them. */
+#if defined(__GNUC__) || defined(__clang__)
+typedef uint64_t Lane __attribute__((vector_size(32), aligned(8), may_alias));
+#define LANES(body) for (size_t w = 0; w < words; w += 4) { body }
+#define LANE(bitmap) (*(Lane *)((bitmap) + w))
+#define CONST_LANE(bitmap) (*(const Lane *)((bitmap) + w))
+#else
+#define LANES(body) for (size_t w = 0; w < words; w++) { body }
+#define LANE(bitmap) ((bitmap)[w])
+#define CONST_LANE(bitmap) ((bitmap)[w])
+#endif
+
+INLINE void or_bitmaps(uint64_t *into, const uint64_t *from, size_t words) {
+    LANES(LANE(into) |= CONST_LANE(from);)
+}
+
+INLINE void set_bitmaps(uint64_t *into, const uint64_t *from, const uint64_t *base, size_t words) {
+    LANES(LANE(into) = CONST_LANE(from) | CONST_LANE(base);)
+}
+
+/* Or the attribute's failures into the accumulators; with a base, set them to both instead. */
+INLINE void sweep_attribute_inline(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
+    const size_t words = sweep->words;
+    const uint32_t count = sweep->count, spacing = sweep->spacing, events = sweep->events;
+    const double *values = sweep->values;
+    const uint16_t *positions = sweep->positions;
+    const uint32_t copying = (uint32_t)words / 4 + 8; /* a copy costs as much as so many flips */
+    const int walk = (uint64_t)events * (spacing / 2 + copying) > count;
+    uint32_t at = 0;
+    memcpy(running, sweep->bitmaps, words * 8);
+    for (uint32_t k = 0; k < events; k++) {
+        const double number = sweep->numbers[k];
+        uint64_t *accumulator = accumulators + sweep->order[k] * words;
+        if (k + 1 < events) { /* the next one's is somewhere else: have it come */
+            const uint64_t *next = accumulators + sweep->order[k + 1] * words;
+            for (size_t w = 0; w < words && w < 64; w += 8) PREFETCH(next + w);
+        }
+        if (walk) {
+            while (at < count && values[at] <= number) {
+                flip(running, positions[at]);
+                at++;
+            }
+        } else {
+            uint32_t target = ends_passed(values, count, number);
+            uint32_t nearest = (target + spacing / 2) / spacing, start, distance, walked;
+            if (nearest >= sweep->snapshots) nearest = sweep->snapshots - 1;
+            start = nearest * spacing;
+            distance = start > target ? start - target : target - start;
+            walked = at > target ? at - target : target - at;
+            if (distance + copying < walked) {
+                memcpy(running, sweep->bitmaps + nearest * words, words * 8);
+                at = start;
+            }
+            while (at < target) flip(running, positions[at++]);
+            while (at > target) flip(running, positions[--at]);
+        }
+        if (base) set_bitmaps(accumulator, running, base, words);
+        else or_bitmaps(accumulator, running, words);
+    }
+}
+
+/* One event alone, through up to LONE_MOST attributes at once. Nearly all of its time is waiting for memory, so the
+   searches go on side by side, and what an attribute needs is asked for while the one before is done. */
+#define LONE_MOST 32
+
+INLINE void sweep_lone_inline(const Sweep *sweeps, uint32_t count, uint64_t *running, uint64_t *accumulator) {
+    const double *at[LONE_MOST];
+    uint32_t left[LONE_MOST], target[LONE_MOST];
+    const size_t words = sweeps[0].words;
+    int searching = 1;
+    for (uint32_t a = 0; a < count; a++) {
+        at[a] = sweeps[a].values;
+        left[a] = sweeps[a].count;
+    }
+    while (searching) {
+        searching = 0;
+        for (uint32_t a = 0; a < count; a++) {
+            uint32_t half = left[a] / 2;
+            if (left[a] <= 1) continue;
+            at[a] = at[a][half - 1] <= sweeps[a].numbers[0] ? at[a] + half : at[a];
+            left[a] -= half;
+            PREFETCH(at[a] + left[a] / 2);
+            searching = 1;
+        }
+    }
+    for (uint32_t a = 0; a < count; a++)
+        target[a] = sweeps[a].count ? (uint32_t)(at[a] - sweeps[a].values) + (*at[a] <= sweeps[a].numbers[0]) : 0;
+    for (uint32_t a = 0; a <= count; a++) {
+        if (a < count) { /* ask for this one */
+            const Sweep *sweep = sweeps + a;
+            uint32_t nearest = (target[a] + sweep->spacing / 2) / sweep->spacing, start, low, high;
+            const char *bitmap, *positions;
+            if (nearest >= sweep->snapshots) nearest = sweep->snapshots - 1;
+            left[a] = nearest;
+            start = nearest * sweep->spacing;
+            low = start < target[a] ? start : target[a];
+            high = start < target[a] ? target[a] : start;
+            bitmap = (const char *)(sweep->bitmaps + nearest * words);
+            positions = (const char *)(sweep->positions + low);
+            for (size_t byte = 0; byte < words * 8; byte += 64) PREFETCH(bitmap + byte);
+            for (size_t byte = 0; byte < (size_t)(high - low) * 2; byte += 64) PREFETCH(positions + byte);
+        }
+        if (a > 0) { /* do the one before */
+            const Sweep *sweep = sweeps + a - 1;
+            uint32_t start = left[a - 1] * sweep->spacing;
+            memcpy(running, sweep->bitmaps + left[a - 1] * words, words * 8);
+            while (start < target[a - 1]) flip(running, sweep->positions[start++]);
+            while (start > target[a - 1]) flip(running, sweep->positions[--start]);
+            or_bitmaps(accumulator, running, words);
+        }
+    }
+}
+
+/* The slots whose bits are zero; returns how many. The output has room for all and four more.
+
+   The first four of a word are written whether there are so many or not: few words have more, and guessing wrong
+   how many times a loop runs costs more than the writes. */
+INLINE uint32_t survivors_inline(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {
+    const uint64_t top = (uint64_t)1 << 63; /* so that there always is a lowest bit */
+    uint32_t *next = output;
+    for (size_t w = 0; w < words; w++, slots += 64) {
+        uint64_t bits = ~accumulator[w];
+        unsigned count = BITS_SET(bits);
+        for (unsigned i = 0; i < 4; i++) {
+            next[i] = slots[LOWEST_BIT(bits | top)];
+            bits &= bits - 1;
+        }
+        for (unsigned i = 4; bits; i++, bits &= bits - 1) next[i] = slots[LOWEST_BIT(bits)];
+        next += count;
+    }
+    return (uint32_t)(next - output);
+}
+
+/* All for both kinds of machines. */
+static void sweep_attribute_plain(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
+    sweep_attribute_inline(sweep, running, accumulators, base);
+}
+
+static void sweep_lone_plain(const Sweep *sweeps, uint32_t count, uint64_t *running, uint64_t *accumulator) {
+    sweep_lone_inline(sweeps, count, running, accumulator);
+}
+
+static uint32_t survivors_plain(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {
+    return survivors_inline(accumulator, words, slots, output);
+}
+
+static void (*sweep_attribute)(const Sweep *, uint64_t *, uint64_t *, const uint64_t *) = sweep_attribute_plain;
+static void (*sweep_lone)(const Sweep *, uint32_t, uint64_t *, uint64_t *) = sweep_lone_plain;
+static uint32_t (*survivors)(const uint64_t *, size_t, const uint32_t *, uint32_t *) = survivors_plain;
+
+#ifdef WIDE
+WIDE static void sweep_attribute_wide(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
+    sweep_attribute_inline(sweep, running, accumulators, base);
+}
+
+WIDE static void sweep_lone_wide(const Sweep *sweeps, uint32_t count, uint64_t *running, uint64_t *accumulator) {
+    sweep_lone_inline(sweeps, count, running, accumulator);
+}
+
+WIDE static uint32_t survivors_wide(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {
+    return survivors_inline(accumulator, words, slots, output);
+}
+#endif
+
+/* To be called once, before anything is matched. Returns whether the wide ones were chosen. */
+static int choose_kernels(int wide) {
+#ifdef WIDE
+    if (wide && WIDE_IS_SUPPORTED()) {
+        sweep_attribute = sweep_attribute_wide;
+        sweep_lone = sweep_lone_wide;
+        survivors = survivors_wide;
+        return 1;
+    }
+#else
+    (void)wide;
+#endif
+    sweep_attribute = sweep_attribute_plain;
+    sweep_lone = sweep_lone_plain;
+    survivors = survivors_plain;
+    return 0;
+}
+
+#endif

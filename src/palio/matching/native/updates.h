@@ -1,0 +1,201 @@
+/* Adding and removing. Each costs, amortised, a constant number of hash probes and logarithmically many moves. */
+
+#ifndef PALIO_UPDATES_H
+#define PALIO_UPDATES_H
+
+#include "groups.h"
+
+static uint32_t block_limit(const Index *index) { return index->building ? BULK_BLOCK : BLOCK_LEAST; }
+
+/* Forget a group without live members. */
+static void group_free(Index *index, uint32_t number) {
+    Group *group = index->groups.items + number;
+    uint32_t key = group->key, partner = group->partner;
+    Words nothing = {0};
+    loose_collect(index, number, &nothing);
+    RELEASE(nothing);
+    while (group->block) {
+        Block *block = index->blocks.items[group->block - 1];
+        block_leave(index, group->block - 1);
+        block_free(block);
+    }
+    if (!key) return; /* group 0 stays */
+    if (partner) {
+        pair_remove(index, key, partner);
+        index->values.items[key].pairs--;
+        index->values.items[partner].pairs--;
+    } else {
+        index->values.items[key].group = 0;
+    }
+    memset(group, 0, sizeof *group);
+    group->key = NOWHERE;
+    group->chunk = index->free_group;
+    index->free_group = number + 1;
+}
+
+/* Take out all loose records and let each choose its group again; `stay` keeps them here, only closer together. */
+static void group_reshuffle(Index *index, uint32_t number, int stay) {
+    Words buffer = {0};
+    loose_collect(index, number, &buffer);
+    for (size_t at = 0, length; at < buffer.count; at += length + 1) {
+        uint32_t *record = buffer.items + at, to = number, offset;
+        Place *place;
+        length = record_words(record);
+        if (!stay) to = group_for(index, choose_key(index, record));
+        offset = loose_append(index, to, record);
+        place = index->places.items + record[length];
+        place->group = to;
+        place->offset = offset;
+        if (to == number) continue;
+        index->groups.items[number].live--;
+        index->groups.items[to].live++;
+        if (index->groups.items[to].loose >= block_limit(index)) group_settle(index, to);
+    }
+    RELEASE(buffer);
+    if (!index->groups.items[number].live) group_free(index, number);
+}
+
+/* Whether some loose record has another equality than the key. */
+static int could_be_paired(const Index *index, const Group *group) {
+    for (uint32_t chunk = group->chunk; chunk; chunk = index->arena.words.items[chunk]) {
+        const uint32_t *words = index->arena.words.items + chunk;
+        for (uint32_t at = CHUNK_HEAD; at < words[1]; at += record_words(words + at))
+            if (words[at] != NOWHERE && equalities_of(words + at) > 1) return 1;
+    }
+    return 0;
+}
+
+/* A conjunction is going to be added: count it for the values that it demands. */
+static void count_uses(Index *index, const uint32_t *record) {
+    for (uint32_t i = 0; i < equalities_of(record); i++) index->values.items[record[RECORD_HEAD + i]].uses++;
+}
+
+/* Add a conjunction that has been counted; its record is in the caller's memory. */
+static void index_add(Index *index, uint32_t *record) {
+    uint32_t number, offset;
+    Group *group;
+    number = group_for(index, choose_key(index, record));
+    offset = loose_append(index, number, record);
+    place_new(index, record[0], number, NOWHERE, offset);
+    group = index->groups.items + number;
+    group->live++;
+    index->conjunctions++;
+    if (!group->partner && group->loose % CROWDED == 0 && vouched(index, group) && could_be_paired(index, group)) {
+        group_reshuffle(index, number, 0);
+        group = index->groups.items + number;
+        if (group->key == NOWHERE) return;
+    }
+    if (group->loose >= block_limit(index)) group_settle(index, number);
+}
+
+/* Take out what is dead if there is much of it. */
+static void block_tidy(Index *index, uint32_t number) {
+    Block *block = index->blocks.items[number];
+    uint32_t live = block->size - block->dead;
+    if (!live) {
+        block_leave(index, number);
+        block_free(block);
+    } else if (block->dead * 4 > block->size) {
+        uint32_t elder = block->next;
+        if (elder && index->blocks.items[elder - 1]->size + live <= BLOCK_MOST / 2) blocks_merge(index, elder - 1, number);
+        else blocks_merge(index, number, NOWHERE);
+    }
+}
+
+/* Remove all conjunctions of a slot. */
+static void index_remove(Index *index, uint32_t slot) {
+    Words values = {0};
+    while (index->slots.items[slot]) {
+        uint32_t number = index->slots.items[slot] - 1;
+        Place place = index->places.items[number];
+        Group *group = index->groups.items + place.group;
+        uint32_t skipped = vouched(index, group), *words = index->arena.words.items;
+        index->slots.items[slot] = place.next;
+        index->places.items[number].next = index->free_place;
+        index->free_place = number + 1;
+        values.count = 0;
+        if (place.block == NOWHERE) {
+            uint32_t *record = words + place.offset, equalities = equalities_of(record);
+            const uint32_t *programs = record + record_words(record) - programs_of(record);
+            for (uint32_t i = 0; i < equalities; i++) PUSH(values, record[RECORD_HEAD + i]);
+            for (uint32_t i = 0; i < programs_of(record); i++) program_free(index, programs[i]);
+            record[0] = NOWHERE;
+            group->loose_dead++;
+        } else {
+            Block *block = index->blocks.items[place.block];
+            if (skipped > 0) PUSH(values, group->key);
+            if (skipped > 1) PUSH(values, group->partner);
+            flip(block_dead(block), place.offset);
+            block->dead++;
+            if (block->extras && block_extras(block)[place.offset]) {
+                uint32_t extra = block_extras(block)[place.offset];
+                for (uint32_t i = 0; i < words[extra]; i++) PUSH(values, words[extra + 2 + i]);
+                for (uint32_t i = 0; i < words[extra + 1]; i++) program_free(index, words[extra + 2 + words[extra] + i]);
+                extra_free(index, extra);
+                block_extras(block)[place.offset] = 0;
+                flip(block_extra_bits(block), place.offset);
+            }
+        }
+        group->live--;
+        index->conjunctions--;
+        if (!group->live) group_free(index, place.group);
+        else if (place.block != NOWHERE) block_tidy(index, place.block);
+        else if (group->loose_dead > 16 + group->loose / 2) group_reshuffle(index, place.group, 1);
+        for (size_t i = 0; i < values.count; i++) value_release(index, values.items[i]);
+    }
+    RELEASE(values);
+}
+
+/* The end of building in bulk: what is loose and many becomes blocks, and blocks become as large as they may. */
+static void index_finish(Index *index) {
+    index->building = 0;
+    for (uint32_t number = 0; number < index->groups.count; number++) {
+        Group *group = index->groups.items + number;
+        uint32_t at;
+        if (group->key == NOWHERE) continue;
+        if (group->loose - group->loose_dead >= BLOCK_LEAST) group_settle(index, number);
+        group = index->groups.items + number;
+        at = group->block;
+        while (at && index->blocks.items[at - 1]->next) {
+            const Block *block = index->blocks.items[at - 1], *elder = index->blocks.items[block->next - 1];
+            if (block->size + elder->size <= BLOCK_MOST) {
+                blocks_merge(index, block->next - 1, at - 1);
+                at = group->block;
+            } else {
+                at = block->next;
+            }
+        }
+    }
+}
+
+static void index_free(Index *index) {
+    if (!index->mapped) {
+        for (size_t i = 0; i < index->blocks.count; i++)
+            if (block_is_there(index->blocks.items[i])) block_free(index->blocks.items[i]);
+        RELEASE(index->arena.words);
+        RELEASE(index->attributes);
+        RELEASE(index->values);
+        RELEASE(index->groups);
+        RELEASE(index->places);
+        RELEASE(index->slots);
+        RELEASE(index->value_table);
+        RELEASE(index->pairs);
+    } else {
+        for (size_t i = 0; i < index->blocks.count; i++)
+            if (block_is_there(index->blocks.items[i])) free(index->blocks.items[i]);
+    }
+    RELEASE(index->blocks);
+}
+
+/* All memory of the index but the caller's ids. */
+static uint64_t index_bytes(const Index *index) {
+    uint64_t bytes = sizeof *index + index->arena.words.capacity * 4 + index->attributes.capacity * sizeof(Attribute)
+        + index->values.capacity * sizeof(Interned) + index->groups.capacity * sizeof(Group)
+        + index->places.capacity * sizeof(Place) + index->slots.capacity * 4 + index->value_table.capacity * 4
+        + index->pairs.capacity * sizeof(Pair) + index->blocks.capacity * sizeof(Block *);
+    for (size_t i = 0; i < index->blocks.count; i++)
+        if (block_is_there(index->blocks.items[i])) bytes += sizeof(Block) + index->blocks.items[i]->bytes;
+    return bytes;
+}
+
+#endif

@@ -1,0 +1,191 @@
+/* Values of events, columns of them, and the interned values that filters compare with for equality. */
+
+#ifndef PALIO_VALUES_H
+#define PALIO_VALUES_H
+
+#include "memory.h"
+
+/* The numbers of palio.model.values.Kind, and two more. */
+enum { KIND_BOOL, KIND_INT, KIND_FLOAT, KIND_STRING, KIND_TIME, KIND_BYTES, KIND_LIST, KIND_ABSENT, KIND_PRESENCE };
+
+typedef struct Value {
+    uint32_t kind;
+    uint32_t length; /* bytes of a text, elements of a list */
+    union {
+        int64_t integer; /* also bool, and time in microseconds since 1970 */
+        double real;
+        const uint8_t *text;
+        const struct Value *elements;
+    } as;
+} Value;
+
+enum {
+    COLUMN_VALUES,   /* an array of Value */
+    COLUMN_BOOL,     /* bits */
+    COLUMN_INTEGER,  /* int64 */
+    COLUMN_UNSIGNED, /* uint64; what does not fit into int64 is absent */
+    COLUMN_REAL,     /* double; what is not finite is absent */
+    COLUMN_STRING,   /* int64 offsets and bytes */
+    COLUMN_BYTES,
+    COLUMN_TIME      /* int64 in units of multiplier / divisor microseconds */
+};
+
+typedef struct {
+    uint32_t type;
+    const uint8_t *validity; /* bits, or NULL if all are there */
+    const void *data;
+    const int64_t *offsets;
+    int64_t first; /* the place of row 0 in the buffers */
+    int64_t multiplier, divisor;
+} Column;
+
+/* Years 1 to 9999, in microseconds since 1970. */
+#define TIME_LEAST (-INT64_C(62135596800000000))
+#define TIME_MOST INT64_C(253402300799999999)
+
+INLINE int bit_at(const uint8_t *bits, int64_t at) { return bits[at >> 3] >> (at & 7) & 1; }
+
+INLINE Value value_at(const Column *column, int64_t row) {
+    Value value;
+    int64_t at = column->first + row;
+    value.kind = KIND_ABSENT;
+    value.length = 0;
+    value.as.integer = 0;
+    if (column->type == COLUMN_VALUES) return ((const Value *)column->data)[at];
+    if (column->validity && !bit_at(column->validity, at)) return value;
+    switch (column->type) {
+    case COLUMN_BOOL:
+        value.kind = KIND_BOOL;
+        value.as.integer = bit_at(column->data, at);
+        break;
+    case COLUMN_INTEGER:
+        value.kind = KIND_INT;
+        value.as.integer = ((const int64_t *)column->data)[at];
+        break;
+    case COLUMN_UNSIGNED: {
+        uint64_t number = ((const uint64_t *)column->data)[at];
+        if (number > (uint64_t)INT64_MAX) break;
+        value.kind = KIND_INT;
+        value.as.integer = (int64_t)number;
+        break;
+    }
+    case COLUMN_REAL: {
+        double number = ((const double *)column->data)[at];
+        if (!(number - number == 0.0)) break; /* NaN and the infinities */
+        value.kind = KIND_FLOAT;
+        value.as.real = number;
+        break;
+    }
+    case COLUMN_STRING:
+    case COLUMN_BYTES:
+        value.kind = column->type == COLUMN_STRING ? KIND_STRING : KIND_BYTES;
+        value.as.text = (const uint8_t *)column->data + column->offsets[at];
+        value.length = (uint32_t)(column->offsets[at + 1] - column->offsets[at]);
+        break;
+    default: {
+        int64_t count = ((const int64_t *)column->data)[at];
+        if (column->divisor > 1) {
+            int64_t quotient = count / column->divisor;
+            count = quotient - (count % column->divisor < 0);
+        } else {
+            if (count > TIME_MOST / column->multiplier || count < TIME_LEAST / column->multiplier) break;
+            count *= column->multiplier;
+        }
+        if (count < TIME_LEAST || count > TIME_MOST) break;
+        value.kind = KIND_TIME;
+        value.as.integer = count;
+    }
+    }
+    return value;
+}
+
+/* Where a value stands on the line of numbers; NaN if it is none. Ints beyond 2**53 are rounded, which no range
+   in a record or a block can tell: their ends lie below 2**53 or nowhere. */
+INLINE double number_of(Value value) {
+    if (value.kind == KIND_FLOAT) return value.as.real;
+    if (value.kind == KIND_INT) return (double)value.as.integer;
+    return (double)NAN;
+}
+
+#define EXACT_LIMIT INT64_C(9007199254740992) /* 2**53 */
+
+/* Interned values: (attribute, kind, value) that some filter demands. Number 0 is none. */
+typedef struct {
+    uint64_t hash;
+    uint64_t payload; /* a bool, the bits of a double, or the offset of a text in the arena */
+    uint32_t attribute;
+    uint32_t length;
+    uint32_t uses;  /* how many conjunctions demand it */
+    uint32_t seen;  /* in how many of the observed events it was */
+    uint32_t group; /* the group keyed by it alone, or 0 */
+    uint32_t pairs; /* how many groups are keyed by it and another one */
+    uint32_t kind;
+    uint32_t spare;
+} Interned;
+
+typedef struct {
+    uint32_t uses;     /* conjunctions that need it to be present */
+    uint32_t presence; /* the interned value that stands for its being there */
+    uint32_t equality; /* kinds that some filter compares for equality, as bits */
+    uint32_t ranges;   /* whether some filter has it in a range */
+    uint64_t partners; /* attributes (modulo 64) with which it makes up pairs */
+} Attribute;
+
+static uint64_t mixed(uint64_t bits) {
+    bits ^= bits >> 32;
+    bits *= UINT64_C(0xd6e8feb86659fd93);
+    bits ^= bits >> 32;
+    bits *= UINT64_C(0xd6e8feb86659fd93);
+    return bits ^ bits >> 32;
+}
+
+INLINE uint64_t text_hash(const uint8_t *text, uint32_t length, uint64_t seed) {
+    uint64_t hash = seed ^ (uint64_t)length * UINT64_C(0x9e3779b97f4a7c15);
+    while (length >= 8) {
+        hash = (hash ^ load_bits(text)) * UINT64_C(0x9fb21c651e98df25);
+        hash ^= hash >> 29;
+        text += 8;
+        length -= 8;
+    }
+    if (length) {
+        uint64_t rest = 0;
+        memcpy(&rest, text, length);
+        hash = (hash ^ rest) * UINT64_C(0x9fb21c651e98df25);
+    }
+    return mixed(hash);
+}
+
+/* The key of a value that can be interned: 0 if it cannot equal any interned one. */
+INLINE int equality_payload(Value value, uint32_t *kind, uint64_t *payload) {
+    double real;
+    *kind = value.kind;
+    switch (value.kind) {
+    case KIND_BOOL:
+        *payload = (uint64_t)value.as.integer;
+        return 1;
+    case KIND_INT:
+        if (value.as.integer >= EXACT_LIMIT || value.as.integer <= -EXACT_LIMIT) return 0;
+        real = (double)value.as.integer;
+        break;
+    case KIND_FLOAT:
+        real = value.as.real + 0.0; /* no negative zero */
+        if (!(real < (double)EXACT_LIMIT && real > -(double)EXACT_LIMIT)) return 0;
+        break;
+    case KIND_STRING:
+        *payload = 0;
+        return 1;
+    default:
+        return 0;
+    }
+    *kind = KIND_FLOAT;
+    memcpy(payload, &real, sizeof real);
+    return 1;
+}
+
+INLINE uint64_t equality_hash(uint32_t attribute, uint32_t kind, uint64_t payload, const uint8_t *text, uint32_t length) {
+    uint64_t seed = ((uint64_t)attribute << 3 | (kind & 7)) * UINT64_C(0x9e3779b97f4a7c15);
+    if (kind == KIND_STRING) return text_hash(text, length, seed);
+    return mixed(seed ^ payload * UINT64_C(0xff51afd7ed558ccd));
+}
+
+#endif

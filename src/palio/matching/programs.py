@@ -1,0 +1,123 @@
+"""Sets of values as flat bytes that the compiled core runs (`native/programs.h` reads what is written here).
+
+A program begins with whether absence is allowed and, for each kind, where its part is. A part is a node:
+nothing, everything, flips, or a question with the places of its two branches. All places count bytes from the
+beginning. Strings are written as UTF-8, whose bytes order as their characters do; bytes, which the model keeps
+as text of the same code points, as Latin-1.
+"""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from palio.model import texts
+from palio.model.decision import Node, Tree
+from palio.model.flips import EVERYTHING
+from palio.model.lists import Has
+from palio.model.values import Kind
+from palio.model.valueset import ValueSet
+
+_NOTHING, _EVERYTHING, _NUMBERS, _TEXTS, _ENDS_WITH, _CONTAINS, _GLOB, _HAS = range(8)
+_ENCODINGS = {int(Kind.STRING): ("utf-8", "surrogatepass"), int(Kind.BYTES): ("latin-1", "strict")}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_BITS = (1 << 64) - 1
+
+
+def microseconds(moment: datetime) -> int:
+    """Since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def compiled(values: ValueSet) -> bytes:
+    """The program of a set."""
+    writer = _Writer()
+    writer.table(values)
+    return bytes(writer.output)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.output = bytearray()
+        self._known: dict[Any, int] = {}
+
+    def table(self, values: ValueSet) -> int:
+        """Absence and the places of the parts; returns where."""
+        at = len(self.output)
+        self.output += struct.pack("<I7I", values.absent, *[0] * len(Kind))
+        for kind, part in enumerate(values.parts):
+            place = self._node(kind, part)
+            struct.pack_into("<I", self.output, at + 4 + 4 * kind, place)
+        return at
+
+    def _node(self, kind: int, tree: Tree) -> int:
+        key = (kind, id(tree)) if isinstance(tree, Node) else (kind, tree)
+        if key not in self._known:
+            self._known[key] = self._question(kind, tree) if isinstance(tree, Node) else self._leaf(kind, tree)
+        return self._known[key]
+
+    def _leaf(self, kind: int, flips: tuple[Any, ...]) -> int:
+        at = len(self.output)
+        if not flips:
+            self.output += struct.pack("<I", _NOTHING)
+        elif kind == Kind.LIST or flips == EVERYTHING[kind]:
+            self.output += struct.pack("<I", _EVERYTHING)
+        elif kind in _ENCODINGS:
+            raw = [text.encode(*_ENCODINGS[kind]) for text in flips]
+            places = [0]
+            for text in raw:
+                places.append(places[-1] + len(text))
+            self.output += struct.pack(f"<II{len(places)}I", _TEXTS, len(raw), *places)
+            self._text(b"".join(raw))
+        elif kind == Kind.FLOAT:
+            self.output += struct.pack(f"<II{len(flips)}d", _NUMBERS, len(flips), *flips)
+        else:
+            numbers = [microseconds(one) if kind == Kind.TIME else int(one) for one in flips]
+            self.output += struct.pack(f"<II{len(flips)}q", _NUMBERS, len(flips), *numbers)
+        return at
+
+    def _question(self, kind: int, node: Node) -> int:
+        yes, no = self._node(kind, node.yes), self._node(kind, node.no)
+        atom = node.atom
+        elements = self.table(atom.elements) if isinstance(atom, Has) else 0
+        at = len(self.output)
+        match atom:
+            case Has():
+                self.output += struct.pack("<4I", _HAS, yes, no, elements)
+            case texts.Matches():
+                self.output += struct.pack("<3I", _GLOB, yes, no)
+                self._glob(texts.machine(atom.pattern))
+            case texts.EndsWith():
+                raw = atom.text.encode(*_ENCODINGS[kind])
+                question = _CONTAINS if isinstance(atom, texts.Contains) else _ENDS_WITH
+                self.output += struct.pack("<4I", question, yes, no, len(raw))
+                self._text(raw)
+            case _:
+                raise TypeError(f"There is no program for {atom!r}.")
+        return at
+
+    def _glob(self, machine: texts.Machine) -> None:
+        words = machine.last.bit_length() // 64 + 1
+        literals = sorted((ord(character), mask) for character, mask in machine.literals.items())
+        self.output += struct.pack("<II", words, len(literals))
+        for mask in (
+            machine.first,
+            machine.last,
+            machine.stars,
+            machine.borders,
+            machine.borders << 1,
+            machine.tails,
+            machine.anything,
+        ):
+            self._mask(mask, words)
+        self.output += struct.pack(f"<{len(literals)}I", *[character for character, _ in literals])
+        for _, mask in literals:
+            self._mask(mask, words)
+
+    def _mask(self, mask: int, words: int) -> None:
+        self.output += struct.pack(f"<{words}Q", *[mask >> (64 * word) & _BITS for word in range(words)])
+
+    def _text(self, raw: bytes) -> None:
+        self.output += raw + b"\0" * (-len(raw) % 4)

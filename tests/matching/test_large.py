@@ -1,0 +1,125 @@
+"""Groups that grow, split and shrink: enough filters for blocks, merges and compaction, against the oracle."""
+
+import random
+
+import pytest
+
+import palio
+from palio.matching import oracle
+
+pytest.importorskip("palio.matching.core")
+pyarrow = pytest.importorskip("pyarrow")
+
+
+def condition(draw: random.Random) -> str:
+    name = draw.choice("uvwxyz")
+    low = draw.randrange(100)
+    return draw.choice(
+        (
+            f"{name} between {low} and {low + draw.randrange(60)}",
+            f"{name} between {low} and {low + draw.randrange(60)}",
+            f"{name} > {low}",
+            f"{name} <= {low}.5",
+            f"{name} = {low // 10}",
+            f'k = "{draw.randrange(3)}"',
+            f'l = "{draw.randrange(40)}"',
+            f'm in ("{draw.randrange(9)}", "{draw.randrange(9)}")',
+            f"{name} != {low}",
+            f"int {name} < {low}",
+            f'm starts with "{draw.randrange(9)}"',
+            f"absent({name})",
+        )
+    )
+
+
+def text(draw: random.Random) -> str:
+    joined = " and ".join(condition(draw) for _ in range(draw.randrange(1, 5)))
+    return joined if draw.random() < 0.9 else f"({joined}) or {condition(draw)}"
+
+
+def event(draw: random.Random) -> dict:
+    values = {name: draw.choice((draw.randrange(110), draw.random() * 110)) for name in "uvwxyz"}
+    values |= {"k": str(draw.randrange(3)), "l": str(draw.randrange(40)), "m": str(draw.randrange(9))}
+    return {name: value for name, value in values.items() if draw.random() < 0.9}
+
+
+def agree(index: palio.MatchIndex, truth: oracle.MatchIndex, events: list[dict]) -> None:
+    wanted = [sorted(truth.match(palio.Notification(one))) for one in events]
+    assert [sorted(index.match(palio.Notification(one))) for one in events] == wanted
+    names = [*"uvwxyz", "k", "l", "m"]
+    columns = {
+        name: pyarrow.array([one.get(name) for one in events], pyarrow.float64() if name in "uvwxyz" else None)
+        for name in names
+    }
+    floats = [{name: float(v) if name in "uvwxyz" else v for name, v in one.items()} for one in events]
+    wanted = [sorted(truth.match(palio.Notification(one))) for one in floats]
+    rows, ids = index.match_batch(pyarrow.table(columns))
+    found: list[list[int]] = [[] for _ in events]
+    for row, id in zip(rows.to_pylist(), ids.to_pylist(), strict=True):
+        found[row].append(id)
+    assert [sorted(one) for one in found] == wanted
+    assert rows.to_pylist() == sorted(rows.to_pylist())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_thousands_of_filters_added_and_removed(seed):
+    draw = random.Random(seed)
+    start = [(number, palio.Filter.parse(text(draw))) for number in range(3_000)]
+    index, truth = palio.MatchIndex(start), oracle.MatchIndex(start)
+    agree(index, truth, [event(draw) for _ in range(40)])
+    following = 3_000
+    for _ in range(4):
+        for _ in range(1_200):
+            filter = palio.Filter.parse(text(draw))
+            index.add(following, filter)
+            truth.add(following, filter)
+            following += 1
+        for id in draw.sample(list(truth), 1_500):
+            index.remove(id)
+            truth.remove(id)
+        agree(index, truth, [event(draw) for _ in range(12)])
+    for id in list(truth):
+        index.remove(id)
+    assert index.statistics().index_bytes > 0
+    assert (index.statistics().groups, index.statistics().blocks, index.statistics().values) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 255, 256, 257, 700])
+def test_tiles_of_every_size(rows):
+    draw = random.Random(rows)
+    index = palio.MatchIndex(
+        (number, f"x between {number % 50} and {number % 50 + number % 13}") for number in range(900)
+    )
+    values = [draw.random() * 60 for _ in range(rows)]
+    found, _ = index.match_batch(pyarrow.table({"x": values}))
+    wanted = [row for row, x in enumerate(values) for n in range(900) if n % 50 <= x <= n % 50 + n % 13]
+    assert found.to_pylist() == wanted
+
+
+def test_both_kinds_of_kernels_agree():
+    from palio.matching.core import use_wide_kernels
+
+    draw = random.Random(5)
+    index = palio.MatchIndex((number, text(draw)) for number in range(2_000))
+    events = [palio.Notification(event(draw)) for _ in range(30)]
+    wanted = [sorted(index.match(one)) for one in events]
+    try:
+        use_wide_kernels(False)
+        assert [sorted(index.match(one)) for one in events] == wanted
+    finally:
+        use_wide_kernels(True)
+
+
+def test_batches_run_beside_each_other_and_beside_changes():
+    from concurrent.futures import ThreadPoolExecutor
+
+    draw = random.Random(7)
+    index = palio.MatchIndex((number, f"x > {number % 100}") for number in range(5_000))
+    table = pyarrow.table({"x": [draw.random() * 100 for _ in range(500)]})
+    wanted = len(index.match_batch(table)[0])
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(index.match_batch, table) for _ in range(12)]
+        for number in range(200):
+            index.add(("extra", number), "x > 1000")
+            index.remove(("extra", number))
+        assert {len(one.result()[0]) for one in running} == {wanted}
