@@ -63,11 +63,12 @@ def match(
     complaints = Complaints(console)
     index = _read_index(filters, complaints, strict=strict, quiet=quiet)
     tally = _Tally(index)
+    place = {id: number for number, id in enumerate(index)}  # the index promises no order, a reader expects one
     # In a terminal the answers themselves show how far it is; a bar between them would only flicker.
     hidden = quiet or (sys.stdout.isatty() and not count)
     with LineFile(events) as file, progress_bar(console, "matching", file.size, hidden=hidden) as advance:
         for event in read_events(file, complaints.add, strict=strict):
-            found = index.match(event.notification)
+            found = sorted(index.match(event.notification), key=place.__getitem__)
             tally.add(found)
             if not count and (found or not only_matching):
                 write_json(_answer(event, found))

@@ -7,7 +7,9 @@ import warnings
 
 try:
     from palio.matching.index import MatchIndex
-except ImportError:
+except ImportError as problem:
+    if problem.name != "palio.matching.core":
+        raise
     from palio.matching.fallback import MatchIndex  # type: ignore[assignment]
 
     warnings.warn(
