@@ -153,6 +153,8 @@ def test_the_error_says_how_many_conjunctions_there_would_have_been():
     [
         '"' + "a" * 260_000,
         '"' + "\\" * 260_000,
+        '"\\' * 130_000,
+        "a = 1 and " + "'\\" * 120_000,
         "1" * 260_000 + "x",
         "a." * 130_000,
         " " * 260_000 + "@",

@@ -21,8 +21,11 @@ from palio.model.lists import Has
 from palio.model.values import FLOAT_MAX, INT_MAX, INT_MIN, KIND_NAMES, KIND_OF_TYPE, Kind, Scalar
 from palio.model.valueset import ABSENT, EMPTY, PRESENT, ValueSet, union
 
-_NUMBERS = (Kind.INT, Kind.FLOAT)
-_TEXT_KINDS = (Kind.STRING, Kind.BYTES)
+# Plain ints, because the members of an enum are slow to hash, and parsing is to be fast.
+_INT, _FLOAT, _STRING, _BYTES = int(Kind.INT), int(Kind.FLOAT), int(Kind.STRING), int(Kind.BYTES)
+_NUMBERS = (_INT, _FLOAT)
+_TEXT_KINDS = (_STRING, _BYTES)
+_KINDS = {kind: _NUMBERS if number in _NUMBERS else (number,) for kind, number in KIND_OF_TYPE.items()}
 
 # For each comparison the lower and the upper end: None is open, otherwise "strictly above the constant?".
 _ENDS: dict[str, tuple[bool | None, bool | None]] = {
@@ -116,7 +119,7 @@ class Constraint(msgspec.Struct, frozen=True):
         sets = [self._between(value, False, value, True) for value in others.values()]
         if texts_only:
             self._checked_kinds(texts_only[0])
-            sets.append(ValueSet.of({Kind.STRING: flips.points(Kind.STRING, texts_only)}))
+            sets.append(ValueSet.of({_STRING: flips.points(_STRING, texts_only)}))
         return union(sets)
 
     def _text(self) -> ValueSet:
@@ -125,8 +128,8 @@ class Constraint(msgspec.Struct, frozen=True):
         text = operand if isinstance(operand, str) else operand.decode("latin-1")
         return ValueSet.of({kind: _text_part(kind, self.operator, text)})
 
-    def _checked_kinds(self, operand: Scalar) -> tuple[Kind, ...]:
-        kinds = _kinds(operand)
+    def _checked_kinds(self, operand: Scalar) -> tuple[int, ...]:
+        kinds = _KINDS[type(operand)]
         demanded = self.demanded
         if demanded is None:
             return kinds
@@ -134,12 +137,7 @@ class Constraint(msgspec.Struct, frozen=True):
             raise WrongOperand(
                 f"A value of type {KIND_NAMES[demanded]} is never compared with {describe_kind(operand)}."
             )
-        return (demanded,)
-
-
-def _kinds(value: Scalar) -> tuple[Kind, ...]:
-    kind = KIND_OF_TYPE[type(value)]
-    return _NUMBERS if kind in _NUMBERS else (Kind(kind),)
+        return (int(demanded),)
 
 
 def describe_kind(value: Any) -> str:
@@ -161,22 +159,22 @@ def describe_kind(value: Any) -> str:
 
 def _least_from(kind: int, constant: Any, strictly: bool) -> Any | None:
     """The least value of the kind that is at least the constant, or more than it; None if there is none."""
-    if kind == Kind.INT:
+    if kind == _INT:
         if isinstance(constant, float):
             constant = math.floor(constant) if strictly else math.ceil(constant)
         number = constant + 1 if strictly else constant
         return None if number > INT_MAX else max(number, INT_MIN)
-    if kind == Kind.FLOAT:
+    if kind == _FLOAT:
         real = float(constant)
         if real < constant or (strictly and real == constant):
             real = math.nextafter(real, math.inf)
         return None if real > FLOAT_MAX else real + 0.0
-    if kind == Kind.BYTES:
+    if kind == _BYTES:
         constant = constant.decode("latin-1")
     return flips.successor(kind, constant) if strictly else constant
 
 
-def _text_part(kind: Kind, operator: str, text: str) -> Tree:
+def _text_part(kind: int, operator: str, text: str) -> Tree:
     everything = EVERYTHING[kind]
     match operator:
         case "starts with":
@@ -186,7 +184,7 @@ def _text_part(kind: Kind, operator: str, text: str) -> Tree:
         case "contains":
             return Node(texts.Contains(text), everything, NOTHING) if text else everything
         case "matches":
-            if kind is not Kind.STRING:
+            if kind != _STRING:
                 raise WrongOperand("`matches` compares with a string, not with bytes.")
             return _glob(text, everything)
         case _:

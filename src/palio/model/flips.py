@@ -26,35 +26,27 @@ Flips: TypeAlias = tuple[Any, ...]
 
 NOTHING: Flips = ()
 
-# The least value of each kind. Bytes are kept as text of the same code points, so that all reasoning
-# about texts serves both. Lists have no order: their "flips" only say everything or nothing.
-LEAST: dict[int, Any] = {
-    Kind.BOOL: False,
-    Kind.INT: INT_MIN,
-    Kind.FLOAT: -FLOAT_MAX,
-    Kind.STRING: "",
-    Kind.TIME: TIME_MIN,
-    Kind.BYTES: "",
-    Kind.LIST: "",
-}
-EVERYTHING: dict[int, Flips] = {kind: (least,) for kind, least in LEAST.items()}
+# The least value of each kind, in the order of the kinds. Bytes are kept as text of the same code points, so
+# that all reasoning about texts serves both. Lists have no order: their "flips" say everything or nothing.
+LEAST: tuple[Any, ...] = (False, INT_MIN, -FLOAT_MAX, "", TIME_MIN, "", "")
+EVERYTHING: tuple[Flips, ...] = tuple((least,) for least in LEAST)
 
+_INT, _FLOAT, _STRING = int(Kind.INT), int(Kind.FLOAT), int(Kind.STRING)
+_TIME, _BYTES = int(Kind.TIME), int(Kind.BYTES)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def successor(kind: int, value: Any) -> Any | None:
     """The least greater value of the kind, or None where there is none."""
-    match kind:
-        case Kind.STRING | Kind.BYTES:
-            return value + "\0"
-        case Kind.INT:
-            return value + 1 if value < INT_MAX else None
-        case Kind.FLOAT:
-            return math.nextafter(value, math.inf) + 0.0 if value < FLOAT_MAX else None
-        case Kind.TIME:
-            return value + _MICROSECOND if value < TIME_MAX else None
-        case _:
-            return None if value else True
+    if kind in (_STRING, _BYTES):
+        return value + "\0"
+    if kind == _INT:
+        return value + 1 if value < INT_MAX else None
+    if kind == _FLOAT:
+        return math.nextafter(value, math.inf) + 0.0 if value < FLOAT_MAX else None
+    if kind == _TIME:
+        return value + _MICROSECOND if value < TIME_MAX else None
+    return None if value else True
 
 
 def point(kind: int, value: Any) -> Flips:
@@ -127,14 +119,12 @@ def intervals(flips: Flips) -> list[tuple[Any, Any | None]]:
 
 def predecessor(kind: int, value: Any) -> Any | None:
     """The greatest lesser value of the kind, or None where there is none or no greatest one."""
-    match kind:
-        case Kind.STRING | Kind.BYTES:
-            return value[:-1] if value.endswith("\0") else None
-        case Kind.INT:
-            return value - 1 if value > INT_MIN else None
-        case Kind.FLOAT:
-            return math.nextafter(value, -math.inf) + 0.0 if value > -FLOAT_MAX else None
-        case Kind.TIME:
-            return value - _MICROSECOND if value > TIME_MIN else None
-        case _:
-            return False if value else None
+    if kind in (_STRING, _BYTES):
+        return value[:-1] if value.endswith("\0") else None
+    if kind == _INT:
+        return value - 1 if value > INT_MIN else None
+    if kind == _FLOAT:
+        return math.nextafter(value, -math.inf) + 0.0 if value > -FLOAT_MAX else None
+    if kind == _TIME:
+        return value - _MICROSECOND if value > TIME_MIN else None
+    return False if value else None

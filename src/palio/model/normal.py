@@ -43,8 +43,24 @@ class Normal(msgspec.Struct, frozen=True):
 
 def normalise(expression: Expression) -> Normal:
     """The normal form of an expression. Raises `FilterTooLarge`."""
+    plain = _plain_conjunction(expression)
+    if plain is not None:
+        return plain
     expander = _Expander(lambda: _count(expression, False)[0])
     return expander.normal(expander.expand(expression, False))
+
+
+def _plain_conjunction(expression: Expression) -> Normal | None:
+    """The short way for conditions joined by `and`, as most filters are; None if it is not that simple."""
+    sides: _Sides = {}
+    for condition in expression.operands if type(expression) is And else (expression,):
+        if type(condition) is not Condition:
+            return None
+        name, values = condition.attribute, condition.constraint.values()
+        sides[name] = values & sides[name] if name in sides else values
+    box = Conjunction.of(sides)
+    # What contradicts itself takes the long way, which finds out why.
+    return None if box.is_empty() else Normal((box,), ())
 
 
 def intersection(left: Sequence[Conjunction], right: Sequence[Conjunction]) -> Normal:

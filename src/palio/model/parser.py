@@ -58,6 +58,7 @@ _TOKENS = re.compile(
     | (?P<name>`[^`\\]*(?:\\.[^`\\]*)*`)
     | (?P<symbol>>\*|\*<|<=|>=|!=|<>|==|&&|\|\||[=<>&|(),;*])
     | (?P<end>\Z)
+    | (?P<unreadable>.)
     )""",
     re.VERBOSE | re.DOTALL,
 )
@@ -105,27 +106,25 @@ class _Reader:
         self.depth = 0
         self.conditions = 0
         self.values = 0
-        self._scan = _TOKENS.match
-        self._next_at = 0
+        self._tokens = _TOKENS.finditer(text)
         self.advance()
 
     def advance(self) -> None:
-        found = self._scan(self.text, self._next_at)
-        if found is None:
-            self._unreadable()
-        kind = found.lastgroup or "end"
-        raw = found[kind]
-        self.at = found.start(kind)
-        self._next_at = found.end()
+        # One at a time: behind the first mistake nothing is looked at, however often it could be made again.
+        found = next(self._tokens)
+        kind, raw = found.lastgroup, found[found.lastindex or 0]
         self.raw = raw
+        self.at = found.end() - len(raw)
         if kind == "word":
-            word = _WORDS.get(raw)
-            if word is not None:
-                kind, raw = "keyword", word
+            if raw in _WORDS:
+                kind, raw = "keyword", _WORDS[raw]
         elif kind == "symbol":
-            raw = _SYMBOLS.get(raw, raw)
-            if raw in ("and", "or"):
-                kind = "keyword"
+            if raw in _SYMBOLS:
+                raw = _SYMBOLS[raw]
+                if raw in ("and", "or"):
+                    kind = "keyword"
+        elif kind == "unreadable":
+            self._unreadable()
         self.kind = kind
         self.token = raw
 
@@ -409,10 +408,7 @@ class _Reader:
         raise FilterSyntaxError(self.text, at + 1, problem, suggestion)
 
     def _unreadable(self) -> NoReturn:
-        at = self._next_at
-        while at < len(self.text) and self.text[at].isspace():
-            at += 1
-        character = self.text[at]
+        at, character = self.at, self.raw
         if character in "\"'`":
             self._raise(at, f"this {character} is never closed.")
         if character in "+-" or character.isdigit():
