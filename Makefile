@@ -42,6 +42,8 @@ lint: $(READY)   ## ruff, mypy and the layering rule
 
 bench: $(READY)  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench filters
+	@$(BIN)/palio bench matching
+	@$(BIN)/palio bench poset --filters 10000
 
 hunt: $(READY)   ## look for a wrong answer about filters: make hunt PAIRS=1000000 SEED=7
 	$(BIN)/python -m tests.hunt --pairs $(PAIRS) --seed $(SEED)

@@ -21,7 +21,7 @@ import gc
 import platform
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 from rich.console import Console
@@ -271,15 +271,17 @@ def build(workload: str, sizes: list[int], covered: float, seed: int) -> Buildin
     return Building(measurements, total / sizes[-1] * 1e6, longest * 1e6)
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description="Time the poset against comparing with every filter.")
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = argparse.ArgumentParser(
+        prog="palio bench poset", description="Time the poset against comparing with every filter."
+    )
     options.add_argument("--filters", type=int, default=100_000, help="the largest poset")
     options.add_argument(
         "--covered", type=float, default=0.1, help="the share drawn as narrower versions of others"
     )
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--workload", choices=WORKLOADS, action="append", help="default: all")
-    chosen = options.parse_args()
+    chosen = options.parse_args(arguments)
     sizes = [size for size in SIZES if size < chosen.filters] + [chosen.filters]
     console = Console(width=None if Console().is_terminal else 130)
     console.print(

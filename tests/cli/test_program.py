@@ -215,3 +215,18 @@ def test_bench_measures_each_thing_beside_a_yardstick(command):
         assert row["ratio"] == pytest.approx(
             row["nanoseconds"] / row["yardstick_nanoseconds"], rel=0.1, abs=0.01
         )
+
+
+@pytest.mark.parametrize("subject", ["matching", "poset"])
+def test_measurements_of_the_checkout_run_through_the_program(subject, environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "palio.cli.main", "bench", subject, "--filters", "300", "--workload", "stock"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "stock" in done.stdout

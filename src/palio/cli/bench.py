@@ -1,20 +1,69 @@
-"""`palio bench`: measurements, each beside a yardstick of the same run. One command a subject."""
+"""`palio bench`: measurements, each beside a yardstick of the same run. One command a subject.
+
+Measurements that need a compiler or large generated workloads are not part of the package; they lie in the
+folder `benchmarks` of a checkout, have options of their own, and are only handed their words here.
+"""
 
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
+
 import typer
 
+import palio
 from palio.cli import bench_filters
 from palio.cli.terminal import help_epilog
+from palio.model.errors import PalioError
 
 app = typer.Typer(
     help="Measure, each time beside a yardstick of the same run.",
     no_args_is_help=True,
-    epilog=help_epilog("palio bench filters --seconds 0.02"),
+    epilog=help_epilog(
+        "palio bench filters --seconds 0.02",
+        "palio bench matching --filters 1000 --workload stock",
+        "palio bench poset --filters 1000 --workload stock",
+    ),
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
+
+_HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+class NoCheckout(PalioError):
+    """A measurement that is not installed with the package."""
+
+    subject: str
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(
+            f"The measurement of {subject} lies in the folder benchmarks of a checkout; run it from there.",
+            subject=subject,
+        )
 
 
 @app.callback()
 def bench() -> None:
     """Measure, each time beside a yardstick of the same run."""
+
+
+@app.command("matching", context_settings=_HANDED_ON)
+def matching(context: typer.Context) -> None:
+    """Measure the match index beside a counting matcher in plain C, up to a million filters."""
+    _run("matching", context.args)
+
+
+@app.command("poset", context_settings=_HANDED_ON)
+def poset(context: typer.Context) -> None:
+    """Measure the poset beside comparing with every filter, up to 100 thousand filters."""
+    _run("poset", context.args)
+
+
+def _run(subject: str, words: list[str]) -> None:
+    checkout = Path(palio.__file__).resolve().parents[2]
+    if not (checkout / "benchmarks" / f"{subject}.py").is_file():
+        raise NoCheckout(subject)
+    sys.path.insert(0, str(checkout))
+    module = importlib.import_module(f"benchmarks.{subject}")
+    module.main(words)
