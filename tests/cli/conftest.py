@@ -24,7 +24,9 @@ def environment() -> dict[str, str]:
     hidden = {"FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS", "TTY_COMPATIBLE", "NO_COLOR"}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     kept = {name: value for name, value in os.environ.items() if name not in hidden}
-    return kept | {"PATH": path, "COLUMNS": "80", "PYTHONUTF8": "1"}
+    # Where the core could not be built, that is said once in each process; here it would be in the way.
+    quiet = {"PYTHONWARNINGS": "ignore:Palio runs without its compiled match index"}
+    return kept | quiet | {"PATH": path, "COLUMNS": "80", "PYTHONUTF8": "1"}
 
 
 @pytest.fixture

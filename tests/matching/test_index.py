@@ -149,6 +149,7 @@ def test_texts_follow_their_bytes():
 
 
 def test_removed_values_leave_nothing_behind():
+    pytest.importorskip("palio.matching.core", reason="the oracle keeps nothing but the filters")
     index = palio.MatchIndex()
     for turn in range(3):
         for number in range(2_000):
