@@ -29,7 +29,7 @@ setup(
             "palio.matching.core",
             ["src/palio/matching/core.pyx"],
             depends=[
-                "src/palio/matching/core_native.pxi",
+                *map(str, Path("src/palio/matching").glob("*.pxi")),
                 *map(str, Path("src/palio/matching/native").glob("*.h")),
             ],
             include_dirs=["src/palio/matching"],

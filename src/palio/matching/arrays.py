@@ -54,11 +54,28 @@ class Batch:
             form, wanted = _STRING, arrow.large_string()
         else:
             form, wanted = _BYTES, arrow.large_binary()
-        array = (column if kind == wanted else column.cast(wanted)).combine_chunks()
-        if isinstance(array, arrow.ChunkedArray):
-            array = arrow.concat_arrays(array.chunks)
+        array = in_one_piece(arrow, column if kind == wanted else column.cast(wanted))
         buffers = array.buffers()
         self._kept.append((array, buffers))
         validity, *others = [0 if buffer is None else buffer.address for buffer in buffers]
         data, offsets = (others[1], others[0]) if len(others) == 2 else (others[0], 0)
         return name, form, validity, data, offsets, array.offset, multiplier, divisor
+
+
+class Payloads:
+    """A column of encoded notifications. Keeps alive what the addresses point to."""
+
+    def __init__(self, column: Any) -> None:
+        """From what `columns.payloads` gives."""
+        self.arrow = columns.arrow_module()
+        self.array = in_one_piece(self.arrow, column)
+        self.rows = len(self.array)
+        self._buffers = self.array.buffers()
+        validity, offsets, data = [0 if buffer is None else buffer.address for buffer in self._buffers]
+        self.description: tuple[int, int, int, int] = (validity, data, offsets, self.array.offset)
+
+
+def in_one_piece(arrow: Any, column: Any) -> Any:
+    """A column's chunks as one array."""
+    array = column.combine_chunks()
+    return arrow.concat_arrays(array.chunks) if isinstance(array, arrow.ChunkedArray) else array

@@ -2,6 +2,9 @@
 
 A column is an attribute, a struct column flattens to dotted names, null is absent. A float that is not finite
 cannot be said in a notification, so it is absent too: one NaN must not stop a batch of a million rows.
+
+Or there is a binary column `payload`: then each row's notification is encoded there, and the other columns are
+none of our business. An encoding that is none stops the batch; nobody can know what was meant.
 """
 
 from __future__ import annotations
@@ -11,15 +14,17 @@ from collections.abc import Collection, Hashable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from palio.model.errors import MissingDependency, UnsupportedColumn
+from palio.model.errors import InvalidNotification, MissingDependency, UnsupportedColumn
 from palio.model.notification import Notification
 from palio.model.values import INT_MAX
+
+PAYLOAD = "payload"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def _arrow() -> Any:
+def arrow_module() -> Any:
     try:
         import pyarrow  # noqa: PLC0415  (optional, and slow to import)
     except ImportError:
@@ -28,7 +33,13 @@ def _arrow() -> Any:
 
 
 def notifications(table: Any) -> Iterator[Notification]:
-    """Each row of a table or record batch. Raises `UnsupportedColumn` before the first."""
+    """Each row of a table or record batch.
+
+    Raises `UnsupportedColumn` or `InvalidNotification` before the first.
+    """
+    encoded = payloads(table)
+    if encoded is not None:
+        return iter([decoded(row, raw) for row, raw in enumerate(encoded.to_pylist())])
     arrow, table = flat(table)
     values = {name: values_of(arrow, name, table.column(name)) for name in table.column_names}
     names = list(values)
@@ -40,12 +51,37 @@ def notifications(table: Any) -> Iterator[Notification]:
     )
 
 
+def payloads(table: Any) -> Any:
+    """The column of encoded notifications, as large binary in chunks; None if the table has none."""
+    arrow = arrow_module()
+    place = table.schema.get_field_index(PAYLOAD)
+    if place < 0:
+        return None
+    column, types = table.column(place), arrow.types
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if not (types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)):
+        return None
+    if isinstance(column, arrow.Array):  # of a record batch
+        column = arrow.chunked_array([column])
+    if types.is_dictionary(column.type):
+        column = column.cast(kind)
+    return column if types.is_large_binary(kind) else column.cast(arrow.large_binary())
+
+
+def decoded(row: int, raw: bytes | None) -> Notification:
+    """The notification of a row. Raises `InvalidNotification`, which names the row."""
+    try:
+        return Notification.of_values({}) if raw is None else Notification.decode(raw)
+    except InvalidNotification as problem:
+        raise InvalidNotification(f"{PAYLOAD}[{row}]", f"{problem.path}: {problem.reason}") from None
+
+
 def flat(table: Any) -> tuple[Any, Any]:
     """Arrow itself, and the table without structs, all of whose columns can be attributes.
 
     Raises `UnsupportedColumn`.
     """
-    arrow = _arrow()
+    arrow = arrow_module()
     if isinstance(table, arrow.RecordBatch):
         table = arrow.Table.from_batches([table])
     while any(arrow.types.is_struct(field.type) for field in table.schema):
@@ -119,6 +155,6 @@ def _moment(count: int, unit: str) -> datetime | None:
 
 def as_arrays(rows: list[int], ids: list[Hashable], known: Collection[Hashable]) -> tuple[Any, Any]:
     """Matches as (int64 rows, ids); the type of the ids is that of all known ones, so it never varies."""
-    arrow = _arrow()
+    arrow = arrow_module()
     kind = arrow.infer_type(list(known)) if known else arrow.null()
     return arrow.array(rows, arrow.int64()), arrow.array(ids, kind)

@@ -37,6 +37,8 @@ in a block (two ends with their positions, and as much again for snapshots), a c
 **Files** (`native/` refers by number, never by pointer): `save` writes the arrays as they are, and
 `open_mapped` points at them in the mapped file. Nothing is read or copied before it is needed.
 
+**Encoded notifications** (`native/payload.h`) are decoded a tile of rows at a time into cells that are read as columns.
+
 **Threads.** Matching changes nothing but counters. A batch runs without the GIL, several at once if need be; a
 change waits until no batch is running.
 """
@@ -129,6 +131,7 @@ cdef class Core:
     cdef Columns columns
     cdef Words32 present
     cdef object held
+    cdef object known_names  # what core_payload.pxi looks names up in
 
     def __cinit__(self):
         memset(&self.index, 0, sizeof(Index))
@@ -717,3 +720,6 @@ def _points(tuple parts):
         return None
     whole = [int(one) for one in found if one.is_integer()]
     return found if parts[KIND_INT] == _flips.points(KIND_INT, whole) else None
+
+
+include "core_payload.pxi"

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from palio.matching import columns, files
-from palio.matching.arrays import Batch
-from palio.matching.core import Core
+from palio.matching.arrays import Batch, Payloads
+from palio.matching.core import Core, Memory, match_payloads
 from palio.matching.oracle import MatchStatistics
-from palio.model.errors import DuplicateId, ReadOnlyIndex, UnknownId
+from palio.model.errors import DuplicateId, InvalidNotification, ReadOnlyIndex, UnknownId
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 
@@ -109,18 +109,32 @@ class MatchIndex:
     def match_batch(self, table: Any) -> tuple[Any, Any]:
         """Row numbers and ids, as two Arrow arrays of equal length, rows ascending.
 
-        The table (or record batch) has a column for each attribute; null is absent. Ids must be of one kind
-        that Arrow knows. Raises `UnsupportedColumn` for a column that no attribute can be.
+        The table (or record batch) has a column for each attribute; null is absent. Or it has a binary column
+        `payload`: then each row's notification is encoded there (`Notification.encode`), null is one without
+        attributes, and the other columns are ignored. Ids must be of one kind that Arrow knows.
+
+        Raises `UnsupportedColumn` for a column that no attribute can be, and `InvalidNotification` with the
+        path `payload[ROW]` for the first row that is not an encoded notification.
         """
-        batch = Batch(table, self._core.names)
+        encoded = columns.payloads(table)
+        batch = Batch(table, self._core.names) if encoded is None else Payloads(encoded)
         arrow = batch.arrow
         numbers = self._core.other_ids == 0
-        row_memory, id_memory = self._core.match_rows(batch.columns, batch.rows)
+        row_memory, id_memory = self._found(batch)
         rows = _array(arrow, arrow.int64(), row_memory)
         found = _array(arrow, arrow.int64() if numbers else arrow.int32(), id_memory)
         self._matched_notifications += batch.rows
         self._matches += len(rows)
         return rows, self._as_ids(arrow, found, numbers)
+
+    def _found(self, batch: Batch | Payloads) -> tuple[Memory, Memory]:
+        if isinstance(batch, Batch):
+            return self._core.match_rows(batch.columns, batch.rows)
+        found = match_payloads(self._core, batch.description, batch.rows)
+        if isinstance(found, int):
+            columns.decoded(found, batch.array[found].as_py())
+            raise InvalidNotification(f"{columns.PAYLOAD}[{found}]", "This is not an encoded notification.")
+        return found
 
     def _as_ids(self, arrow: Any, found: Any, numbers: bool) -> Any:
         if not len(self):

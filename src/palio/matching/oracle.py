@@ -61,8 +61,12 @@ class MatchIndex:
     def match_batch(self, table: Any) -> tuple[Any, Any]:
         """Row numbers and ids, as two Arrow arrays of equal length, rows ascending.
 
-        The table (or record batch) has a column for each attribute; null is absent. Ids must be of one kind
-        that Arrow knows. Raises `UnsupportedColumn` for a column that no attribute can be.
+        The table (or record batch) has a column for each attribute; null is absent. Or it has a binary column
+        `payload`: then each row's notification is encoded there (`Notification.encode`), null is one without
+        attributes, and the other columns are ignored. Ids must be of one kind that Arrow knows.
+
+        Raises `UnsupportedColumn` for a column that no attribute can be, and `InvalidNotification` with the
+        path `payload[ROW]` for the first row that is not an encoded notification.
         """
         rows: list[int] = []
         ids: list[Hashable] = []

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, cast
 
-from palio.model import cloudevents, jsontext
+from palio.model import cloudevents, encoding, jsontext
 from palio.model.errors import InvalidNotification
 from palio.model.flatten import flatten
 from palio.model.values import MAX_PAYLOAD_BYTES, Value, check_text, check_time, format_time
@@ -109,6 +109,19 @@ class Notification:
         if self.unindexed and self.payload is not None:
             plain |= json.loads(self.payload)
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+    def encode(self) -> bytes:
+        """The attributes as one MessagePack map that `decode` reads back; equal attributes give equal bytes.
+
+        The properties (id, time, lifetime, priority, and the payload with all that is unindexed) are not part
+        of it: they travel in the envelope.
+        """
+        return encoding.encode(self.attributes)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Notification:
+        """From what `encode` gives. Raises `InvalidNotification`, whatever the bytes are, and nothing else."""
+        return cls.of_values(encoding.decode(data))
 
     def __getitem__(self, name: str) -> Value:
         return self.attributes[name]
