@@ -40,7 +40,8 @@ in a block (two ends with their positions, and as much again for snapshots), a c
 **Encoded notifications** (`native/payload.h`) are decoded a tile of rows at a time into cells that are read as columns.
 
 **Threads.** Matching changes nothing but counters. A batch runs without the GIL, several at once if need be; a
-change waits until no batch is running.
+change waits until no batch is running, and none begins meanwhile: `index` holds a lock while it changes anything,
+while it matches a lone event (which uses the one workspace of the core), and while a batch begins.
 """
 
 import math
@@ -167,6 +168,17 @@ cdef class Core:
                 while self.readers:
                     self.quiet.wait()
         return 0
+
+    def begin_batch(self):
+        """Changes wait from now on until `end_batch`. To be called while no change is under way."""
+        self.readers += 1
+
+    def end_batch(self):
+        self.readers -= 1
+        if not self.readers:
+            self._observe(0)
+            with self.quiet:
+                self.quiet.notify_all()
 
     cdef uint32_t _attribute(self, str name) except? 0xFFFFFFFF:
         cdef PyObject *known = PyDict_GetItem(self.names, name)
@@ -401,7 +413,7 @@ cdef class Core:
 
     def match_rows(self, list columns, int64_t rows):
         """Match rows of columns, each (name, type, validity, data, offsets, first, multiplier, divisor) with
-        addresses, or (name, list of values).
+        addresses, or (name, list of values); between `begin_batch` and `end_batch`.
 
         Returns row numbers as int64, and ids as int64 if all are such, otherwise slots as int32.
         """
@@ -421,7 +433,6 @@ cdef class Core:
             self.batch_work_is_lent = True
         memset(&described, 0, sizeof(described))
         memset(&present, 0, sizeof(present))
-        self.readers += 1
         try:
             workspace_fit(work, &self.index)
             prepare_results(work, NULL if self.other_ids else self.id_numbers.items, rows)
@@ -466,10 +477,6 @@ cdef class Core:
             workspace_free(&own)
             columns_free(&described)
             words_free(&present)
-            self.readers -= 1
-            if not self.readers:
-                with self.quiet:
-                    self.quiet.notify_all()
 
     cdef int _many(self, list values) except -1:
         """Values of a column, kept here."""

@@ -52,7 +52,6 @@ def match_payloads(Core core not None, tuple description, int64_t rows):
     if borrowed:  # what the last batch needed serves again
         work = &core.batch_work
         core.batch_work_is_lent = True
-    core.readers += 1
     try:
         names = core.known_names
         if names is None or names.count != len(core.names):  # names are only ever added
@@ -74,7 +73,3 @@ def match_payloads(Core core not None, tuple description, int64_t rows):
             core.batch_work_is_lent = False
         workspace_free(&own)
         payloads_free(&payloads)
-        core.readers -= 1
-        if not core.readers:
-            with core.quiet:
-                core.quiet.notify_all()

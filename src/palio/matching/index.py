@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
@@ -38,6 +39,7 @@ class MatchIndex:
 
     def __init__(self, filters: Iterable[tuple[Hashable, Filter | str]] = ()) -> None:
         self._core = Core()
+        self._lock = threading.RLock()  # what it guards, the essay in `core` says under Threads
         self._file: files.File | None = None
         self._sealed = False
         self._known_slots: dict[Hashable, int] | None = {}
@@ -76,34 +78,37 @@ class MatchIndex:
     def add(self, id: Hashable, filter: Filter | str) -> None:
         """Add a filter, or its text. Raises `DuplicateId`, or what `Filter.parse` raises."""
         self._require_writable()
-        if id in self._slots:
-            raise DuplicateId(id)
         if isinstance(filter, str):
             filter = Filter.parse(filter)
-        slot = self._core.add(filter, id)
-        self._slots[id] = slot
-        if slot == len(self._filters):
-            self._filters.append(filter)
-        else:
-            self._filters[slot] = filter
-        self._count(id, filter, 1)
+        with self._lock:
+            if id in self._slots:
+                raise DuplicateId(id)
+            slot = self._core.add(filter, id)
+            self._slots[id] = slot
+            if slot == len(self._filters):
+                self._filters.append(filter)
+            else:
+                self._filters[slot] = filter
+            self._count(id, filter, 1)
 
     def remove(self, id: Hashable) -> None:
         """Remove a filter. Raises `UnknownId`."""
         self._require_writable()
-        filter = self[id]
-        slot = self._slots.pop(id)
-        self._core.remove(slot, filter)
-        self._filters[slot] = None
-        self._count(id, filter, -1)
+        with self._lock:
+            filter = self[id]
+            slot = self._slots.pop(id)
+            self._core.remove(slot, filter)
+            self._filters[slot] = None
+            self._count(id, filter, -1)
 
     def match(self, notification: Notification) -> list[Any]:
         """The ids of the filters that the notification satisfies, each once, in no promised order."""
-        if self._core.other_ids:
-            self._ids()
-        found: list[Any] = self._core.match(notification.attributes)
-        self._matched_notifications += 1
-        self._matches += len(found)
+        with self._lock:
+            if self._core.other_ids:
+                self._ids()
+            found: list[Any] = self._core.match(notification.attributes)
+            self._matched_notifications += 1
+            self._matches += len(found)
         return found
 
     def match_batch(self, table: Any) -> tuple[Any, Any]:
@@ -117,15 +122,22 @@ class MatchIndex:
         path `payload[ROW]` for the first row that is not an encoded notification.
         """
         encoded = columns.payloads(table)
-        batch = Batch(table, self._core.names) if encoded is None else Payloads(encoded)
-        arrow = batch.arrow
-        numbers = self._core.other_ids == 0
-        row_memory, id_memory = self._found(batch)
-        rows = _array(arrow, arrow.int64(), row_memory)
-        found = _array(arrow, arrow.int64() if numbers else arrow.int32(), id_memory)
-        self._matched_notifications += batch.rows
-        self._matches += len(rows)
-        return rows, self._as_ids(arrow, found, numbers)
+        with self._lock:
+            self._core.begin_batch()
+        try:  # until the end no filter comes or goes, and slots keep their ids
+            batch = Batch(table, self._core.names) if encoded is None else Payloads(encoded)
+            arrow = batch.arrow
+            numbers = self._core.other_ids == 0
+            row_memory, id_memory = self._found(batch)
+            rows = _array(arrow, arrow.int64(), row_memory)
+            found = _array(arrow, arrow.int64() if numbers else arrow.int32(), id_memory)
+            ids = self._as_ids(arrow, found, numbers)
+        finally:
+            self._core.end_batch()
+        with self._lock:
+            self._matched_notifications += batch.rows
+            self._matches += len(rows)
+        return rows, ids
 
     def _found(self, batch: Batch | Payloads) -> tuple[Memory, Memory]:
         if isinstance(batch, Batch):
@@ -157,6 +169,10 @@ class MatchIndex:
 
         The file is there completely or not at all. Raises `UnsupportedId`.
         """
+        with self._lock:
+            self._save(path)
+
+    def _save(self, path: str | os.PathLike[str]) -> None:
         free = set(self._core.state()["free_slots"])
         texts = [None if slot in free else self._text(slot) for slot in range(self._core.slots)]
         counts = [len(self), self._conjunctions, self._constraints]
