@@ -23,7 +23,10 @@ class Yardstick:
     def __init__(self, workload: Workload, drawn: Subscriptions, source: Path | None = None) -> None:
         """Raises FileNotFoundError where there is no C compiler."""
         self.source = source or (SHARED if SHARED.exists() else OWN)
-        self._library = ctypes.CDLL(str(_compiled(self.source)))
+        # A library of its own each time: the neutral one keeps its subscriptions in globals. Once it is loaded,
+        # its file is not needed any more.
+        with tempfile.TemporaryDirectory(prefix="palio-counting-") as directory:
+            self._library = ctypes.CDLL(str(_compiled(self.source, Path(directory))))
         self._own = hasattr(self._library, "counting_build")
         arguments = (
             ctypes.c_int64(len(drawn)),
@@ -47,12 +50,11 @@ class Yardstick:
         return int(found), time.perf_counter() - start
 
 
-def _compiled(source: Path) -> Path:
+def _compiled(source: Path, directory: Path) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise FileNotFoundError("There is no C compiler for the yardstick.")
-    # A library of its own each time: the neutral one keeps its subscriptions in globals.
-    target = Path(tempfile.mkdtemp(prefix="palio-counting-")) / "counting.so"
+    target = directory / "counting.so"
     flags = ["-O3", "-march=native", "-shared", "-fPIC"]
     subprocess.run([compiler, *flags, "-o", str(target), str(source)], check=True)
     return target

@@ -4,6 +4,18 @@ Beside the index, in the same run and on one thread like it, the classic countin
 number of matches must be the same. Filters are made from values, past the parser (`parse` says what that would
 have taken). A batch is a table of `--events` rows, matched again and again; single events are notifications.
 Both get their results as the caller would: two Arrow arrays, or a list of ids.
+
+A single match may take twice the batch figure, 5 µs, and the cost of the ids returned (`allowed`). That cost is
+what any engine pays that hands out the caller's objects: exactly these objects, picked by slot in one loop of C
+from an array of all, into a new one (`ids`). It is measured between the single matches, each time for the
+ids of an event half the list away, so that they are as far from the caches as the match finds its own. Like the
+batch, all events are matched several times, and the time is that of the best round. A plain loop waits for one
+object after the other, which an engine need not; so `warm` is what a copy of the list just returned costs, when
+its objects are in the caches: less is not possible. `met` is yes if the bar is met even with that, and cold if
+it is met with `ids`.
+
+`--shares` measures instead how the time goes with the share of filters that match: five ranges a filter, all of
+the one width that gives the share.
 """
 
 from __future__ import annotations
@@ -13,11 +25,13 @@ import gc
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -31,6 +45,9 @@ RUNS = 7
 SINGLE_EVENTS = 256
 CHANGES = 10_000
 PARSED = 2_000
+SINGLE_EXTRA = 5.0  # µs that a single match may take beyond twice the batch figure and its ids
+SHARES = (0.0001, 0.001, 0.01, 0.1)
+SHARE_SIZE = 100_000
 
 
 @dataclass
@@ -46,6 +63,7 @@ class Measured:
     single_p50: float
     single_p99: float
     ids: float
+    warm_ids: float
     build: float
     parse: float
     add: float
@@ -56,6 +74,17 @@ class Measured:
     def ratio(self) -> float | None:
         return None if self.yardstick is None else self.yardstick / self.batch
 
+    @property
+    def allowed(self) -> float:
+        """What a single match may take."""
+        return 2 * self.batch + SINGLE_EXTRA + self.ids
+
+    @property
+    def met(self) -> str:
+        if self.single <= self.allowed - self.ids + self.warm_ids:
+            return "yes"
+        return "cold" if self.single <= self.allowed else "no"
+
 
 def measure(workload: Workload, sizes: Sequence[int], rows: int = EVENTS) -> list[Measured]:
     """One workload at each size. Raises AssertionError if the yardstick finds another number of matches."""
@@ -65,15 +94,27 @@ def measure(workload: Workload, sizes: Sequence[int], rows: int = EVENTS) -> lis
     gc.collect()
     gc.disable()  # a million filters are many objects, none of which is ever garbage
     try:
-        filters = [maker.make(largest, index) for index in range(max(sizes))]
+        filters = []
+        for index in range(max(sizes)):
+            if index % 10_000 == 0:
+                _progress(f"{workload.name}: {index:,} of {max(sizes):,} filters made")
+            filters.append(maker.make(largest, index))
         return [_measure(workload, filters[:size], size, levels) for size in sizes]
     finally:
+        _progress("")
         gc.enable()
+
+
+def _progress(text: str) -> None:
+    """Say what is being done on a line of its own, where somebody is looking."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def _measure(workload: Workload, filters: list[palio.Filter], size: int, levels: Any) -> Measured:
     drawn = subscriptions(workload, size)
     batch = table(workload, levels)
+    _progress(f"{workload.name}: building and measuring {size:,} filters")
     start = time.perf_counter()
     index = palio.MatchIndex(enumerate(filters))
     build = time.perf_counter() - start
@@ -93,16 +134,7 @@ def _measure(workload: Workload, filters: list[palio.Filter], size: int, levels:
         found = sum(row < len(sample) for row in rows.to_pylist())
         assert found == counted, f"The index finds {found} matches, the yardstick {counted}."
 
-    notifications = [palio.Notification.of_values(row) for row in batch.slice(0, SINGLE_EVENTS).to_pylist()]
-    singles, listing = [], 0.0
-    for one in notifications:
-        start = time.perf_counter()
-        ids = index.match(one)
-        singles.append(time.perf_counter() - start)
-        start = time.perf_counter()
-        list(ids)  # what a list of so many ids costs by itself
-        listing += time.perf_counter() - start
-    singles.sort()
+    singles, fetching, copying = _single(index, batch.slice(0, SINGLE_EVENTS))
 
     changed = range(0, size, max(1, size // CHANGES))
     start = time.perf_counter()
@@ -129,13 +161,43 @@ def _measure(workload: Workload, filters: list[palio.Filter], size: int, levels:
         single=statistics.fmean(singles) * micro,
         single_p50=singles[len(singles) // 2] * micro,
         single_p99=singles[int(len(singles) * 0.99)] * micro,
-        ids=listing / len(singles) * micro,
+        ids=fetching * micro,
+        warm_ids=copying * micro,
         build=build,
         parse=parsing / len(texts) * micro,
         add=adding / len(changed) * micro,
         remove=removing / len(changed) * micro,
         bytes=taken.index_bytes / size if hasattr(taken, "index_bytes") else float("nan"),
     )
+
+
+def _single(index: Any, batch: Any) -> tuple[list[float], float, float]:
+    """Seconds for each single match, ascending; the means for fetching the ids of one, and for copying them."""
+    notifications = [palio.Notification.of_values(row) for row in batch.to_pylist()]
+    objects = np.fromiter(index, dtype=object, count=len(index))  # ids by slot, which are the same numbers here
+    slots = [np.array(index.match(one), dtype=np.int64) for one in notifications]
+    rounds, fetching, copying = [], [], []
+    for _ in range(RUNS):
+        singles, fetches, copies = [], 0.0, 0.0
+        for number, one in enumerate(notifications):
+            found = picked = None  # giving the last results back is no part of these
+            other = slots[(number + len(slots) // 2) % len(slots)]
+            start = time.perf_counter()
+            found = index.match(one)
+            singles.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            copied = list(found)
+            copies += time.perf_counter() - start
+            start = time.perf_counter()
+            picked = objects[other]
+            fetches += time.perf_counter() - start
+            del copied
+        assert len(found) == len(slots[-1])
+        assert len(picked) == len(other)
+        rounds.append(sorted(singles))
+        fetching.append(fetches / len(singles))
+        copying.append(copies / len(singles))
+    return min(rounds, key=sum), min(fetching), min(copying)
 
 
 def _yardstick(workload: Workload, drawn: Any) -> Yardstick | None:
@@ -147,7 +209,7 @@ def _yardstick(workload: Workload, drawn: Any) -> Yardstick | None:
 
 _COLUMNS = (
     "workload", "filters", "matches", "counting µs", "batch µs", "ratio", "single µs", "p50", "p99", "ids µs",
-    "build s", "parse µs", "add µs", "remove µs", "bytes",
+    "warm", "allowed µs", "met", "build s", "parse µs", "add µs", "remove µs", "bytes",
 )  # fmt: skip
 
 
@@ -158,7 +220,7 @@ def run(
     console: Console | None = None,
 ) -> list[Measured]:
     """Measure and print; returns what was measured."""
-    console = console or Console(width=150)
+    console = console or Console(width=170)
     shown = Table(title="Matching: per event; one thread each; best of several runs")
     for name in _COLUMNS:
         shown.add_column(name, justify="left" if name == "workload" else "right")
@@ -168,28 +230,74 @@ def run(
             results.append(one)
             counting = "–" if one.yardstick is None else f"{one.yardstick:,.0f}"
             ratio = "–" if one.ratio is None else f"{one.ratio:.1f}"
-            numbers = (one.single, one.single_p50, one.single_p99, one.ids)
+            numbers = (one.single, one.single_p50, one.single_p99, one.ids, one.warm_ids, one.allowed)
             shown.add_row(
                 one.workload, f"{one.filters:,}", f"{one.matches:,.1f}", counting, f"{one.batch:.1f}", ratio,
-                *(f"{number:.1f}" for number in numbers), f"{one.build:.2f}", f"{one.parse:.0f}",
+                *(f"{number:.1f}" for number in numbers), one.met,
+                f"{one.build:.2f}", f"{one.parse:.0f}",
                 f"{one.add:.1f}", f"{one.remove:.1f}", f"{one.bytes:.0f}",
             )  # fmt: skip
+    _machine(console, rows)
+    console.print(shown)
+    for name in workloads:
+        sized = sorted((one for one in results if one.workload == name), key=lambda one: one.filters)
+        first, last = sized[0], sized[-1]
+        if first.filters < last.filters:
+            console.print(
+                f"{name}: from {first.filters:,} to {last.filters:,} filters, "
+                f"{last.filters / first.filters:,.0f} times as many, "
+                f"a batch takes {last.batch / first.batch:.1f} times as long, "
+                f"a single match {last.single / first.single:.1f} times"
+            )
+    return results
+
+
+def run_shares(
+    shares: Sequence[float], size: int = SHARE_SIZE, rows: int = EVENTS, console: Console | None = None
+) -> list[Measured]:
+    """Measure with ranges so wide that these shares of the filters match, and print."""
+    console = console or Console(width=170)
+    shown = Table(title=f"Matching: ranges, {size:,} filters, by the share of them that match")
+    for name in ("share", "found", "matches", "batch µs", "ns a match", "single µs", "ns a match", "ratio"):
+        shown.add_column(name, justify="right")
+    ranges, results = WORKLOADS["ranges"], []
+    for share in shares:
+        width = share ** (1 / ranges.most)  # a value lies in each of the ranges with this probability
+        (one,) = measure(replace(ranges, width=(width, width)), [size], rows)
+        results.append(one)
+        matches = max(one.matches, 1 / rows)
+        shown.add_row(
+            f"{share:.2%}", f"{one.matches / size:.3%}", f"{one.matches:,.1f}", f"{one.batch:.1f}",
+            f"{one.batch / matches * 1000:,.1f}", f"{one.single:.1f}", f"{one.single / matches * 1000:,.1f}",
+            "–" if one.ratio is None else f"{one.ratio:.1f}",
+        )  # fmt: skip
+    _machine(console, rows)
+    console.print(shown)
+    return results
+
+
+def _machine(console: Console, rows: int) -> None:
     console.print(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
         f"tables of {rows} events; "
         f"index: {palio.MatchIndex.__module__}"
     )
-    console.print(shown)
-    return results
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--filters", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--filters", type=int, nargs="+", help=f"default: {SIZES}, for --shares {SHARE_SIZE}")
+    parser.add_argument(
+        "--shares", type=float, nargs="*", help=f"shares of matching filters; default: {SHARES}"
+    )
     parser.add_argument("--workload", nargs="+", choices=[*WORKLOADS], default=list(WORKLOADS))
     parser.add_argument("--events", type=int, default=EVENTS)
     chosen = parser.parse_args(arguments)
-    run(chosen.workload, chosen.filters, chosen.events)
+    if chosen.shares is None:
+        run(chosen.workload, chosen.filters or SIZES, chosen.events)
+        return
+    for size in chosen.filters or [SHARE_SIZE]:
+        run_shares(chosen.shares or SHARES, size, chosen.events)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a
 that changes by one bit at each end of a range. So the sorted ends are the whole function, and a batch of
 events, sorted by value, walks along them: each bit is flipped once for the batch, and each event costs one
 or of 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
-starts from the nearest of the snapshots of the bitmap.
+starts from the nearest of the snapshots of the bitmap. Next to nothing of what it needs is in the caches, so all its
+blocks form one line: while one is or'ed, the next has been searched and its first snapshot asked for, and what
+the search in the one after that begins with (the values at the snapshots, which lie together) is on its way.
 
 **Invariants.** Every conjunction is in exactly one group, either as a loose record or at a position of one block,
 and its place says where. A group without live members does not exist, nor does an interned value without
@@ -30,7 +32,10 @@ logarithmically many beyond the full ones.
 
 **Costs**, with n conjunctions in the groups that an event leads to, a attributes and m matches: an event of a
 batch costs about a * n / 8 bytes of or (at 32 bytes a cycle), 2 * n * (ranges) / (events of the batch) flips, and m
-words of output. Adding is a few hash probes and a copy; each conjunction is merged into a larger block at
+words of output. A lone event costs, for each attribute and block, a search that waits for about five cache lines
+(side by side with those of the block's other attributes), 2 KB of snapshot from memory and a quarter of
+the snapshots' spacing in flips; and for each id a cache line or two, since ids lie where the caller made them.
+Adding is a few hash probes and a copy; each conjunction is merged into a larger block at
 most six times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 36 bytes
 in a block (two ends with their positions, and as much again for snapshots), a conjunction about 24 more.
 
@@ -66,8 +71,8 @@ include "core_native.pxi"
 
 # An `in` with at most so many values is filed once for each.
 cdef Py_ssize_t FILED_VALUES = 16
-# How many ids before it is needed an id is asked for.
-cdef size_t AHEAD = 16
+# How many ids before it is needed an id is asked for, and again as many before that the pointer to it.
+cdef size_t AHEAD = 24
 cdef double EXACT = 9007199254740992.0  # 2**53
 cdef double FLOAT_LEAST = -math.nextafter(math.inf, 0.0)
 
@@ -381,6 +386,8 @@ cdef class Core:
         """The ids of the slots that the attributes of one notification satisfy."""
         cdef size_t i, count
         cdef list found
+        cdef const uint32_t *slots
+        cdef PyObject **ids
         workspace_fit(&self.work, &self.index)
         self._event(attributes)
         count = self.present.count
@@ -392,13 +399,19 @@ cdef class Core:
         self._observe(1)
         count = self.work.slots.count
         found = PyList_New(<Py_ssize_t>count)
-        for i in range(count):
-            if self.ids is None:
-                id = self.id_numbers.items[self.work.slots.items[i]]
-            else:
-                if i + AHEAD < count:  # ids lie anywhere in memory; have them come in time
-                    prefetch(PyList_GET_ITEM(self.ids, self.work.slots.items[i + AHEAD]))
-                id = <object>PyList_GET_ITEM(self.ids, self.work.slots.items[i])
+        slots = self.work.slots.items
+        if self.ids is None:
+            for i in range(count):
+                id = self.id_numbers.items[slots[i]]
+                Py_INCREF(id)
+                PyList_SET_ITEM(found, <Py_ssize_t>i, id)
+            return found
+        ids = list_items(self.ids)
+        for i in range(count):  # ids lie anywhere in memory: have first the pointer, then the object come in time
+            if i + 2 * AHEAD < count:
+                prefetch(ids + slots[i + 2 * AHEAD])
+                prefetch(ids[slots[i + AHEAD]])
+            id = <object>ids[slots[i]]
             Py_INCREF(id)
             PyList_SET_ITEM(found, <Py_ssize_t>i, id)
         return found
@@ -612,7 +625,7 @@ cdef _view(const void *items, size_t size):
 
 def _layout():
     """What two builds must have in common to read each other's files."""
-    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), 1]
+    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), 2]
 
 
 def _by_length(entry):

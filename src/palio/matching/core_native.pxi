@@ -3,10 +3,10 @@
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
-    PyObject *PyList_GET_ITEM(object items, Py_ssize_t index)
 
 cdef extern from "native/bridge.h" nogil:
     void prefetch "PREFETCH"(const void *address)
+    PyObject **list_items(object items)
     ctypedef struct Words32 "Words":
         uint32_t *items
         size_t count, capacity

@@ -4,12 +4,14 @@
    here", that depends on the event's value only, and changes at the ends of ranges only: it starts, for values
    below everything and for absent ones, with a bit for each conjunction that has a range on the attribute, and
    at every end, going up, one bit flips. So the ends in ascending order, with the position that flips at each,
-   *are* the bitmaps for all values. Copies of the bitmap after every `spacing` ends let one start anywhere.
+   *are* the bitmaps for all values. Copies of the bitmap after every `spacing` ends let one start anywhere, and
+   the values just before these copies lie together as `tops`, so that a search finds its copy in few cache lines.
 
    Positions of removed conjunctions, and those past the last one, are set in `dead`, which fails always. What a
    conjunction demands besides ranges (further equalities, programs) is its extra, looked at only by survivors.
 
-   Invariant: values ascend within an attribute; snapshot k is the bitmap after the first k * spacing flips. */
+   Invariant: values ascend within an attribute; snapshot k is the bitmap after the first k * spacing flips;
+   top k is value (k + 1) * spacing - 1, and there is one less of them than of snapshots. */
 
 #ifndef PALIO_BLOCKS_H
 #define PALIO_BLOCKS_H
@@ -22,7 +24,7 @@
 
 typedef struct {
     uint32_t attribute, count, spacing, snapshots;
-    uint64_t values, positions, bitmaps; /* where they are in the block's data, in bytes */
+    uint64_t values, positions, bitmaps, tops; /* where they are in the block's data, in bytes */
 } BlockAttribute;
 
 typedef struct {
@@ -31,6 +33,7 @@ typedef struct {
     uint32_t group, next; /* the next block of the group is next - 1; 0 is none */
     uint32_t size, dead, words, attributes;
     uint64_t slots, dead_bits, extra_bits, extras, table; /* in the data; extras is 0 if there are none */
+    uint64_t head; /* so many bytes at the beginning are what a search needs first: table and tops */
 } Block;
 
 typedef struct {
@@ -74,12 +77,6 @@ static Block *block_assemble(uint32_t size, const uint32_t *slots, const uint32_
     block->words = words;
     block->attributes = attributes;
     block->table = at, at += aligned_up(sizeof(BlockAttribute) * (uint64_t)attributes);
-    block->slots = at, at += aligned_up((uint64_t)words * 64 * 4); /* padded, so that any bit of a word has one */
-    block->dead_bits = at, at += bitmap_bytes;
-    if (with_extras) {
-        block->extra_bits = at, at += bitmap_bytes;
-        block->extras = at, at += aligned_up((uint64_t)size * 4);
-    }
     table = allocate_zeroed(sizeof *table * ((size_t)attributes + 1));
     for (uint32_t a = 0; a < attributes; a++) {
         BlockAttribute *entry = table + a;
@@ -87,13 +84,23 @@ static Block *block_assemble(uint32_t size, const uint32_t *slots, const uint32_
         entry->count = lists[a].count;
         entry->spacing = size / 64 < 32 ? 32 : size / 64; /* as much memory for bitmaps as for ends, about */
         entry->snapshots = entry->count / entry->spacing + 1;
+        entry->tops = at, at += (uint64_t)(entry->snapshots - 1) * 8; /* those of all attributes side by side */
+    }
+    block->head = at = aligned_up(at);
+    block->slots = at, at += aligned_up((uint64_t)words * 64 * 4); /* padded, so that any bit of a word has one */
+    block->dead_bits = at, at += bitmap_bytes;
+    if (with_extras) {
+        block->extra_bits = at, at += bitmap_bytes;
+        block->extras = at, at += aligned_up((uint64_t)size * 4);
+    }
+    for (uint32_t a = 0; a < attributes; a++) {
+        BlockAttribute *entry = table + a;
         entry->values = at, at += aligned_up((uint64_t)entry->count * 8);
         entry->positions = at, at += aligned_up((uint64_t)entry->count * 2);
         entry->bitmaps = at, at += bitmap_bytes * entry->snapshots;
     }
     block->bytes = at;
-    block->data = aligned_alloc(64, at ? at : 64);
-    if (!block->data) out_of_memory();
+    block->data = allocate_pages(at);
     memset(block->data, 0, at);
     memcpy(block->data + block->table, table, sizeof *table * attributes);
     memcpy(block->data + block->slots, slots, (size_t)size * 4);
@@ -106,6 +113,7 @@ static Block *block_assemble(uint32_t size, const uint32_t *slots, const uint32_
     for (uint32_t a = 0; a < attributes; a++) {
         const BlockAttribute *entry = table + a;
         uint64_t *bitmaps = (uint64_t *)(block->data + entry->bitmaps), *running = bitmaps;
+        double *tops = (double *)(block->data + entry->tops);
         if (entry->count) {
             memcpy(block->data + entry->values, lists[a].values, (size_t)entry->count * 8);
             memcpy(block->data + entry->positions, lists[a].positions, (size_t)entry->count * 2);
@@ -114,6 +122,7 @@ static Block *block_assemble(uint32_t size, const uint32_t *slots, const uint32_
         for (uint32_t k = 1; k < entry->snapshots; k++) {
             memcpy(running + words, running, bitmap_bytes);
             running += words;
+            tops[k - 1] = lists[a].values[k * entry->spacing - 1];
             for (uint32_t i = (k - 1) * entry->spacing; i < k * entry->spacing; i++) flip(running, lists[a].positions[i]);
         }
     }

@@ -5,6 +5,9 @@
 
 #include "match.h"
 
+/* Where a Python list has its objects, until it changes. */
+#define list_items(list) (((PyListObject *)(list))->ob_item)
+
 typedef VECTOR(Range) Ranges;
 typedef VECTOR(Value) Values;
 typedef VECTOR(Column) Columns;

@@ -17,6 +17,7 @@
 typedef struct { uint32_t group, event; } Visit;
 typedef struct { uint32_t event, count; size_t start; } Segment;
 typedef struct { double number; uint32_t event; } Placed;
+typedef VECTOR(Sweep) SweepVector;
 
 typedef struct {
     /* results, event by event: either slots, or, where id_numbers says what they stand for, ids and rows */
@@ -38,6 +39,8 @@ typedef struct {
     VECTOR(uint64_t) bitmaps;
     VECTOR(Placed) placed;
     VECTOR(double) sorted_numbers;
+    VECTOR(const Block *) lone_blocks;
+    SweepVector lone_sweeps[2]; /* of the block at hand and of the next one */
     Words sorted_order, sorted_at, stamps, probes;
     Words tile_order, tile_order_at; /* all events of the tile in the order of an attribute */
     uint32_t members[TILE];          /* which of a group's events an event of the tile is, + 1 */
@@ -87,6 +90,9 @@ static void workspace_free(Workspace *work) {
     RELEASE(work->found);
     RELEASE(work->bitmaps);
     RELEASE(work->placed);
+    RELEASE(work->lone_blocks);
+    RELEASE(work->lone_sweeps[0]);
+    RELEASE(work->lone_sweeps[1]);
     RELEASE(work->sorted_numbers);
     RELEASE(work->sorted_order);
     RELEASE(work->sorted_at);
@@ -264,12 +270,13 @@ static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *vis
 }
 
 static void extract(const Index *index, Workspace *work, const Block *block, const uint64_t *accumulator, uint32_t event,
-                    const uint32_t *values, uint32_t value_count) {
+                    const uint32_t *values, uint32_t value_count,
+                    uint32_t (*slots_of)(const uint64_t *, size_t, const uint32_t *, uint32_t *)) {
     size_t start = work->found.count;
     Segment segment;
     RESERVE(work->found, start + block->size + 4);
     if (!block->extras) {
-        work->found.count += survivors(accumulator, block->words, block_slots(block), work->found.items + start);
+        work->found.count += slots_of(accumulator, block->words, block_slots(block), work->found.items + start);
     } else {
         const uint32_t *extras = block_extras(block), *slots = block_slots(block);
         mark_demanded(work, values, value_count);
@@ -292,22 +299,59 @@ static Sweep sweep_of(const Block *block, const BlockAttribute *entry, const dou
                       uint32_t events) {
     return (Sweep){(const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions),
                    (const uint64_t *)(block->data + entry->bitmaps), entry->count, entry->spacing, entry->snapshots,
-                   block->words, numbers, order, events};
+                   block->words, numbers, order, events, (const double *)(block->data + entry->tops), 0, 0, 0};
 }
 
-/* One event through a block; the accumulator begins as what fails anyway. */
-static void lone_through(const Workspace *work, const Block *block, uint32_t event, uint64_t *running, uint64_t *accumulator) {
-    Sweep sweeps[LONE_MOST];
-    uint32_t count = 0;
+/* The attributes of a block that an event has, located. */
+static void lone_prepare(const Workspace *work, const Block *block, uint32_t event, SweepVector *sweeps) {
+    sweeps->count = 0;
+    RESERVE(*sweeps, block->attributes);
     for (uint32_t a = 0; a < block->attributes; a++) {
         const BlockAttribute *entry = block_attributes(block) + a;
-        if (work->numbers[entry->attribute] == work->absent) continue;
-        sweeps[count++] = sweep_of(block, entry, work->numbers[entry->attribute] + event, NULL, 1);
-        if (count < LONE_MOST) continue;
-        sweep_lone(sweeps, count, running, accumulator);
-        count = 0;
+        if (work->numbers[entry->attribute] != work->absent)
+            sweeps->items[sweeps->count++] = sweep_of(block, entry, work->numbers[entry->attribute] + event, NULL, 1);
     }
-    if (count) sweep_lone(sweeps, count, running, accumulator);
+    lone_locate(sweeps->items, (uint32_t)sweeps->count);
+}
+
+/* One event through all blocks of the groups that it visits. While one block is done, the next one has been
+   searched, and what the search in the one after that begins with is on its way. */
+static void sweep_lone(const Index *index, Workspace *work, const Visit *visits, size_t count, uint32_t stride) {
+    const uint32_t event = visits->event;
+    uint32_t most = 0;
+    uint64_t *flips, *accumulator;
+    work->lone_blocks.count = 0;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t number = index->groups.items[visits[i].group].block; number; number = index->blocks.items[number - 1]->next) {
+            const Block *block = index->blocks.items[number - 1];
+            PUSH(work->lone_blocks, block);
+            if (block->words > most) most = block->words;
+        }
+    RESERVE(work->bitmaps, (size_t)most * 2 + 8);
+    flips = (uint64_t *)(((uintptr_t)work->bitmaps.items + 63) & ~(uintptr_t)63);
+    accumulator = flips + most;
+    memset(flips, 0, (size_t)most * 8);
+    for (size_t b = 0; b <= work->lone_blocks.count; b++) {
+        const SweepVector *now = work->lone_sweeps + (b + 1) % 2, *next = work->lone_sweeps + b % 2;
+        const Block *block;
+        const int more = b < work->lone_blocks.count;
+        if (more) lone_prepare(work, work->lone_blocks.items[b], event, work->lone_sweeps + b % 2);
+        if (!b) continue;
+        if (b + 1 < work->lone_blocks.count) {
+            const Block *later = work->lone_blocks.items[b + 1];
+            for (uint64_t byte = 0; byte < later->head; byte += 64) PREFETCH(later->data + byte);
+        }
+        block = work->lone_blocks.items[b - 1];
+        memcpy(accumulator, block_dead(block), (size_t)block->words * 8);
+        for (uint32_t a = 0; now->count < block->attributes && a < block->attributes; a++) {
+            const BlockAttribute *entry = block_attributes(block) + a;
+            if (work->numbers[entry->attribute] == work->absent)
+                or_bitmaps(accumulator, (const uint64_t *)(block->data + entry->bitmaps), block->words);
+        }
+        lone_apply(now->items, (uint32_t)now->count, more && next->count ? next->items : NULL, flips, accumulator);
+        extract(index, work, block, accumulator, event, work->values.items + (size_t)event * stride,
+                work->value_counts.items[2 * event], survivors_far);
+    }
 }
 
 /* All events of one group through all its blocks. */
@@ -329,24 +373,20 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
             if (work->numbers[entry->attribute] == work->absent)
                 or_bitmaps(base, (const uint64_t *)(block->data + entry->bitmaps), words);
         }
-        if (events == 1) {
-            lone_through(work, block, visits->event, running, base);
-        } else {
-            for (uint32_t a = 0; a < block->attributes; a++) {
-                const BlockAttribute *entry = block_attributes(block) + a;
-                Sweep sweep;
-                uint32_t at;
-                if (work->numbers[entry->attribute] == work->absent) continue;
-                at = sorted_for(work, entry->attribute, visits, events);
-                sweep = sweep_of(block, entry, work->sorted_numbers.items + at, work->sorted_order.items + at, events);
-                sweep_attribute(&sweep, running, accumulators, first ? base : NULL);
-                first = 0;
-            }
+        for (uint32_t a = 0; a < block->attributes; a++) {
+            const BlockAttribute *entry = block_attributes(block) + a;
+            Sweep sweep;
+            uint32_t at;
+            if (work->numbers[entry->attribute] == work->absent) continue;
+            at = sorted_for(work, entry->attribute, visits, events);
+            sweep = sweep_of(block, entry, work->sorted_numbers.items + at, work->sorted_order.items + at, events);
+            sweep_attribute(&sweep, running, accumulators, first ? base : NULL);
+            first = 0;
         }
         for (uint32_t k = 0; k < events; k++) {
             uint32_t event = visits[k].event;
             extract(index, work, block, first ? base : accumulators + (size_t)k * words, event,
-                    work->values.items + (size_t)event * stride, work->value_counts.items[2 * event]);
+                    work->values.items + (size_t)event * stride, work->value_counts.items[2 * event], survivors);
         }
     }
     for (size_t i = 0; i < work->probes.count; i++) work->sorted_at.items[work->probes.items[i]] = 0;
@@ -493,10 +533,12 @@ static void match_tile(Index *index, Workspace *work, const uint32_t *present, u
         visit_groups(index, work, work->values.items + (size_t)e * present_count, work->value_counts.items[2 * e],
                      work->presences.items + (size_t)e * present_count, work->value_counts.items[2 * e + 1], e);
     if (work->visits.count > 1) qsort(work->visits.items, work->visits.count, sizeof(Visit), visit_order);
-    for (size_t start = 0, stop; start < work->visits.count; start = stop) {
+    if (events == 1 && work->visits.count) sweep_lone(index, work, work->visits.items, work->visits.count, present_count);
+    for (size_t start = 0, stop; events > 1 && start < work->visits.count; start = stop) {
         stop = start + 1;
         while (stop < work->visits.count && work->visits.items[stop].group == work->visits.items[start].group) stop++;
-        sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start), present_count);
+        if (stop - start > 1) sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start), present_count);
+        else sweep_lone(index, work, work->visits.items + start, 1, present_count);
     }
     gather(index, work, events);
     for (uint32_t p = 0; p < present_count; p++) {

@@ -101,6 +101,23 @@ static void huge_pages(void *memory, size_t bytes) {
 #endif
 }
 
+/* Memory that begins on a cache line. Much of it begins on a huge page: whoever jumps about in it otherwise spends
+   as long on looking up addresses as on waiting for what is there. */
+static void *allocate_pages(size_t bytes) {
+    void *memory = NULL;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const size_t huge = (size_t)1 << 21;
+    if (bytes >= huge) {
+        if (posix_memalign(&memory, huge, bytes)) out_of_memory();
+        madvise(memory, bytes / 4096 * 4096, MADV_HUGEPAGE);
+        return memory;
+    }
+#endif
+    memory = aligned_alloc(64, (bytes ? bytes + 63 : 64) / 64 * 64);
+    if (!memory) out_of_memory();
+    return memory;
+}
+
 /* Sizes up to ARENA_EXACT words have a free list each; greater ones are rounded up to a quarter of a power of two. */
 #define ARENA_EXACT 64
 #define ARENA_LISTS (ARENA_EXACT + 1 + 4 * 26)
