@@ -220,7 +220,7 @@ def run(
     console: Console | None = None,
 ) -> list[Measured]:
     """Measure and print; returns what was measured."""
-    console = console or Console(width=170)
+    console = console or Console(width=180)
     shown = Table(title="Matching: per event; one thread each; best of several runs")
     for name in _COLUMNS:
         shown.add_column(name, justify="left" if name == "workload" else "right")
@@ -256,7 +256,7 @@ def run_shares(
     shares: Sequence[float], size: int = SHARE_SIZE, rows: int = EVENTS, console: Console | None = None
 ) -> list[Measured]:
     """Measure with ranges so wide that these shares of the filters match, and print."""
-    console = console or Console(width=170)
+    console = console or Console(width=180)
     shown = Table(title=f"Matching: ranges, {size:,} filters, by the share of them that match")
     for name in ("share", "found", "matches", "batch µs", "ns a match", "single µs", "ns a match", "ratio"):
         shown.add_column(name, justify="right")
