@@ -26,6 +26,7 @@ from palio.model.conjunction import Conjunction
 from palio.model.effort import Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
+from palio.model.notification import Notification
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet, union
 
@@ -81,7 +82,7 @@ class Outline:
         # What covers this filter comes no later by `begins`, and if that is a tie, no earlier by `ends`.
         self.begins = (len(self.outer), *[low for low, _ in self.outer.values()])
         self.ends = tuple([high for _, high in self.outer.values()])
-        self._example: dict[str, Any] | None = None
+        self._example: Notification | None = None
         self._example_sought = False
 
     def may_cover(self, other: Outline) -> bool:
@@ -95,20 +96,14 @@ class Outline:
                 return False
         if self.rough or other.rough:
             example = other.example()
-            return example is None or _selects(self.filter, example)
+            return example is None or self.filter.matches(example)
         return True
 
-    def example(self) -> dict[str, Any] | None:
-        """Attributes that the filter selects, those left out being absent; None if none are known."""
+    def example(self) -> Notification | None:
+        """What the filter selects; None if nothing is known. Sought once."""
         if not self._example_sought:
             self._example_sought = True
-            sides = self.filter.conjunctions[0].sides if self.filter.conjunctions else {}
-            try:
-                found = {name: side.example() for name, side in sides.items()}
-            except (Undecided, FilterTooLarge):
-                return None
-            if _selects(self.filter, found):
-                self._example = found
+            self._example = self.filter.example()
         return self._example
 
 
@@ -116,17 +111,6 @@ def _common_names(boxes: tuple[Conjunction, ...]) -> list[str]:
     if not boxes:
         return []
     return [name for name in boxes[0].sides if all(name in box.sides for box in boxes[1:])]
-
-
-def _selects(filter: Filter, values: dict[str, Any]) -> bool:
-    value_of = values.get
-    for box in filter.conjunctions:
-        for name, side in box.sides.items():
-            if value_of(name) not in side:
-                break
-        else:
-            return True
-    return False
 
 
 def _is_everything(sides: list[ValueSet]) -> bool:
