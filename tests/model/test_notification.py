@@ -197,7 +197,8 @@ def test_a_json_number_is_an_int_iff_written_without_point_or_exponent():
     [
         ("{", "This is not JSON"),
         ("[]", "is a JSON object"),
-        ('{"x": NaN}', "NaN is not a number"),
+        ('{"x": {"y": [1.5, NaN]}}', r"\$.x.y\[1\]: A float must be finite"),
+        ('{"x": [{"y": -Infinity}]}', "cannot be kept as JSON"),
         ('{"x": 1e400}', "finite"),
         ('{"x": 9223372036854775808}', "64 bits"),
         ('{"x": ' + "9" * 5_000 + "}", "64 bits"),
@@ -206,7 +207,7 @@ def test_a_json_number_is_an_int_iff_written_without_point_or_exponent():
         ('{"x": "\\ud800"}', "lone surrogate"),
         ("[" * 100_000, "nested"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_bad_json_is_refused(text, reason):
     with pytest.raises(InvalidNotification, match=reason):

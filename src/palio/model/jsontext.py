@@ -1,9 +1,12 @@
-"""JSON texts, read strictly: no NaN, no key twice, every number exact, errors that say where."""
+"""JSON texts, read strictly: no key twice, every number exact, errors that say where.
+
+What no value can be (NaN, too large an integer) is read as such, for whoever knows its path to refuse it.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Any
 
 from palio.model.errors import InvalidNotification
 from palio.model.values import INT_MAX, MAX_NESTING
@@ -22,7 +25,6 @@ def read(text: str | bytes) -> Any:
         return json.loads(
             decoded,
             object_pairs_hook=_object,
-            parse_constant=_constant,
             parse_int=_integer,
         )
     except json.JSONDecodeError as problem:
@@ -48,10 +50,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in keys if keys.count(key) > 1)
         raise InvalidNotification(f"$.….{twice[:64]}", "This key is there twice in one object.")
     return found
-
-
-def _constant(name: str) -> NoReturn:
-    raise InvalidNotification("$", f"{name} is not a number that JSON knows.")
 
 
 def _integer(digits: str) -> int:
