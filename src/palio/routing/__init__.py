@@ -1,0 +1,6 @@
+"""Where it goes: the broker core. Messages in, effects out; no clock, socket, disk, task or random number."""
+
+from palio.routing.configuration import Configuration, Strategy
+from palio.routing.router import Router
+
+__all__ = ["Configuration", "Router", "Strategy"]

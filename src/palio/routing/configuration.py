@@ -1,0 +1,63 @@
+"""How a broker routes. Everything in `Terms` must be the same at all brokers of a network."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from palio.model.errors import PalioError
+
+# A notification that has made more hops than this is in a loop, or in a network larger than any we know of.
+DEFAULT_HOP_LIMIT = 4_096
+
+
+class Strategy(Enum):
+    """Which subscriptions a broker tells its neighbours of."""
+
+    FLOODING = "flooding"  # none: every notification goes everywhere
+    SIMPLE = "simple"  # each one
+    IDENTITY = "identity"  # each different one
+    COVERING = "covering"  # those that no other one covers
+    MERGING = "merging"  # those, and several of them as one
+
+
+class WrongConfiguration(PalioError):
+    """Settings that do not go together."""
+
+    setting: str
+
+    def __init__(self, setting: str, reason: str) -> None:
+        super().__init__(f"The setting {setting!r} cannot be so: {reason}", setting=setting)
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one router.
+
+    `advertisements` chooses advertisement-based semantics: only what a publisher advertised may be published,
+    and subscriptions travel only towards advertisements that they overlap (where they travel at all: flooding
+    and hierarchies do not spread advertisements).
+    `merging_excess` is the largest share of a merged filter that nobody asked for; 0 merges perfectly only.
+    `incarnation` must be larger after each restart that lost the state of the router.
+    """
+
+    broker: str
+    strategy: Strategy = Strategy.COVERING
+    advertisements: bool = False
+    merging_excess: float = 0.0
+    hop_limit: int = DEFAULT_HOP_LIMIT
+    incarnation: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.broker:
+            raise WrongConfiguration("broker", "A broker needs a name.")
+        if not 0.0 <= self.merging_excess < 1.0:
+            raise WrongConfiguration("merging_excess", "It is a share, from 0 up to but below 1.")
+        if self.hop_limit < 1:
+            raise WrongConfiguration("hop_limit", "At least one hop must be allowed.")
+
+    @property
+    def terms(self) -> str:
+        """What neighbours must agree on, as a text that they compare."""
+        flooding = "flooding" if self.strategy is Strategy.FLOODING else "routing"
+        return f"{flooding}, {'advertisement' if self.advertisements else 'subscription'}-based"

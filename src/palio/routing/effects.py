@@ -1,0 +1,58 @@
+"""What a broker wants done: the only way in which the routing core touches the world.
+
+The shell around it, a real broker or the simulator, carries the effects out in the order in which they are
+returned. Messages to one neighbour arrive in the order in which they were sent, or the link is down.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from palio.routing.messages import Answer, Envelope, PeerMessage
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """A message for a neighbour."""
+
+    broker: str
+    message: PeerMessage
+
+
+class Deliver(msgspec.Struct, frozen=True, gc=False):
+    """One copy of a notification for a session; `handles` names all of its subscriptions that it satisfies."""
+
+    session: str
+    envelope: Envelope
+    handles: tuple[str, ...]
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    """An answer for a session."""
+
+    session: str
+    answer: Answer
+
+
+class CloseLink(msgspec.Struct, frozen=True, gc=False):
+    """This link must not be used; the neighbour has been told, where it could be."""
+
+    broker: str
+    reason: str
+
+
+class SetTimer(msgspec.Struct, frozen=True, gc=False):
+    """Call `on_timer` with this name at that time; a timer of the same name is replaced."""
+
+    name: str
+    at: float
+
+
+class CancelTimer(msgspec.Struct, frozen=True, gc=False):
+    """Forget a timer; it need not exist."""
+
+    name: str
+
+
+Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | CancelTimer

@@ -1,0 +1,267 @@
+"""What a broker hears: from its clients, from its neighbours, and about its links.
+
+All of these are immutable structs with a tag, so that the wire can carry them as they are. A message from a
+client comes with the name of its session as its source, a message from or about a neighbour with that
+broker's name; the type says which of the two it is.
+
+Between brokers every subscription travels as a *row*: a number that the sender gave it on that link, and a
+filter. Cancelling names the number, never a filter, so it cannot take more than it should. All that changes
+on a link at one moment is one `Update`, in which additions come before removals: no gap opens when a narrow
+subscription takes the place of a wide one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from palio.model.advertisement import Advertisement
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+
+
+class LinkKind(Enum):
+    """What the broker at the other end of a link is to this one."""
+
+    PEER = "peer"  # an equal, on a network without cycles
+    MASTER = "master"  # one level up
+    BELOW = "below"  # one level down
+    GRAPH = "graph"  # an equal, on a network in which cycles are welcome
+
+
+class _Message(msgspec.Struct, frozen=True, tag=str.lower):
+    pass
+
+
+# From clients. A handle is the client's own name for a subscription or an advertisement.
+
+
+class Open(_Message):
+    """A session begins."""
+
+
+class Close(_Message):
+    """A session ends; all that it subscribed and advertised goes with it."""
+
+
+class Subscribe(_Message):
+    """Ask for all that the filter selects.
+
+    A filter that the session has subscribed already is the same subscription, with one more handle.
+    With `ready`, a `Ready` follows once the whole network knows of it.
+    """
+
+    handle: str
+    filter: Filter
+    ready: bool = False
+
+
+class Release(_Message):
+    """Give a handle back; a subscription or an advertisement without handles ends."""
+
+    handle: str
+
+
+class Unsubscribe(_Message):
+    """End every subscription of the session that the filter covers, whatever its handles."""
+
+    filter: Filter
+
+
+class Advertise(_Message):
+    """Say what will be published. Handles, repetition and `ready` are as in `Subscribe`."""
+
+    handle: str
+    advertisement: Advertisement
+    ready: bool = False
+
+
+class Unadvertise(_Message):
+    """End every advertisement of the session that this one covers, whatever its handles."""
+
+    advertisement: Advertisement
+
+
+class Publish(_Message):
+    """Notifications, in the order in which their takers shall get them."""
+
+    notifications: tuple[Notification, ...]
+    request: int = 0
+
+
+ClientMessage: TypeAlias = Open | Close | Subscribe | Release | Unsubscribe | Advertise | Unadvertise | Publish
+
+
+# To clients, as answers.
+
+
+class Accepted(_Message):
+    """The broker holds the subscription or advertisement; `handle` is its name."""
+
+    handle: str
+
+
+class Ready(_Message):
+    """The whole network knows of the subscription or advertisement."""
+
+    handle: str
+
+
+class Ended(_Message):
+    """These handles have come to their end, by whatever request."""
+
+    handles: tuple[str, ...]
+
+
+class Published(_Message):
+    """The notifications were taken and numbered from `sequence` on at this origin."""
+
+    request: int
+    origin: str
+    sequence: int
+
+
+class Refused(_Message):
+    """A request that was not carried out. `error` names the type of the error, `reason` is its sentence."""
+
+    subject: str
+    error: str
+    reason: str
+
+
+Answer: TypeAlias = Accepted | Ready | Ended | Published | Refused
+
+
+# About links, from the shell that owns them.
+
+
+class LinkUp(_Message):
+    """`peer_connect`: messages can be exchanged with a broker from now on."""
+
+    kind: LinkKind = LinkKind.PEER
+    cost: float = 1.0
+
+
+class LinkDown(_Message):
+    """`peer_disconnect`: the link is gone, closed in order or found dead."""
+
+    orderly: bool = True
+
+
+# Between brokers.
+
+
+class Component(msgspec.Struct, frozen=True, order=True):
+    """The name of a connected part of an acyclic network: a broker in it, and a count of that broker's own."""
+
+    broker: str
+    count: int = 0
+
+
+class Hello(_Message):
+    """The first message on a link, each way. Who cannot work together finds out here."""
+
+    kind: LinkKind
+    cost: float
+    terms: str
+    component: Component
+
+
+class Goodbye(_Message):
+    """The sender will not use this link, and why."""
+
+    reason: str
+
+
+class Joined(_Message):
+    """The part of the acyclic network on the sender's side has this name now."""
+
+    component: Component
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """A subscription as a link carries it."""
+
+    number: int
+    filter: Filter
+
+
+class AdvertisementRow(msgspec.Struct, frozen=True, gc=False):
+    """An advertisement as a link carries it."""
+
+    number: int
+    advertisement: Advertisement
+
+
+class Update(_Message):
+    """All that changes on a link at one moment. Additions apply before removals. Versions count from 1."""
+
+    version: int
+    add: tuple[Row, ...] = ()
+    remove: tuple[int, ...] = ()
+    advertise: tuple[AdvertisementRow, ...] = ()
+    withdraw: tuple[int, ...] = ()
+
+
+class Acknowledge(_Message):
+    """All updates of the link up to this version are known to everyone behind the sender."""
+
+    version: int
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """A notification on its way. (origin, sequence) names it in the whole network.
+
+    `entry` is the broker at which it entered the part of the network that it is in: in a graph it travels
+    the tree of that broker.
+    """
+
+    origin: str
+    sequence: int
+    time: float
+    hops: int
+    entry: str
+    notification: Notification
+
+
+class Forward(_Message):
+    """Notifications for whoever wants them at the receiver or behind it."""
+
+    envelopes: tuple[Envelope, ...]
+
+
+class LinkState(_Message):
+    """The links that a broker has in the graph, with their costs; flooded, the newest version counts."""
+
+    broker: str
+    version: int
+    links: tuple[tuple[str, float], ...]
+
+
+class Interest(_Message):
+    """An update of what a broker of the graph wants and advertises, for all others; flooded.
+
+    A `whole` one replaces all that was known of that broker: what a new neighbour is told.
+    """
+
+    broker: str
+    update: Update
+    whole: bool = False
+
+
+class Known(_Message):
+    """Everyone behind the sender knows this version of the broker's interest."""
+
+    broker: str
+    version: int
+
+
+PeerMessage: TypeAlias = (
+    Hello | Goodbye | Joined | Update | Acknowledge | Forward | LinkState | Interest | Known
+)
+LinkMessage: TypeAlias = LinkUp | LinkDown
+Message: TypeAlias = ClientMessage | LinkMessage | PeerMessage
+
+Semantics: TypeAlias = Literal["subscription", "advertisement"]

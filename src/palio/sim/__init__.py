@@ -1,0 +1,1 @@
+"""Try it: a deterministic simulator around the routing core."""
