@@ -71,8 +71,6 @@ include "core_native.pxi"
 
 # An `in` with at most so many values is filed once for each.
 cdef Py_ssize_t FILED_VALUES = 16
-# How many ids before it is needed an id is asked for, and again as many before that the pointer to it.
-cdef size_t AHEAD = 24
 cdef double EXACT = 9007199254740992.0  # 2**53
 cdef double FLOAT_LEAST = -math.nextafter(math.inf, 0.0)
 
@@ -387,7 +385,6 @@ cdef class Core:
         cdef size_t i, count
         cdef list found
         cdef const uint32_t *slots
-        cdef PyObject **ids
         workspace_fit(&self.work, &self.index)
         self._event(attributes)
         count = self.present.count
@@ -401,19 +398,9 @@ cdef class Core:
         found = PyList_New(<Py_ssize_t>count)
         slots = self.work.slots.items
         if self.ids is None:
-            for i in range(count):
-                id = self.id_numbers.items[slots[i]]
-                Py_INCREF(id)
-                PyList_SET_ITEM(found, <Py_ssize_t>i, id)
-            return found
-        ids = list_items(self.ids)
-        for i in range(count):  # ids lie anywhere in memory: have first the pointer, then the object come in time
-            if i + 2 * AHEAD < count:
-                prefetch(ids + slots[i + 2 * AHEAD])
-                prefetch(ids[slots[i + AHEAD]])
-            id = <object>ids[slots[i]]
-            Py_INCREF(id)
-            PyList_SET_ITEM(found, <Py_ssize_t>i, id)
+            make_ids(self.id_numbers.items, slots, count, list_items(found))
+        else:
+            pick_ids(list_items(self.ids), slots, count, list_items(found))
         return found
 
     cdef int _observe(self, uint64_t events) except -1:
@@ -615,6 +602,14 @@ cdef class Core:
     @property
     def slots(self):
         return self.index.slots.count
+
+
+def pick(list ids, const uint32_t[::1] slots):
+    """The ids at these slots, as a match hands them out: so that this can be measured alone."""
+    cdef list found = PyList_New(slots.shape[0])
+    if slots.shape[0]:
+        pick_ids(list_items(ids), &slots[0], <size_t>slots.shape[0], list_items(found))
+    return found
 
 
 cdef _view(const void *items, size_t size):

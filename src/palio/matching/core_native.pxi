@@ -4,9 +4,12 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
 
-cdef extern from "native/bridge.h" nogil:
-    void prefetch "PREFETCH"(const void *address)
+cdef extern from "native/bridge.h":
     PyObject **list_items(object items)
+    void pick_ids(PyObject **ids, const uint32_t *slots, size_t count, PyObject **into)
+    int make_ids(const int64_t *numbers, const uint32_t *slots, size_t count, PyObject **into) except -1
+
+cdef extern from "native/bridge.h" nogil:
     ctypedef struct Words32 "Words":
         uint32_t *items
         size_t count, capacity

@@ -7,7 +7,7 @@
 #ifndef PALIO_MATCH_H
 #define PALIO_MATCH_H
 
-#include "sweep.h"
+#include "lone.h"
 #include "updates.h"
 
 #ifndef TILE
@@ -17,7 +17,6 @@
 typedef struct { uint32_t group, event; } Visit;
 typedef struct { uint32_t event, count; size_t start; } Segment;
 typedef struct { double number; uint32_t event; } Placed;
-typedef VECTOR(Sweep) SweepVector;
 
 typedef struct {
     /* results, event by event: either slots, or, where id_numbers says what they stand for, ids and rows */
@@ -40,8 +39,9 @@ typedef struct {
     VECTOR(Placed) placed;
     VECTOR(double) sorted_numbers;
     VECTOR(const Block *) lone_blocks;
-    SweepVector lone_sweeps[2]; /* of the block at hand and of the next one */
-    Words sorted_order, sorted_at, stamps, probes;
+    VECTOR(Lone) lones;
+    Words sorted_order, sorted_at, probes;
+    VECTOR(uint64_t) stamps; /* a bit for each slot, zero between uses */
     Words tile_order, tile_order_at; /* all events of the tile in the order of an attribute */
     uint32_t members[TILE];          /* which of a group's events an event of the tile is, + 1 */
     uint32_t events;
@@ -91,8 +91,7 @@ static void workspace_free(Workspace *work) {
     RELEASE(work->bitmaps);
     RELEASE(work->placed);
     RELEASE(work->lone_blocks);
-    RELEASE(work->lone_sweeps[0]);
-    RELEASE(work->lone_sweeps[1]);
+    RELEASE(work->lones);
     RELEASE(work->sorted_numbers);
     RELEASE(work->sorted_order);
     RELEASE(work->sorted_at);
@@ -270,13 +269,12 @@ static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *vis
 }
 
 static void extract(const Index *index, Workspace *work, const Block *block, const uint64_t *accumulator, uint32_t event,
-                    const uint32_t *values, uint32_t value_count,
-                    uint32_t (*slots_of)(const uint64_t *, size_t, const uint32_t *, uint32_t *)) {
+                    const uint32_t *values, uint32_t value_count) {
     size_t start = work->found.count;
     Segment segment;
     RESERVE(work->found, start + block->size + 4);
     if (!block->extras) {
-        work->found.count += slots_of(accumulator, block->words, block_slots(block), work->found.items + start);
+        work->found.count += survivors(accumulator, block->words, block_slots(block), work->found.items + start);
     } else {
         const uint32_t *extras = block_extras(block), *slots = block_slots(block);
         mark_demanded(work, values, value_count);
@@ -299,31 +297,72 @@ static Sweep sweep_of(const Block *block, const BlockAttribute *entry, const dou
                       uint32_t events) {
     return (Sweep){(const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions),
                    (const uint64_t *)(block->data + entry->bitmaps), entry->count, entry->spacing, entry->snapshots,
-                   block->words, numbers, order, events, (const double *)(block->data + entry->tops), 0, 0, 0};
+                   block->words, numbers, order, events};
 }
 
-/* The attributes of a block that an event has, located. */
-static void lone_prepare(const Workspace *work, const Block *block, uint32_t event, SweepVector *sweeps) {
-    sweeps->count = 0;
-    RESERVE(*sweeps, block->attributes);
+/* The attributes of a block as they are for one event; those that it does not have come with NaN. */
+static void lone_prepare(Workspace *work, const Block *block, uint32_t event) {
+    RESERVE(work->lones, work->lones.count + block->attributes);
     for (uint32_t a = 0; a < block->attributes; a++) {
         const BlockAttribute *entry = block_attributes(block) + a;
-        if (work->numbers[entry->attribute] != work->absent)
-            sweeps->items[sweeps->count++] = sweep_of(block, entry, work->numbers[entry->attribute] + event, NULL, 1);
+        work->lones.items[work->lones.count++] = (Lone){
+            (const double *)(block->data + entry->values), (const double *)(block->data + entry->tops),
+            (const uint16_t *)(block->data + entry->positions), (const uint64_t *)(block->data + entry->bitmaps),
+            work->numbers[entry->attribute][event], entry->count, entry->spacing, entry->snapshots, block->words, 0, 0, 0};
     }
-    lone_locate(sweeps->items, (uint32_t)sweeps->count);
 }
 
-/* One event through all blocks of the groups that it visits. While one block is done, the next one has been
-   searched, and what the search in the one after that begins with is on its way. */
+/* What survived in a block, as a segment; positions become slots now that these have been asked for. */
+static void lone_finish(Workspace *work, const Block *block, Segment segment) {
+    const uint32_t *slots = block_slots(block);
+    uint32_t *found = work->found.items + segment.start;
+    for (uint32_t i = 0; i < segment.count; i++) found[i] = slots[found[i]];
+    if (segment.count) PUSH(work->segments, segment);
+}
+
+/* One event through some blocks, whose attributes are prepared. */
+static void lone_blocks(const Index *index, Workspace *work, const Block *const *blocks, size_t count, uint32_t event,
+                        uint32_t stride, uint64_t *flips, uint64_t *accumulator) {
+    const Lone *lone = work->lones.items, *end = lone + work->lones.count;
+    const Block *waiting = NULL;
+    Segment segment = {event, 0, 0};
+    lone_locate(work->lones.items, (uint32_t)work->lones.count);
+    for (uint32_t i = 0; i < LONE_AHEAD && i < work->lones.count; i++) lone_ask_inline(lone + i);
+    for (size_t b = 0; b < count; b++) {
+        const Block *block = blocks[b];
+        if (b + 1 < count)
+            for (size_t w = 0; w < blocks[b + 1]->words; w += 8) PREFETCH(block_dead(blocks[b + 1]) + w);
+        memcpy(accumulator, block_dead(block), (size_t)block->words * 8);
+        lone_apply(lone, block->attributes, end, flips, accumulator);
+        lone += block->attributes;
+        if (waiting) lone_finish(work, waiting, segment);
+        waiting = NULL;
+        if (block->extras) {
+            extract(index, work, block, accumulator, event, work->values.items + (size_t)event * stride,
+                    work->value_counts.items[2 * event]);
+            continue;
+        }
+        RESERVE(work->found, work->found.count + block->size + 4);
+        segment.start = work->found.count;
+        segment.count = lone_survivors(accumulator, block->words, work->found.items + segment.start);
+        work->found.count += segment.count;
+        for (uint32_t i = 0; i < segment.count; i++) PREFETCH(block_slots(block) + work->found.items[segment.start + i]);
+        waiting = block;
+    }
+    if (waiting) lone_finish(work, waiting, segment);
+}
+
+/* One event through all blocks of the groups that it visits. */
 static void sweep_lone(const Index *index, Workspace *work, const Visit *visits, size_t count, uint32_t stride) {
     const uint32_t event = visits->event;
     uint32_t most = 0;
     uint64_t *flips, *accumulator;
+    size_t first = 0;
     work->lone_blocks.count = 0;
     for (size_t i = 0; i < count; i++)
         for (uint32_t number = index->groups.items[visits[i].group].block; number; number = index->blocks.items[number - 1]->next) {
             const Block *block = index->blocks.items[number - 1];
+            PREFETCH(block->data + block->table);
             PUSH(work->lone_blocks, block);
             if (block->words > most) most = block->words;
         }
@@ -331,26 +370,13 @@ static void sweep_lone(const Index *index, Workspace *work, const Visit *visits,
     flips = (uint64_t *)(((uintptr_t)work->bitmaps.items + 63) & ~(uintptr_t)63);
     accumulator = flips + most;
     memset(flips, 0, (size_t)most * 8);
-    for (size_t b = 0; b <= work->lone_blocks.count; b++) {
-        const SweepVector *now = work->lone_sweeps + (b + 1) % 2, *next = work->lone_sweeps + b % 2;
-        const Block *block;
-        const int more = b < work->lone_blocks.count;
-        if (more) lone_prepare(work, work->lone_blocks.items[b], event, work->lone_sweeps + b % 2);
-        if (!b) continue;
-        if (b + 1 < work->lone_blocks.count) {
-            const Block *later = work->lone_blocks.items[b + 1];
-            for (uint64_t byte = 0; byte < later->head; byte += 64) PREFETCH(later->data + byte);
-        }
-        block = work->lone_blocks.items[b - 1];
-        memcpy(accumulator, block_dead(block), (size_t)block->words * 8);
-        for (uint32_t a = 0; now->count < block->attributes && a < block->attributes; a++) {
-            const BlockAttribute *entry = block_attributes(block) + a;
-            if (work->numbers[entry->attribute] == work->absent)
-                or_bitmaps(accumulator, (const uint64_t *)(block->data + entry->bitmaps), block->words);
-        }
-        lone_apply(now->items, (uint32_t)now->count, more && next->count ? next->items : NULL, flips, accumulator);
-        extract(index, work, block, accumulator, event, work->values.items + (size_t)event * stride,
-                work->value_counts.items[2 * event], survivors_far);
+    while (first < work->lone_blocks.count) {
+        size_t stop = first;
+        work->lones.count = 0;
+        while (stop < work->lone_blocks.count && work->lones.count < LONE_SEARCHED)
+            lone_prepare(work, work->lone_blocks.items[stop++], event);
+        lone_blocks(index, work, work->lone_blocks.items + first, stop - first, event, stride, flips, accumulator);
+        first = stop;
     }
 }
 
@@ -386,7 +412,7 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
         for (uint32_t k = 0; k < events; k++) {
             uint32_t event = visits[k].event;
             extract(index, work, block, first ? base : accumulators + (size_t)k * words, event,
-                    work->values.items + (size_t)event * stride, work->value_counts.items[2 * event], survivors);
+                    work->values.items + (size_t)event * stride, work->value_counts.items[2 * event]);
         }
     }
     for (size_t i = 0; i < work->probes.count; i++) work->sorted_at.items[work->probes.items[i]] = 0;
@@ -399,21 +425,28 @@ static int visit_order(const void *left, const void *right) {
     return a->event < b->event ? -1 : a->event > b->event;
 }
 
+/* A bit for each slot, all zero. */
+static uint64_t *stamps_for(const Index *index, Workspace *work) {
+    const size_t words = index->slots.count / 64 + 1;
+    if (work->stamps.count < words) {
+        RESERVE(work->stamps, words);
+        memset(work->stamps.items, 0, words * 8);
+        work->stamps.count = words;
+    }
+    return work->stamps.items;
+}
+
 /* Drop slots that an event has already; returns how many are left. */
 static uint32_t deduplicate(const Index *index, Workspace *work, uint32_t *slots, uint32_t count) {
+    uint64_t *stamps = stamps_for(index, work);
     uint32_t kept = 0;
-    if (work->stamps.count < index->slots.count) {
-        RESERVE(work->stamps, index->slots.count);
-        memset(work->stamps.items, 0, index->slots.count * 4);
-        work->stamps.count = index->slots.count;
-    }
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t slot = slots[i];
-        if (work->stamps.items[slot]) continue;
-        work->stamps.items[slot] = 1;
+        const uint32_t slot = slots[i];
+        if (bit_of(stamps, slot)) continue;
+        flip(stamps, slot);
         slots[kept++] = slot;
     }
-    for (uint32_t i = 0; i < kept; i++) work->stamps.items[slots[i]] = 0;
+    for (uint32_t i = 0; i < kept; i++) stamps[slots[i] >> 6] = 0;
     return kept;
 }
 
