@@ -107,8 +107,7 @@ cdef extern from "native/bridge.h" nogil:
     void values_free(Values *values)
     void columns_reserve(Columns *columns, size_t count)
     void columns_free(Columns *columns)
-    void reserve_event(Values *values, Columns *columns, Words32 *present, size_t count)
-    void event_columns(Workspace *work, Values *values, const Values *elements, Columns *columns, const Words32 *present)
+    void event_columns(Workspace *work, const Values *values, Columns *columns, const Words32 *present)
     void resolve_elements(Values *values, const Values *elements)
 
     uint32_t attribute_new(Index *index)

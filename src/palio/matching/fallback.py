@@ -26,9 +26,9 @@ class MatchIndex(oracle.MatchIndex):
         files.write(path, {}, {}, list(self._filters), texts)
 
     @classmethod
-    def open_mapped(cls, path: str | os.PathLike[str]) -> MatchIndex:
-        """A saved index, not to be changed. Raises `UnreadableIndex`."""
-        file = files.read(path)
+    def open_mapped(cls, path: str | os.PathLike[str], *, verify: bool = True) -> MatchIndex:
+        """A saved index, not to be changed; `verify` compares its checksum. Raises `UnreadableIndex`."""
+        file = files.read(path, verify=verify)
         entries = zip(file.ids, file.texts, strict=True)
         index = cls((id, text) for id, text in entries if text is not None)
         index._mapped = True

@@ -120,16 +120,8 @@ static void resolve_elements(Values *values, const Values *elements) {
     }
 }
 
-static void reserve_event(Values *values, Columns *columns, Words *present, size_t count) {
-    RESERVE(*values, count + 1);
-    RESERVE(*columns, count + 1);
-    RESERVE(*present, count + 1);
-}
-
 /* One row: a column for each value. */
-static void event_columns(Workspace *work, Values *values, const Values *elements, Columns *columns, const Words *present) {
-    values->count = present->count;
-    resolve_elements(values, elements);
+static void event_columns(Workspace *work, const Values *values, Columns *columns, const Words *present) {
     for (size_t i = 0; i < present->count; i++) {
         Column *column = columns->items + i;
         memset(column, 0, sizeof *column);
