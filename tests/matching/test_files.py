@@ -16,6 +16,8 @@ pytest.importorskip("palio.matching.core")
 def filled():
     draw = random.Random(3)
     index = palio.MatchIndex((number, text(draw)) for number in range(3_000))
+    for number in range(4_000, 5_000):  # many of one group, for blocks
+        index.add(number, f"u > {number % 100} and v < {number // 50}")
     for number in range(0, 3_000, 3):
         index.remove(number)
     for number in range(3_000, 3_200):

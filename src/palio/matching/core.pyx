@@ -64,8 +64,10 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from palio.matching.programs import compiled, microseconds
+from palio.model import constraint as _constraint
 from palio.model import flips as _flips
 from palio.model.errors import FilterTooLarge
+from palio.model.values import TIME_MIN
 
 include "core_native.pxi"
 include "core_values.pxi"
@@ -233,6 +235,7 @@ cdef class Core:
         cdef Sort sort
         cdef Value value
         cdef double low = 0, high = 0
+        cdef int view = -1
         cdef list several = None
         self.equalities.count = self.ranges.count = 0
         self.programs.clear()
@@ -241,10 +244,12 @@ cdef class Core:
             absent = side.absent
             if not absent:
                 self.index.attributes.items[attribute].uses += 1
-            sort = PROGRAM if absent else _side(<tuple>side.parts, &value, &low, &high)
+            sort = PROGRAM if absent else _side(<tuple>side.parts, &value, &low, &high, &view)
             if sort == EQUALITY:
                 words_push(&self.equalities, value_intern(&self.index, attribute, value))
             elif sort == RANGE:
+                if view >= 0:
+                    attribute = attribute_view(&self.index, attribute, <uint32_t>view)
                 ranges_push(&self.ranges, attribute, low, high)
                 self.index.attributes.items[attribute].ranges = 1
             elif sort == SEVERAL:

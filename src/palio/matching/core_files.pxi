@@ -31,7 +31,7 @@ def state(Core core not None):
     """What else a mapped index needs to know."""
     return {
         "layout": _layout(),
-        "names": sorted(core.names, key=core.names.get),
+        "names": core.names,
         "free_slots": core.free_slots,
         "other_ids": core.other_ids,
         "conjunctions": core.index.conjunctions,
@@ -55,7 +55,9 @@ def mapped(mapping, sections, state):
     core.index.mapped = 1
     core.mapping = mapping
     core.ids = None
-    core.names = {name: number for number, name in enumerate(state["names"])}
+    core.names = dict(state["names"])
+    if any(not 0 <= number * sizeof(Attribute) < sections["attributes"][1] for number in core.names.values()):
+        raise ValueError("This index is cut off or damaged.")
     core.free_slots = list(state["free_slots"])
     core.other_ids = state["other_ids"]
     core.index.conjunctions = state["conjunctions"]
@@ -97,4 +99,4 @@ cdef _view(const void *items, size_t size):
 
 def _layout():
     """What two builds must have in common to read each other's files."""
-    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), 2]
+    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), 3]

@@ -93,6 +93,11 @@ cdef extern from "native/bridge.h" nogil:
         KIND_BYTES
         KIND_LIST
         KIND_ABSENT
+        KIND_PREFIX
+        PREFIX_MOST
+        VIEW_INT
+        VIEW_FLOAT
+        VIEW_TIME
         COLUMN_VALUES
 
     void words_push(Words32 *words, uint32_t word)
@@ -111,6 +116,7 @@ cdef extern from "native/bridge.h" nogil:
     void resolve_elements(Values *values, const Values *elements)
 
     uint32_t attribute_new(Index *index)
+    uint32_t attribute_view(Index *index, uint32_t attribute, uint32_t view)
     uint32_t slot_new(Index *index)
     uint32_t value_intern(Index *index, uint32_t attribute, Value value)
     uint32_t program_store(Index *index, uint32_t attribute, const uint8_t *code, uint32_t length)

@@ -30,6 +30,7 @@ typedef struct {
     VECTOR(double) number_memory;
     Words values, value_counts; /* the interned values of each event */
     Words presences;            /* keys that stand for presence, likewise */
+    Words lines;                /* the attributes and views that have numbers in this tile */
     uint64_t *demanded;         /* a bit for each interned value that the event at hand has */
     size_t demanded_words;
     VECTOR(Visit) visits;
@@ -85,6 +86,7 @@ static void workspace_free(Workspace *work) {
     RELEASE(work->values);
     RELEASE(work->value_counts);
     RELEASE(work->presences);
+    RELEASE(work->lines);
     RELEASE(work->visits);
     RELEASE(work->segments);
     RELEASE(work->found);
@@ -519,17 +521,85 @@ static void gather(const Index *index, Workspace *work, uint32_t events) {
     else work->slots.count = at;
 }
 
+/* What one attribute, or one view of it, has for the events of a tile. */
+static double *numbers_for(Workspace *work, const Index *index, uint32_t attribute, uint32_t events) {
+    double *numbers = work->number_memory.items + work->lines.count * events;
+    if (index->attributes.items[attribute].ranges) work->numbers[attribute] = numbers;
+    PUSH(work->lines, attribute);
+    return numbers;
+}
+
+/* An attribute is there for an event: note its key, if there is a group for it. */
+INLINE void note_presence(Index *index, Workspace *work, uint32_t attribute, uint32_t event, uint32_t stride) {
+    const uint32_t number = index->attributes.items[attribute].presence;
+    Interned *presence = index->values.items + number;
+    if (!index->mapped) COUNT_UP(presence->seen);
+    if (presence->group) work->presences.items[(size_t)event * stride + work->value_counts.items[2 * event + 1]++] = number;
+}
+
+/* Note a value of an event that some filter demands, if one does. */
+INLINE void note_value(Index *index, Workspace *work, uint32_t attribute, uint32_t kind, uint64_t payload,
+                       const uint8_t *text, uint32_t length, uint32_t event, uint32_t stride) {
+    const uint32_t found = value_find(index, equality_hash(attribute, kind, payload, text, length), attribute, kind,
+                                      payload, text, length);
+    if (!found) return;
+    work->values.items[(size_t)event * stride + work->value_counts.items[2 * event]++] = found;
+    if (!index->mapped) COUNT_UP(index->values.items[found].seen);
+}
+
+/* Read a column: numbers, and the keys that it gives to each event. */
+static void read_column(Index *index, Workspace *work, uint32_t number, int64_t row, uint32_t events, uint32_t stride) {
+    const Attribute *attribute = index->attributes.items + number;
+    const Column *column = work->columns[number];
+    double *numbers = numbers_for(work, index, number, events);
+    for (uint32_t e = 0; e < events; e++) {
+        Value value = value_at(column, row + e);
+        uint32_t kind;
+        uint64_t payload;
+        numbers[e] = number_of(value);
+        if (value.kind == KIND_ABSENT) continue;
+        note_presence(index, work, number, e, stride);
+        if (!attribute->equality) continue;
+        if (equality_payload(value, &kind, &payload) && attribute->equality >> kind & 1)
+            note_value(index, work, number, kind, payload, value.as.text, value.length, e, stride);
+        if (value.kind != KIND_STRING) continue;
+        for (uint64_t lengths = attribute->prefixes; lengths; lengths &= lengths - 1) {
+            const uint32_t length = LOWEST_BIT(lengths) + 1;
+            if (length > value.length) break;
+            note_value(index, work, number, KIND_PREFIX, 0, value.as.text, length, e, stride);
+        }
+    }
+    for (uint32_t view = 0; view < VIEWS; view++) {
+        const uint32_t seen = attribute->views[view] - 1;
+        if (!attribute->views[view]) continue;
+        numbers = numbers_for(work, index, seen, events);
+        for (uint32_t e = 0; e < events; e++) {
+            Value value = value_at(column, row + e);
+            numbers[e] = number_in_view(value, view);
+            if (value.kind == view_kind(view)) note_presence(index, work, seen, e, stride);
+        }
+    }
+}
+
 /* Match the events in rows row to row + events - 1 of the columns that are set in the workspace; `present` lists
    the attributes that have one. Appends to the workspace's results. */
 static void match_tile(Index *index, Workspace *work, const uint32_t *present, uint32_t present_count, int64_t row,
                        uint32_t events) {
+    uint32_t lines = 0, stride = 0; /* columns and views; as many keys as an event may have */
+    for (uint32_t p = 0; p < present_count; p++) {
+        const Attribute *attribute = index->attributes.items + present[p];
+        for (uint32_t view = 0; view < VIEWS; view++) lines += attribute->views[view] != 0;
+        stride += 1 + BITS_SET(attribute->prefixes);
+    }
+    lines += present_count;
+    if (stride < lines) stride = lines;
     work->row = row;
     work->events = events;
-    work->tile_order.count = 0;
+    work->tile_order.count = work->lines.count = 0;
     work->visits.count = work->segments.count = work->found.count = 0;
-    RESERVE(work->number_memory, (size_t)present_count * events);
-    RESERVE(work->values, (size_t)events * present_count + 1);
-    RESERVE(work->presences, (size_t)events * present_count + 1);
+    RESERVE(work->number_memory, (size_t)lines * events);
+    RESERVE(work->values, (size_t)events * stride + 1);
+    RESERVE(work->presences, (size_t)events * stride + 1);
     RESERVE(work->value_counts, (size_t)events * 2);
     RESERVE(work->sorted_at, index->attributes.count);
     memset(work->value_counts.items, 0, (size_t)events * 8);
@@ -539,44 +609,22 @@ static void match_tile(Index *index, Workspace *work, const uint32_t *present, u
         memset(work->tile_order_at.items, 0, index->attributes.count * 4);
         work->sorted_at.count = index->attributes.count;
     }
-    for (uint32_t p = 0; p < present_count; p++) {
-        uint32_t number = present[p];
-        const Attribute *attribute = index->attributes.items + number;
-        const Column *column = work->columns[number];
-        double *numbers = work->number_memory.items + (size_t)p * events;
-        Interned *presence = index->values.items + attribute->presence;
-        if (attribute->ranges) work->numbers[number] = numbers;
-        for (uint32_t e = 0; e < events; e++) {
-            Value value = value_at(column, row + e);
-            uint32_t kind, found = 0, *counts = work->value_counts.items + 2 * e;
-            uint64_t payload;
-            numbers[e] = number_of(value);
-            if (value.kind == KIND_ABSENT) continue;
-            if (!index->mapped) COUNT_UP(presence->seen);
-            if (presence->group) work->presences.items[(size_t)e * present_count + counts[1]++] = attribute->presence;
-            if (!attribute->equality || !equality_payload(value, &kind, &payload) || !(attribute->equality >> kind & 1)) continue;
-            found = value_find(index, equality_hash(number, kind, payload, value.as.text, value.length), number, kind,
-                               payload, value.as.text, value.length);
-            if (!found) continue;
-            work->values.items[(size_t)e * present_count + counts[0]++] = found;
-            if (!index->mapped) COUNT_UP(index->values.items[found].seen);
-        }
-    }
+    for (uint32_t p = 0; p < present_count; p++) read_column(index, work, present[p], row, events, stride);
     for (uint32_t e = 0; e < events; e++)
-        visit_groups(index, work, work->values.items + (size_t)e * present_count, work->value_counts.items[2 * e],
-                     work->presences.items + (size_t)e * present_count, work->value_counts.items[2 * e + 1], e);
+        visit_groups(index, work, work->values.items + (size_t)e * stride, work->value_counts.items[2 * e],
+                     work->presences.items + (size_t)e * stride, work->value_counts.items[2 * e + 1], e);
     if (work->visits.count > 1) qsort(work->visits.items, work->visits.count, sizeof(Visit), visit_order);
-    if (events == 1 && work->visits.count) sweep_lone(index, work, work->visits.items, work->visits.count, present_count);
+    if (events == 1 && work->visits.count) sweep_lone(index, work, work->visits.items, work->visits.count, stride);
     for (size_t start = 0, stop; events > 1 && start < work->visits.count; start = stop) {
         stop = start + 1;
         while (stop < work->visits.count && work->visits.items[stop].group == work->visits.items[start].group) stop++;
-        if (stop - start > 1) sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start), present_count);
-        else sweep_lone(index, work, work->visits.items + start, 1, present_count);
+        if (stop - start > 1) sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start), stride);
+        else sweep_lone(index, work, work->visits.items + start, 1, stride);
     }
     gather(index, work, events);
-    for (uint32_t p = 0; p < present_count; p++) {
-        work->numbers[present[p]] = work->absent;
-        work->tile_order_at.items[present[p]] = 0;
+    for (size_t line = 0; line < work->lines.count; line++) {
+        work->numbers[work->lines.items[line]] = work->absent;
+        work->tile_order_at.items[work->lines.items[line]] = 0;
     }
 }
 
