@@ -6,10 +6,14 @@ The problem: a million conjunctions of sides, an event, and the conjunctions all
 **Sides** are of three sorts, told apart when a filter is added (`_side`):
 
 - an *equality* with a string, a bool or a number is a number in a table of interned values, so that an event's
-  value is hashed once and compared by one bit from then on;
-- a *range* of numbers without a demanded type is two doubles. This is exact, for ints too: it is used only
-  where the ends lie below 2**53 and the int part of the set is what the float part implies;
-- everything else is a *program*, flat bytes that answer for one value (`native/programs.h`).
+  value is hashed once and compared by one bit from then on. A *prefix* of a string, of up to 64 bytes, is an
+  equality too: an event's string is looked up once for each length that filters of its attribute ask for;
+- a *range* of numbers is two doubles. This is exact, for ints too: it is used only where the ends lie below 2**53
+  and the int part of the set is what the float part implies. Where a type is demanded, or for times (in
+  microseconds), the range is one of a *view* of the attribute, which is an attribute of its own (`native/values.h`);
+- everything else (`!=`, `ends with`, `contains`, paths, `has`, bytes, several stretches) is a *program*, flat bytes
+  that answer for one value (`native/programs.h`). A filter of nothing but programs is asked by every event that has
+  its attribute: some 25 ns each.
 
 **Groups** (`native/groups.h`). A conjunction is filed under a key that every event that it matches must have: its
 rarest equality, its two rarest where one is too common, or failing that the presence of its rarest attribute.
@@ -21,9 +25,9 @@ up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a
 that changes by one bit at each end of a range. So the sorted ends are the whole function, and a batch of
 events, sorted by value, walks along them: each bit is flipped once for the batch, and each event costs one
 or of 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
-starts from the nearest of the snapshots of the bitmap. Next to nothing of what it needs is in the caches, so all its
-blocks form one line: while one is or'ed, the next has been searched and its first snapshot asked for, and what
-the search in the one after that begins with (the values at the snapshots, which lie together) is on its way.
+starts from the nearest of the snapshots of the bitmap (`native/lone.h`). Next to nothing of what it needs is in the
+caches, so all its blocks form one line: all are searched at once, step by step, and while one attribute is or'ed,
+the snapshots of the next three are on their way.
 
 **Invariants.** Every conjunction is in exactly one group, either as a loose record or at a position of one block,
 and its place says where. A group without live members does not exist, nor does an interned value without
@@ -32,17 +36,22 @@ logarithmically many beyond the full ones.
 
 **Costs**, with n conjunctions in the groups that an event leads to, a attributes and m matches: an event of a
 batch costs about a * n / 8 bytes of or (at 32 bytes a cycle), 2 * n * (ranges) / (events of the batch) flips, and m
-words of output. A lone event costs, for each attribute and block, a search that waits for about five cache lines
-(side by side with those of the block's other attributes), 2 KB of snapshot from memory and a quarter of
-the snapshots' spacing in flips; and for each id a cache line or two, since ids lie where the caller made them.
+words of output. A lone event costs, for each attribute and block, a search in about five cache lines (side by side
+with all the others), 2 KB of snapshot from memory and a quarter of the snapshots' spacing in flips; and for each id a
+cache line or two, since ids lie where the caller made them. What it waits for is memory: at a million ranges, 3 MB.
 Adding is a few hash probes and a copy; each conjunction is merged into a larger block at
 most six times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 36 bytes
 in a block (two ends with their positions, and as much again for snapshots), a conjunction about 24 more.
 
 **Files** (`native/` refers by number, never by pointer): `save` writes the arrays as they are, and
-`open_mapped` points at them in the mapped file. Nothing is read or copied before it is needed.
+`open_mapped` points at them in the mapped file. Nothing is copied. The core trusts what it reads there, as checking
+would cost what mapping saves; a checksum over the file stands guard (`files.py`).
 
 **Encoded notifications** (`native/payload.h`) are decoded a tile of rows at a time into cells that are read as columns.
+
+**Running out of memory** ends the process. A change that stops halfway would leave a conjunction counted but not
+filed, or in two places, and undoing each step would be more code than the steps; systems that overcommit end the
+process anyway.
 
 **Threads.** Matching changes nothing but counters. A batch runs without the GIL, several at once if need be; a
 change waits until no batch is running, and none begins meanwhile: `index` holds a lock while it changes anything,
