@@ -259,7 +259,7 @@ def run(
     console: Console | None = None,
 ) -> list[Measured]:
     """Measure and print; returns what was measured."""
-    console = console or Console(width=180)
+    console = console or Console(width=200)
     shown = Table(title="Matching: per event; one thread each; best of several runs")
     for name in _COLUMNS:
         shown.add_column(name, justify="left" if name == "workload" else "right")

@@ -69,10 +69,12 @@ class MatchIndex:
             yield filter, id
 
     def _count(self, id: Hashable, filter: Filter, change: int) -> None:
-        for box in filter.conjunctions:
-            self._conjunctions += change
+        conjunctions = filter.conjunctions
+        self._conjunctions += change * len(conjunctions)
+        for box in conjunctions:
             self._constraints += change * len(box.sides)
-        self._strings += change * (type(id) is str)
+        if type(id) is str:
+            self._strings += change
         self._id_array = None
 
     def add(self, id: Hashable, filter: Filter | str) -> None:
@@ -81,10 +83,10 @@ class MatchIndex:
         if isinstance(filter, str):
             filter = Filter.parse(filter)
         with self._lock:
-            if id in self._slots:
+            known = self._slots
+            if id in known:
                 raise DuplicateId(id)
-            slot = self._core.add(filter, id)
-            self._slots[id] = slot
+            known[id] = slot = self._core.add(filter, id)
             if slot == len(self._filters):
                 self._filters.append(filter)
             else:
@@ -95,8 +97,11 @@ class MatchIndex:
         """Remove a filter. Raises `UnknownId`."""
         self._require_writable()
         with self._lock:
-            filter = self[id]
-            slot = self._slots.pop(id)
+            slot = self._slots.pop(id, None)
+            if slot is None:
+                raise UnknownId(id)
+            filter = self._filters[slot]
+            assert filter is not None
             self._core.remove(slot, filter)
             self._filters[slot] = None
             self._count(id, filter, -1)
