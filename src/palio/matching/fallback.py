@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+import threading
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 from palio.matching import files, oracle
 from palio.model.errors import ReadOnlyIndex
 from palio.model.filter import Filter
+from palio.model.notification import Notification
 
 
 class MatchIndex(oracle.MatchIndex):
@@ -17,6 +20,10 @@ class MatchIndex(oracle.MatchIndex):
     """
 
     _mapped = False
+
+    def __init__(self, filters: Iterable[tuple[Hashable, Filter | str]] = ()) -> None:
+        self._lock = threading.RLock()  # the compiled index may be used by several threads, so this one too
+        super().__init__(filters)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file for `open_mapped`. Raises `UnsupportedId`."""
@@ -38,10 +45,22 @@ class MatchIndex(oracle.MatchIndex):
         """Add a filter, or its text. Raises `DuplicateId`, or what `Filter.parse` raises."""
         if self._mapped:
             raise ReadOnlyIndex
-        super().add(id, filter)
+        with self._lock:
+            super().add(id, filter)
 
     def remove(self, id: Hashable) -> None:
         """Remove a filter. Raises `UnknownId`."""
         if self._mapped:
             raise ReadOnlyIndex
-        super().remove(id)
+        with self._lock:
+            super().remove(id)
+
+    def match(self, notification: Notification) -> list[Any]:
+        """The ids of the filters that the notification satisfies, each once, in no promised order."""
+        with self._lock:
+            return super().match(notification)
+
+    def match_batch(self, table: Any) -> tuple[Any, Any]:
+        """Row numbers and ids, as two Arrow arrays of equal length, rows ascending."""
+        with self._lock:
+            return super().match_batch(table)
