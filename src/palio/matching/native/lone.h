@@ -1,7 +1,7 @@
 /* An event alone through all the blocks that it leads to.
 
-   Next to nothing of what it needs is in the caches, so nearly all of its time could be waiting for memory. It need
-   not be: what is needed is known early. All attributes of all blocks are searched at once, step by step, each step
+   Next to nothing of what it needs is in the caches, so nearly all of its time is waiting for memory. To wait for
+   many things at once, what is needed is asked for early. All attributes of all blocks are searched at once, step by step, each step
    asking for what the next one reads; then they are or'ed one after the other, while the snapshots some places
    further along are on their way. The slots of a block's survivors are asked for when they are known to have survived,
    and read a block later. */
