@@ -98,7 +98,7 @@ def _build(scenario: Scenario, trace: bool, make_router: RouterMaker) -> tuple[N
 
 def _fresh(scenario: Scenario, record: Record, make_router: RouterMaker) -> Network:
     """A network on which nothing ever happened but what the clients of another one still hold at its end."""
-    if scenario.merging_excess:
+    if scenario.strategy == "merging" and scenario.merging_excess:
         scenario = msgspec.structs.replace(scenario, strategy="covering", merging_excess=0.0)
     network, script = _build(scenario, False, make_router)
     brokers = {station.name: number for number, station in enumerate(network.stations)}
