@@ -15,6 +15,7 @@ too many hops. On networks that are in order neither happens; while brokers disa
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -120,22 +121,20 @@ class Forwarding:
         entries = self._tables.match(envelope.notification)
         self._matched += len(entries)
         handles: dict[str, dict[str, None]] = {}
-        ports: dict[Port, None] = {}
+        ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
         for entry in entries:
             held: Held
             for held in entry.holders:
                 handles.setdefault(held.session, {}).update(held.handles)
-            for port, rows in entry.ports.items():
-                if port == GRAPH:
-                    brokers.update([broker for broker, _ in rows])
-                elif port != source:
-                    ports[port] = None
+            ports |= entry.ports
+            brokers.update(entry.brokers)
         self._delivered += len(handles)
-        effects += [Deliver(session, envelope, tuple(named)) for session, named in handles.items()]
-        for port in self.takes_all:
-            if port != source:
-                ports[port] = None
+        # The index promises no order; effects have one that depends on names alone.
+        effects += [Deliver(session, envelope, tuple(sorted(handles[session]))) for session in sorted(handles)]
+        ports.pop(GRAPH, None)
+        if source is not None:
+            ports.pop(source, None)
         if ports or brokers or self._flooding:
             entry_point = envelope.entry if from_graph else self._broker
             onward_envelope = Envelope(
@@ -146,18 +145,16 @@ class Forwarding:
                 entry_point,
                 envelope.notification,
             )
-            for port in self._towards(brokers, entry_point):
-                if port != source:
-                    ports[port] = None
-            for port in ports:
+            ports |= self._towards(brokers, entry_point, source)
+            for port in sorted(ports):
                 onward.setdefault(port, []).append(onward_envelope)
         if source is not None and not handles and not ports:
             self._wasted += 1
 
-    def _towards(self, brokers: set[str], entry_point: str) -> list[str]:
-        """The neighbours in the tree of the entry point towards interested brokers, in the order of names."""
+    def _towards(self, brokers: set[str], entry_point: str, source: Port | None) -> dict[Port, None]:
+        """The neighbours in the tree of the entry point towards interested brokers."""
         if not brokers and not self._flooding:
-            return []
+            return {}
         branches = self._announcements.graph.branches(entry_point)
         wanted = branches.values() if self._flooding else [branches.get(broker) for broker in brokers]
-        return sorted({neighbour for neighbour in wanted if neighbour is not None})
+        return {neighbour: None for neighbour in wanted if neighbour is not None and neighbour != source}
