@@ -25,6 +25,7 @@ CROWDED = Scenario(
 )  # fmt: skip
 STILL = faults.replace(CROWDED, repeats=0.3)
 CHURN = faults.replace(CROWDED, churn=0.7)
+CUTS = faults.replace(CROWDED, link_churn=0.4, notifications=100)
 # How many seeds may go by before a fault shows: not every change of a message has to matter.
 PATIENCE = 20
 
@@ -34,7 +35,7 @@ def found(scenario: Scenario, fault, *, tables: bool = True) -> set[type]:
     return {type(violation) for violation in run.verdict.violations}
 
 
-@pytest.mark.parametrize("scenario", [STILL, CHURN], ids=["still", "churn"])
+@pytest.mark.parametrize("scenario", [STILL, CHURN, CUTS], ids=["still", "churn", "cuts"])
 def test_without_a_fault_nothing_is_found(scenario):
     expected = 0
     for seed in range(PATIENCE):
@@ -68,6 +69,7 @@ def test_without_a_fault_nothing_is_found(scenario):
         (CHURN, faults.ForgetsUncovering, RowsDiffer),
         (CHURN, faults.KeepsRows, RowsDiffer),
         (CHURN, faults.SaysReadyTooEarly, Missing),
+        (CUTS, faults.Panics, Missing),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
