@@ -275,3 +275,8 @@ class Panics(OnForwards):
 
     def spoilt(self, effect):
         return []
+
+
+class Crashes(OnForwards):
+    def spoilt(self, effect):
+        raise ZeroDivisionError("one by nothing")

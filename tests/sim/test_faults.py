@@ -5,6 +5,7 @@ import pytest
 from palio.sim.run import simulate
 from palio.sim.scenario import Scenario
 from palio.sim.violations import (
+    Crashed,
     Duplicate,
     LinkRefused,
     Missing,
@@ -63,6 +64,7 @@ def test_without_a_fault_nothing_is_found(scenario):
         (STILL, faults.NeverSaysReady, NotReady),
         (STILL, faults.NeverRests, NotAtRest),
         (STILL, faults.RefusesLink, LinkRefused),
+        (STILL, faults.Crashes, Crashed),
         (CHURN, faults.EndsWrongHandles, WrongAnswer),
         (CHURN, faults.DeliversLate, Unwanted),
         (CHURN, faults.ForgetsUncovering, Missing),

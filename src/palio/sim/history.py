@@ -65,4 +65,10 @@ class History:
         self.disturbances: list[Disturbance] = []
         self.last_seen: dict[tuple[str, int], int] = {}
         self.unquiet: str = ""  # why the run was stopped before it came to rest, if it was
+        self.crash: str = ""  # the error that a broker ended with, if one did
         self.refused_links: list[tuple[str, str, str]] = []  # broker, neighbour, reason
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the run ended before its time."""
+        return bool(self.unquiet or self.crash)

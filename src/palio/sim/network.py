@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
@@ -139,14 +140,23 @@ class Network:
     # The script
 
     def play(self, phase: Phase) -> None:
-        """Take all steps of a phase and go on until the network is at rest."""
-        if self.history.unquiet:
+        """Take all steps of a phase and go on until the network is at rest.
+
+        A broker that raises an error, whichever, ends the run: that is a finding, like everything else that
+        is wrong with brokers, and can be shortened like it.
+        """
+        if self.history.is_broken:
             return
         begin = self.now
         for step in phase.steps:
             self._put(begin + step.time, None, step, 0)
         limit = self.moment + _MOST_MESSAGES_PER_STEP * (len(self.stations) + 10) * (len(phase.steps) + 10)
-        self._work(limit, initial=phase.name == "links")
+        try:
+            self._work(limit, initial=phase.name == "links")
+        except Exception as problem:  # noqa: BLE001
+            place = extract_tb(problem.__traceback__)[-1]
+            self.history.crash = f"{type(problem).__name__}: {problem} ({place.name}, line {place.lineno})"
+            self._queue.clear()
         self.moment += 1
         self.history.rests.append(self.moment)
         for link, since in list(self._disturbed.items()):

@@ -34,6 +34,7 @@ from palio.model.notification import Notification
 from palio.sim.history import Delivery, History
 from palio.sim.sessions import Held, Publication, Record, Session, Subscription, replay
 from palio.sim.violations import (
+    Crashed,
     Duplicate,
     LinkRefused,
     Missing,
@@ -91,6 +92,9 @@ class _Judge:
         for session in self._sessions.values():
             for subscription in session.subscriptions:
                 self._by_filter.setdefault(subscription.filter, []).append((session, subscription))
+        if history.crash:
+            self._found.append(Crashed(error=history.crash))
+            return
         if history.unquiet:
             self._found.append(NotAtRest(reason=history.unquiet))
         for broker, neighbour, reason in history.refused_links:

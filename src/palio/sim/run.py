@@ -72,7 +72,7 @@ def simulate(
             network.play(phase)
     network.finish()
     verdict = judge(network.history, advertisements=scenario.advertisements, way=_ways(network))
-    if tables and not network.history.unquiet:
+    if tables and not network.history.is_broken:
         verdict.violations += consistency(network)
         record = verdict.record
         if (scenario.churn or scenario.link_churn) and network.is_whole:
