@@ -22,6 +22,8 @@ from palio.model.filter import Filter
 from palio.routing import tables as content
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration, Strategy
+from palio.routing.durable.effects import Recovered
+from palio.routing.durable.service import Service, WaveEnded
 from palio.routing.effects import CloseLink, Effect, Reply, Send
 from palio.routing.facts import Facts
 from palio.routing.forwarding import Forwarding, ForwardingStatistics
@@ -82,7 +84,12 @@ class Router:
     The effects are to be carried out in their order. Routers of one process may share their `facts`.
     """
 
-    def __init__(self, configuration: Configuration, facts: Facts | None = None) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        facts: Facts | None = None,
+        recovered: Recovered = Recovered(),  # noqa: B008 (it is immutable)
+    ) -> None:
         self.configuration = configuration
         self.broker = configuration.broker
         self._tables = Tables(configuration, facts if facts is not None else Facts())
@@ -95,6 +102,21 @@ class Router:
             self.broker, configuration.incarnation, self._tables, self._waves, self._graph_links
         )
         self._forwarding = Forwarding(configuration, self._tables, self._links, self._announcements)
+        self._durable: Service | None = None
+        if configuration.durable is not None:
+            self._durable = Service(
+                self.broker,
+                configuration.incarnation,
+                configuration.durable,
+                recovered,
+                self._tables.filters,
+                lambda: [name for name, link in self._links.items() if link.established],
+                self._mark_ways,
+                lambda ended: self._waves.begin(ended, None) and None,  # type: ignore[arg-type]
+                self._send_on,
+            )
+            self._forwarding.take_durable = self._durable.take
+            self._forwarding.epoch = lambda: self._durable.epoch if self._durable is not None else 0
         self._sequence = 0
         self._effects: list[Effect] = []
         self._now = 0.0
@@ -108,6 +130,8 @@ class Router:
             Unadvertise: self._on_unadvertise,
             Publish: self._on_publish,
         }
+        if self._durable is not None:
+            self._client_handlers |= self._durable.handlers
         self._link_handlers: dict[type, Callable[[Link, Any], None]] = {
             Hello: self._on_hello,
             Goodbye: self._on_goodbye,
@@ -120,6 +144,9 @@ class Router:
             Interest: self._on_interest,
             Known: self._on_known,
         }
+        if self._durable is not None:
+            for durable_kind, handler in self._durable.link_handlers.items():
+                self._link_handlers[durable_kind] = _by_name(handler)
 
     # The ways in
 
@@ -131,6 +158,9 @@ class Router:
         effects: list[Effect] = []
         self._effects = effects
         self._now = now
+        durable = self._durable
+        if durable is not None:
+            durable.begin(effects, now)
         kind = type(message)
         on_link = self._link_handlers.get(kind)
         if on_link is not None:
@@ -139,15 +169,27 @@ class Router:
                 on_link(link, message)
         elif isinstance(message, LinkUp):
             self._on_link_up(source, message)
+        elif durable is not None and kind in durable.store_handlers:
+            durable.store_handlers[kind](message)
         else:
             self._from_client(self._client_handlers[kind], source, message)
+        if durable is not None:
+            durable.settle()
         if kind is not Forward:
             self._settle()
         return effects
 
     def on_timer(self, name: str, now: float) -> list[Effect]:
-        """A timer that was set has come due. None is set so far: a link that goes is dealt with at once."""
-        return []
+        """A timer that was set has come due."""
+        effects: list[Effect] = []
+        self._effects = effects
+        self._now = now
+        if self._durable is not None:
+            self._durable.begin(effects, now)
+            self._durable.on_timer(name)
+            self._durable.settle()
+        self._settle()
+        return effects
 
     # Clients
 
@@ -165,6 +207,8 @@ class Router:
 
     def _on_close(self, session: str, message: Close) -> None:
         self._sessions.close(session)
+        if self._durable is not None:
+            self._durable.session_closed(session)
 
     def _on_subscribe(self, session: str, message: Subscribe) -> None:
         self._hold(session, message.handle, message.filter, message.ready)
@@ -192,6 +236,9 @@ class Router:
         self._sessions.get(session)
         if self.configuration.advertisements:
             self._sessions.require_advertised(session, message.notifications)
+        if self._durable is not None:
+            self._durable.publish(session, message)
+            return
         first = self._sequence + 1
         self._sequence += len(message.notifications)
         envelopes = tuple(
@@ -203,6 +250,27 @@ class Router:
         if message.request:
             self._effects.append(Reply(session, Published(message.request, self.broker, first)))
         self._effects += self._forwarding.take(envelopes, None)
+
+    def _send_on(self, envelopes: tuple[Envelope, ...]) -> None:
+        """What is on disk starts its way, in the epoch of now."""
+        assert self._durable is not None
+        epoch = self._durable.epoch
+        stamped = [msgspec.structs.replace(envelope, epoch=epoch) for envelope in envelopes]
+        self._effects += self._forwarding.take(tuple(stamped), None)
+
+    def _mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:
+        """Where a mark goes on, and under which entry: the ways that the events before it could take."""
+        from_graph = source is not None and source in self._graph_links
+        entry = entry if from_graph else self.broker
+        ways = [
+            (name, entry)
+            for name, link in self._links.items()
+            if link.established and name != source and name not in self._graph_links
+        ]
+        if self._graph_links:
+            below = sorted(set(self._announcements.graph.branches(entry).values()))
+            ways += [(name, entry) for name in below if name in self._graph_links and name != source]
+        return ways
 
     # Links: their beginning
 
@@ -226,6 +294,8 @@ class Router:
             self._join_graph(link)
         else:
             self._join_tree(link, hello)
+        if self._durable is not None:
+            self._durable.links_changed(gained=link.broker)
 
     def _objection(self, link: Link, hello: Hello) -> str | None:
         """Why the link must not be used, as a sentence."""
@@ -290,6 +360,8 @@ class Router:
         del self._links[name]
         if not link.established:
             return
+        if self._durable is not None:
+            self._durable.links_changed(lost=name)
         if link.kind is LinkKind.GRAPH:
             del self._graph_links[name]
             self._end_waves(self._announcements.link_lost(name, self._naming.component))
@@ -417,6 +489,9 @@ class Router:
                     continue
                 case Send(broker) if broker not in self._links:
                     continue
+                case WaveEnded() if self._durable is not None:
+                    self._durable.wave_ended(effect)
+                    continue
             self._effects.append(effect)
 
     # Looking in
@@ -471,3 +546,7 @@ def _fits(add: Iterable[tuple[int, Any]], remove: Iterable[int], rows: dict[int,
         if number not in rows:
             return False
     return True
+
+
+def _by_name(handler: Callable[[str, Any], None]) -> Callable[[Link, Any], None]:
+    return lambda link, message: handler(link.broker, message)

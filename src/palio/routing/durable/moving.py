@@ -1,0 +1,195 @@
+"""Moving: a durable subscription follows its client to another home.
+
+Who wants a subscription asks everyone for its home. The home answers with its own name, or, once it has begun to
+hand it over, with that of the next one: from then on that one may have it. The former home keeps what it has until
+the next one says that all is on disk there, and writes again until then. So there is always at least one broker
+that has it, and never two that deliver. Each home has a higher generation; a broker remembers up to which one it has
+handed a subscription on, and does not take an older one back from a letter that comes late.
+
+If the home is not among those who answer, that is said. Only if every broker that was ever heard of has answered,
+and none is the home, there is no such subscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from palio.routing.durable.desk import Desk, HomeUnreachable
+from palio.routing.durable.effects import SaveCursor
+from palio.routing.durable.homes import Homes
+from palio.routing.durable.messages import Ask, Attach, Content, MovedIn, MoveIn, MoveOut, NotHere, Told
+from palio.routing.durable.subscription import Durable, State
+from palio.routing.messages import Refused
+
+# Cursors of the store under this prefix are generations that were handed on, not readers of the journal.
+HANDED_ON = "handed on: "
+
+
+class Moving:
+    """Subscriptions that are looked for, asked for, and handed over."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        homes: Homes,
+        ask: Callable[[str], Ask],
+        answer: Callable[[Ask], None],
+        write: Callable[[str, Content], bool],
+        cursors: dict[str, int],
+    ) -> None:
+        self._desk = desk
+        self._homes = homes
+        self._ask = ask
+        self._answer = answer
+        self._write = write
+        self._handed_on = {
+            name.removeprefix(HANDED_ON): generation
+            for name, generation in cursors.items()
+            if name.startswith(HANDED_ON)
+        }
+        self._looking: dict[int, tuple[str, Attach]] = {}  # by the number of the question
+        self._waiting: dict[str, tuple[str, Attach, str, float]] = {}  # by name: session, request, home, until
+
+    # At the next home
+
+    def attach(self, session: str, attach: Attach) -> None:
+        """A session wants a subscription that is not here, or on its way from here."""
+        ask = self._ask(attach.name)
+        self._looking[ask.number] = session, attach
+        self._answer(ask)
+
+    def told(self, told: Told, known: set[str]) -> bool:
+        """Everyone has answered who has it. Returns whether the question was about that."""
+        found = self._looking.pop(told.number, None)
+        if found is None:
+            return False
+        session, attach = found
+        name = attach.name
+        durable = self._homes.subscriptions.get(name)
+        if durable is not None and durable.state is not State.MOVING:
+            self._homes.give_to(durable, session)
+            return True
+        answered = {head.origin for head in told.heads}
+        homes = [home for home in told.homes if home != self._desk.broker]
+        missing = (
+            tuple(sorted({*homes, *known} - answered)) if not homes else tuple(sorted({*homes} - answered))
+        )
+        if homes and not missing:
+            # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
+            self._waiting[name] = session, attach, homes[0], self._desk.now + 5 * self._desk.settings.tick
+            for home in dict.fromkeys(homes):
+                self._write(home, MoveOut(name))
+        elif not homes and (attach.anew or not missing):
+            self._homes.create(session, attach)
+        else:
+            self._refuse(session, name, missing)
+        return True
+
+    def come(self, sender: str, letter: MoveIn) -> None:
+        """A subscription is handed over."""
+        name = letter.name
+        durable = self._homes.subscriptions.get(name)
+        if letter.generation <= self._handed_on.get(name, 0) or (
+            durable is not None and durable.generation >= letter.generation
+        ):
+            if durable is None or durable.state is not State.STORING:
+                self._write(sender, MovedIn(name, letter.generation))
+            return
+        if durable is not None:
+            return  # an older one is on its way from here: that comes first
+        durable = Durable(
+            name,
+            letter.filter,
+            since=letter.since,
+            generation=letter.generation,
+            patience=self._desk.settings.patience,
+        )
+        durable.position = dict(letter.position)
+        for number, attempts, envelope in letter.spool:
+            durable.outbox.add(number, attempts, envelope)
+        durable.dead = {number: (attempts, envelope) for number, attempts, envelope in letter.dead}
+        durable.next_delivery = (
+            max([0, *durable.outbox.deliveries, *durable.dead, letter.next_delivery - 1]) + 1
+        )
+        durable.ready_told = True
+        durable.detached_at = self._desk.now
+
+        def stored() -> None:
+            self._write(sender, MovedIn(name, letter.generation))
+            waiting = self._waiting.pop(name, None)
+            if waiting is not None:
+                self._homes.give_to(durable, waiting[0])
+
+        self._homes.adopt(durable, stored)
+
+    def not_here(self, sender: str, letter: NotHere) -> None:
+        """The broker that should have had it has not: look again."""
+        waiting = self._waiting.get(letter.name)
+        if waiting is not None and waiting[2] == sender:
+            del self._waiting[letter.name]
+            self.attach(waiting[0], waiting[1])
+
+    # At the former home
+
+    def home_of(self, name: str) -> tuple[str, ...]:
+        """What this broker answers to who looks for a subscription."""
+        durable = self._homes.subscriptions.get(name)
+        if durable is None:
+            return ()
+        return (durable.moving_to or self._desk.broker,)
+
+    def asked_for(self, sender: str, letter: MoveOut) -> None:
+        """The next home asks for a subscription."""
+        durable = self._homes.subscriptions.get(letter.name)
+        if durable is None or durable.state is State.STORING:
+            self._write(sender, NotHere(letter.name))
+            return
+        if durable.state is not State.MOVING:
+            self._homes.tell_taken(durable)
+            durable.go("asked for")
+            durable.moving_to = sender
+        if durable.moving_to == sender:
+            self._hand_over(durable)
+
+    def gone(self, sender: str, letter: MovedIn) -> None:
+        """The next home has it on disk."""
+        durable = self._homes.subscriptions.get(letter.name)
+        if durable is None or durable.moving_to != sender or letter.generation != durable.generation + 1:
+            return
+        generation = durable.generation
+        self._handed_on[durable.name] = generation
+        self._desk.effects.append(SaveCursor(self._desk.token(), HANDED_ON + durable.name, generation))
+        self._homes.finish(durable, "handed over")
+
+    def again(self) -> bool:
+        """Write again what was not answered, give up what cannot be reached. Returns whether anything waits."""
+        moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]
+        for durable in moving:
+            self._hand_over(durable)
+        for name, (session, _, home, until) in list(self._waiting.items()):
+            if until <= self._desk.now:
+                del self._waiting[name]
+                self._refuse(session, name, (home,))
+            else:
+                self._write(home, MoveOut(name))
+        return bool(moving or self._waiting)
+
+    def _hand_over(self, durable: Durable) -> None:
+        assert durable.moving_to is not None
+        self._write(
+            durable.moving_to,
+            MoveIn(
+                durable.name,
+                durable.generation + 1,
+                durable.filter,
+                durable.since,
+                tuple(durable.position.items()),
+                tuple([(one.number, one.attempts, one.envelope) for one in durable.outbox.deliveries.values()]),
+                tuple([(number, attempts, what) for number, (attempts, what) in durable.dead.items()]),
+                durable.next_delivery,
+            ),
+        )
+
+    def _refuse(self, session: str, name: str, missing: tuple[str, ...]) -> None:
+        problem = HomeUnreachable(name, missing)
+        self._desk.answer(session, Refused(name, type(problem).__name__, str(problem)))
