@@ -23,6 +23,7 @@ from palio.routing import tables as content
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.durable.effects import Recovered
+from palio.routing.durable.messages import DurableMessage
 from palio.routing.durable.service import Service, WaveEnded
 from palio.routing.effects import CloseLink, Effect, Reply, Send
 from palio.routing.facts import Facts
@@ -59,7 +60,7 @@ from palio.routing.messages import (
 )
 from palio.routing.sessions import Sessions
 from palio.routing.table import GRAPH
-from palio.routing.tables import Tables
+from palio.routing.tables import Side, Tables
 from palio.routing.waves import Progress, Waves
 
 # What may come on a link before both ends have agreed to use it.
@@ -104,19 +105,9 @@ class Router:
         self._forwarding = Forwarding(configuration, self._tables, self._links, self._announcements)
         self._durable: Service | None = None
         if configuration.durable is not None:
-            self._durable = Service(
-                self.broker,
-                configuration.incarnation,
-                configuration.durable,
-                recovered,
-                self._tables.filters,
-                lambda: [name for name, link in self._links.items() if link.established],
-                self._mark_ways,
-                lambda ended: self._waves.begin(ended, None) and None,  # type: ignore[arg-type]
-                self._send_on,
-            )
-            self._forwarding.take_durable = self._durable.take
-            self._forwarding.epoch = lambda: self._durable.epoch if self._durable is not None else 0
+            self._durable = service = Service(self.broker, configuration.durable, recovered, self)
+            self._forwarding.take_durable = service.take
+            self._forwarding.epoch = lambda: service.epoch
         self._sequence = 0
         self._effects: list[Effect] = []
         self._now = 0.0
@@ -150,7 +141,7 @@ class Router:
 
     # The ways in
 
-    def handle(self, message: Message, source: str, now: float) -> list[Effect]:
+    def handle(self, message: Message | DurableMessage, source: str, now: float) -> list[Effect]:
         """Take a message from a session, from a neighbour, or about the link to a neighbour.
 
         Messages on links that are not up are ignored: they were under way when the link went.
@@ -251,26 +242,34 @@ class Router:
             self._effects.append(Reply(session, Published(message.request, self.broker, first)))
         self._effects += self._forwarding.take(envelopes, None)
 
-    def _send_on(self, envelopes: tuple[Envelope, ...]) -> None:
+    # For durable delivery
+
+    @property
+    def incarnation(self) -> int:
+        return self.configuration.incarnation
+
+    @property
+    def filters(self) -> Side[Filter]:
+        return self._tables.filters
+
+    def begin_wave(self, ended: WaveEnded) -> None:
+        """Give this back to durable delivery once everyone in reach knows all that this broker has told."""
+        self._waves.begin(ended, None)
+
+    def send_on(self, envelopes: tuple[Envelope, ...]) -> None:
         """What is on disk starts its way, in the epoch of now."""
-        assert self._durable is not None
-        epoch = self._durable.epoch
+        epoch = self._forwarding.epoch()
         stamped = [msgspec.structs.replace(envelope, epoch=epoch) for envelope in envelopes]
         self._effects += self._forwarding.take(tuple(stamped), None)
 
-    def _mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:
+    def mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:
         """Where a mark goes on, and under which entry: the ways that the events before it could take."""
         from_graph = source is not None and source in self._graph_links
         entry = entry if from_graph else self.broker
-        ways = [
-            (name, entry)
-            for name, link in self._links.items()
-            if link.established and name != source and name not in self._graph_links
-        ]
+        ways = [name for name in self.neighbours() if name not in self._graph_links]
         if self._graph_links:
-            below = sorted(set(self._announcements.graph.branches(entry).values()))
-            ways += [(name, entry) for name in below if name in self._graph_links and name != source]
-        return ways
+            ways += sorted(set(self._announcements.graph.branches(entry).values()))
+        return [(name, entry) for name in ways if name != source]
 
     # Links: their beginning
 

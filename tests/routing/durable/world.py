@@ -1,8 +1,8 @@
 """A small world in which everything goes wrong: brokers with disks that crash, links that break, and one seed.
 
-Everything that can happen next is a choice: a message of some link arrives, the store completes something, a timer
-comes due, a broker crashes or begins anew, a link is cut or made. `heal` repairs everything and lets the world come
-to rest.
+Everything that can happen next is a choice: a message of some link arrives, the store completes something, a
+timer comes due, a broker crashes or begins anew, a link is cut or made. `heal` repairs everything and lets the
+world come to rest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from collections import deque
 from palio import Filter, Notification
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Hand, Read, Recovered, Remove, SaveCursor, Spool, Subscribed, Trim
+from palio.routing.durable.effects import (
+    Append,
+    Hand,
+    Read,
+    Recovered,
+    Remove,
+    SaveCursor,
+    Spool,
+    Subscribed,
+    Trim,
+)
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -247,11 +257,11 @@ class World:
 
     # Clients
 
-    def attach(self, session, broker, name, text, since="now", anew=False) -> None:
+    def attach(self, session, broker, name, text, *, since="now") -> None:
         self.takers[session] = broker
         self.note("attach", session, broker, name, text)
         self.post(broker, Open(), session)
-        self.post(broker, Attach(name, Filter.parse(text), since, anew), session)
+        self.post(broker, Attach(name, Filter.parse(text), since), session)
 
     def publish(self, session, broker, request, notification) -> None:
         self.note("publish", session, broker, request, dict(notification.attributes))

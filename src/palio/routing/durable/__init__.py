@@ -1,1 +1,1 @@
-"""Delivery that outlives crashes: journals at the origins, homes of durable subscriptions, and how they agree."""
+"""Delivery that outlives crashes: journals at origins, homes of subscriptions, and how they agree."""

@@ -82,4 +82,4 @@ class Desk:
         self._then.pop(token, None)
 
     def answer(self, session: str, answer: Answer | DurableAnswer) -> None:
-        self.effects.append(Reply(session, answer))  # type: ignore[arg-type]
+        self.effects.append(Reply(session, answer))

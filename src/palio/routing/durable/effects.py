@@ -40,9 +40,9 @@ class Read(msgspec.Struct, frozen=True):
 class Spool(msgspec.Struct, frozen=True):
     """One atomic change of a durable subscription: what it has to deliver, and how far it is.
 
-    `add` and `dead` are (delivery, attempts, envelope); `remove` names deliveries. `position` replaces the given
-    origins' sequences. With a `filter`, the subscription is created, or its filter changed, together with its
-    generation and the time from which on it wants events.
+    `add` and `dead` are (delivery, attempts, envelope); `remove` names deliveries. `position` replaces the
+    sequences of the origins that it names. With a `filter`, the subscription is created, or its filter
+    changed, together with its generation and the time from which on it wants events.
     """
 
     token: int
@@ -78,7 +78,7 @@ class Remove(msgspec.Struct, frozen=True):
 
 
 class Hand(msgspec.Struct, frozen=True):
-    """A delivery of a durable subscription to its taker. `attempt` counts from 1; from 2 on it is a redelivery."""
+    """A delivery of a durable subscription to its taker. From attempt 2 on it is, or may be, a redelivery."""
 
     session: str
     name: str

@@ -322,9 +322,7 @@ class Homes:
             if durable is not None and durable.state is State.BEHIND:
                 durable.collecting = {}
 
-    def complete(
-        self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool
-    ) -> None:
+    def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
         """Everyone in reach knows the filters, and how far the journals are is known, in one epoch.
 
         With `everyone`, these are all brokers that were ever heard of: none of them trims what we need.
@@ -397,7 +395,8 @@ class Homes:
         if catching_up is None or page.after != durable.position[origin] or page.upto <= page.after:
             return
         durable.position[origin] = page.upto
-        self._spool(durable, list(page.envelopes)) if page.envelopes else None
+        if page.envelopes:
+            self._spool(durable, list(page.envelopes))
         if durable.state is State.LIVE:
             self._fetch_next(durable, origin)
 
@@ -435,7 +434,7 @@ class Homes:
         self._wake()
 
     def _write_change(self, durable: Durable, change: Change) -> None:
-        """The old filter has got everything up to the agreed position: the new one is in force from there on."""
+        """The old filter has everything up to the agreed position: the new one is in force from there on."""
         if change.writing:
             return
         change.writing = True
@@ -467,7 +466,7 @@ class Homes:
             drops, adds = change.filter.counterexample(former), former.counterexample(change.filter)
             self._desk.answer(
                 durable.taker,
-                Changed(durable.name, drops and drops.to_json(), adds and adds.to_json()),
+                Changed(durable.name, drops.to_json() if drops else None, adds.to_json() if adds else None),
             )
         for origin, catching_up in list(durable.catching_up.items()):
             if durable.position[origin] >= catching_up.target:

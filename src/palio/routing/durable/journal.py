@@ -1,11 +1,11 @@
 """The journal of an origin: what was published here, numbered without gaps, and who still has to read it.
 
-A publish is numbered and handed to the store; it is confirmed, and sent on into the network, only when it is on
-disk. So no sequence that anybody has seen is ever given a second time, whenever this broker crashes.
+A publish is numbered and handed to the store; it is confirmed, and sent on into the network, only when it is
+on disk. So no sequence that anybody has seen is ever given a second time, whenever this broker crashes.
 
 A notification that has an id is published once: the same id by the same publisher within the retention time is
-answered with the sequence of the first. Readers are the durable subscriptions of the whole network; what one of
-them has not read is not trimmed.
+answered with the sequence of the first. Readers are the durable subscriptions of the whole network; what one
+of them has not read is not trimmed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ class Journal:
     def publish(
         self,
         session: str,
-        publisher: str,
         number: int,
         notifications: tuple[Notification, ...],
         now: float,
@@ -58,7 +57,7 @@ class Journal:
         fresh: list[Envelope] = []
         sequences: list[int] = []
         for notification in notifications:
-            key = (publisher, notification.id) if notification.id is not None else None
+            key = (session, notification.id) if notification.id is not None else None
             known = self._recent.get(key) if key is not None else None
             if known is None:
                 self.head += 1
@@ -73,7 +72,7 @@ class Journal:
             return None
         envelopes = tuple(fresh)
         self._appending.append((token, envelopes))
-        return Append(token, envelopes, publisher)
+        return Append(token, envelopes, session)
 
     def is_appending(self, token: int) -> bool:
         return any(token == waiting for waiting, _ in self._appending)

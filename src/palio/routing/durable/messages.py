@@ -1,4 +1,4 @@
-"""What durable delivery adds to the messages: requests of clients, news from the store, questions between brokers."""
+"""What durable delivery adds to the messages: of clients, of the store, and between brokers."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class TopologyChanged(_Message, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """All that was published at an origin up to a sequence has gone before this mark, if the epoch is unbroken."""
+    """All that an origin published up to a sequence has gone before this mark, if the epoch is unbroken."""
 
     origin: str
     sequence: int
@@ -259,3 +259,4 @@ class Carry(_Message, frozen=True):
 
 
 DurablePeerMessage: TypeAlias = TopologyChanged | Marks | Ask | Told | Carry
+DurableMessage: TypeAlias = DurableRequest | StoreMessage | DurablePeerMessage

@@ -1,13 +1,13 @@
 """Moving: a durable subscription follows its client to another home.
 
-Who wants a subscription asks everyone for its home. The home answers with its own name, or, once it has begun to
-hand it over, with that of the next one: from then on that one may have it. The former home keeps what it has until
-the next one says that all is on disk there, and writes again until then. So there is always at least one broker
-that has it, and never two that deliver. Each home has a higher generation; a broker remembers up to which one it has
-handed a subscription on, and does not take an older one back from a letter that comes late.
+Who wants a subscription asks everyone for its home. The home answers with its own name, or, once it has begun
+to hand it over, with that of the next one: from then on that one may have it. The former home keeps what it
+has until the next one says that all is on disk there, and writes again until then. So there is always at least
+one broker that has it, and never two that deliver. Each home has a higher generation; a broker remembers up to
+which one it has handed a subscription on, and does not take an older one back from a letter that comes late.
 
-If the home is not among those who answer, that is said. Only if every broker that was ever heard of has answered,
-and none is the home, there is no such subscription.
+If the home is not among those who answer, that is said. Only if every broker that was ever heard of has
+answered, and none is the home, there is no such subscription.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class Moving:
         self,
         desk: Desk,
         homes: Homes,
+        cursors: dict[str, int],
+        *,
         ask: Callable[[str], Ask],
         answer: Callable[[Ask], None],
         write: Callable[[str, Content], bool],
-        cursors: dict[str, int],
     ) -> None:
         self._desk = desk
         self._homes = homes

@@ -1,8 +1,8 @@
 """The outbox of a durable subscription: what is on disk for its taker, in which order, and what became of it.
 
-Deliveries go out by priority, and within one in the order in which they came, at most so many at a time. A delivery
-that is not acknowledged in time, or rejected, comes again after a pause that doubles each time; after the last
-attempt it becomes a dead letter. What has outlived its lifetime is dropped.
+Deliveries go out by priority, and within one in the order in which they came, at most so many at a time. A
+delivery that is not acknowledged in time, or rejected, comes again after a pause that doubles each time; after
+the last attempt it becomes a dead letter. What has outlived its lifetime is dropped.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Outbox:
         return [number for number, delivery in self._out.items() if delivery.due <= now]
 
     def recall(self) -> None:
-        """The taker is gone: what is out was perhaps not received, and goes out again to the next one at once."""
+        """The taker is gone: what is out was perhaps not received, and goes out again to the next one."""
         for delivery in self._out.values():
             delivery.out = False
             delivery.due = 0.0

@@ -1,8 +1,8 @@
 """Questions to every broker in reach, and letters to one of them.
 
 A question is flooded over all links, and the answers come back the way it went (an echo): each broker answers
-the neighbour from which it first heard the question, once all its other neighbours have answered it, or have sent
-it the same question, and its own answer is there. So the asker knows when all have answered.
+the neighbour from which it first heard the question, once all its other neighbours have answered it, or have
+sent it the same question, and its own answer is there. So the asker knows when all have answered.
 
 On the way a broker learns in which direction the asker is, and those who answered. Letters follow these ways.
 They are right for as long as the network does not change; a letter whose way is not known is lost, and whoever
@@ -11,7 +11,7 @@ wrote it writes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from palio.routing.durable.messages import Ask, Head, Told
 
@@ -36,7 +36,7 @@ class Queries:
     def __init__(
         self,
         broker: str,
-        neighbours: Callable[[], list[str]],
+        neighbours: Callable[[], Iterable[str]],
         send: Callable[[str, Ask | Told], None],
         ended: Callable[[Told], None],
         first: int,

@@ -1,15 +1,15 @@
 """Durable delivery at one broker: journal, homes and what connects them, as the router sees it.
 
-How a durable subscription comes to be complete, and stays so, is told in `subscription`. Here the steps are put
-together: when the network has changed, or a subscription is new, this broker lets a wave go out (everyone
-in reach knows our filters then), asks everyone how far the journals are, and if all that happened in one epoch,
-its subscriptions are live. If not, it waits a moment and does it again.
+How a durable subscription comes to be complete, and stays so, is told in `subscription`. Here the steps are
+put together: when the network has changed, or a subscription is new, this broker lets a wave go out (everyone
+in reach knows our filters then), asks everyone how far the journals are, and if all that happened in one
+epoch, its subscriptions are live. If not, it waits a moment and does it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import msgspec
 
@@ -64,26 +64,47 @@ class WaveEnded(msgspec.Struct, frozen=True):
     number: int
 
 
+class Surroundings(Protocol):
+    """What durable delivery needs of the router around it."""
+
+    @property
+    def incarnation(self) -> int:
+        """How often the broker has begun anew."""
+
+    @property
+    def filters(self) -> Side[Filter]:
+        """The table of filters."""
+
+    def neighbours(self) -> Mapping[str, Any]:
+        """The brokers to which there is a link in use."""
+
+    def mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:
+        """Where a mark goes on, and under which entry: the ways that the events before it could take."""
+
+    def begin_wave(self, ended: WaveEnded) -> None:
+        """Give this back once everyone in reach knows all that this broker has told."""
+
+    def send_on(self, envelopes: tuple[Envelope, ...]) -> None:
+        """Let what is on disk start its way."""
+
+
 class Service:
-    """Durable delivery at one broker. `links` gives the neighbours, `ways` where a mark goes on, and as what."""
+    """Durable delivery at one broker."""
 
     def __init__(
         self,
         broker: str,
-        incarnation: int,
         settings: DurableSettings,
         recovered: Recovered,
-        filters: Side[Filter],
-        links: Callable[[], list[str]],
-        ways: Callable[[str, str | None], list[tuple[str, str]]],
-        begin_wave: Callable[[WaveEnded], None],
-        send_on: Callable[[tuple[Envelope, ...]], None],
+        surroundings: Surroundings,
     ) -> None:
+        incarnation = surroundings.incarnation
+        links = surroundings.neighbours
         self._desk = Desk(broker, settings)
         self._links = links
-        self._ways = ways
-        self._begin_wave = begin_wave
-        self._send_on = send_on
+        self._ways = surroundings.mark_ways
+        self._begin_wave = surroundings.begin_wave
+        self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
         readers = tuple([row for row in recovered.readers if not row[0].startswith((HANDED_ON, KNOWN))])
         # Every broker that was ever heard of, also by a former incarnation: what it published may be missing.
@@ -93,8 +114,15 @@ class Service:
         )
         self.topology = Topology(broker, incarnation)
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
-        self.homes = Homes(self._desk, filters, self._wake, self._write_fetch, self._reader_ended)
-        self._moving = Moving(self._desk, self.homes, self._queries.ask, self._answer, self._write, cursors)
+        self.homes = Homes(self._desk, surroundings.filters, self._wake, self._write_fetch, self._reader_ended)
+        self._moving = Moving(
+            self._desk,
+            self.homes,
+            cursors,
+            ask=self._queries.ask,
+            answer=self._answer,
+            write=self._write,
+        )
         self._wave = 0
         self._syncing: tuple[int, int, tuple[str, ...]] | None = None  # epoch, question, names
         self._sync_due = False
@@ -106,8 +134,8 @@ class Service:
         self.handlers: dict[type, Callable[[str, Any], None]] = {
             Attach: self._on_attach,
             Change: lambda session, message: self.homes.change(session, message.name, message.filter),
-            Acknowledged: lambda session, message: self.homes.acknowledge(session, message),
-            Rejected: lambda session, message: self.homes.reject(session, message),
+            Acknowledged: self.homes.acknowledge,
+            Rejected: self.homes.reject,
             Detach: lambda session, message: self.homes.detach(self.homes.of(session, message.name)),
             Finish: lambda session, message: self.homes.finish_for(session, message.name),
         }
@@ -125,7 +153,7 @@ class Service:
         }
         self._letter_handlers: dict[type, Callable[[str, Any], None]] = {
             Fetch: self._on_fetch,
-            Page: lambda sender, letter: self.homes.fetched(sender, letter),
+            Page: self.homes.fetched,
             Progressed: self._on_progressed,
             MoveOut: self._moving.asked_for,
             MoveIn: self._moving.come,
@@ -150,7 +178,7 @@ class Service:
     def publish(self, session: str, message: Publish) -> None:
         """Journal notifications; they are confirmed and sent on when they are on disk."""
         append = self.journal.publish(
-            session, session, message.request, message.notifications, self._desk.now, self._desk.token()
+            session, message.request, message.notifications, self._desk.now, self._desk.token()
         )
         if append is not None:
             self._desk.effects.append(append)
@@ -206,7 +234,7 @@ class Service:
                     going.setdefault(way, []).append(Mark(mark.origin, mark.sequence, entry, mark.epoch))
         self._marks.clear()
         for way, marks in going.items():
-            self._desk.effects.append(Send(way, Marks(tuple(marks))))  # type: ignore[arg-type]
+            self._desk.effects.append(Send(way, Marks(tuple(marks))))
 
     # The network changes
 

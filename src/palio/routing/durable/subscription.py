@@ -3,19 +3,20 @@
 States and what leads from one to the next (`TRANSITIONS`; the documentation draws its diagram from it):
 
 - *storing*: it is new here, or was handed over, and not yet on disk;
-- *behind*: on disk, but not known to be complete: the network has changed, it began anew, its outbox is full, or it
-  is new. What comes live is not taken; it will be fetched;
+- *behind*: on disk, but not known to be complete: the network has changed, it began anew, its outbox is full,
+  or it is new. What comes live is not taken; it will be fetched;
 - *live*: in the present epoch, everything that every origin published after its position comes by itself;
 - *moving*: on its way to another home; nothing is taken or delivered here;
 - *ended*: gone.
 
-Position: for each origin the sequence up to which everything is in the outbox, has been acknowledged, or was not
-selected by the filter. It only grows, and on disk only together with what it stands for, in one atomic write.
+Position: for each origin the sequence up to which everything is in the outbox, has been acknowledged, or was
+not selected by the filter. It only grows, and on disk only together with what it stands for, in one atomic
+write.
 
 Becoming live. When everyone in reach knows the filter (a wave) and has then said how far its journal is (a
 question), all in one epoch, then whatever an origin numbers after that comes live, and what it numbered before
-can be fetched. From the question on, and while an origin is being caught up with, what comes live from it waits in
-a bounded buffer: the answers of different origins are not of the same moment.
+can be fetched. From the question on, and while an origin is being caught up with, what comes live from it
+waits in a bounded buffer: the answers of different origins are not of the same moment.
 """
 
 from __future__ import annotations
@@ -75,7 +76,6 @@ class CatchUp:
             self.target = envelope.sequence
             self.buffer.clear()
 
-
     def reach(self, target: int) -> None:
         """Fetch at least up to a sequence; what is buffered and not beyond it comes that way."""
         self.target = max(self.target, target)
@@ -87,7 +87,7 @@ class Durable:
     """A durable subscription at its home. Also what the tables hold for it."""
 
     __slots__ = (
-        "catching_up", "collecting", "dead", "detached_at", "entry", "epoch", "filter", "former", "generation", "handles",
+        "catching_up", "collecting", "dead", "detached_at", "entry", "epoch", "filter", "generation", "handles",
         "moving_to", "name", "next_delivery", "outbox", "position", "ready_told", "session", "since", "state",
         "stored_position", "taker",
     )  # fmt: skip
@@ -97,7 +97,6 @@ class Durable:
     def __init__(self, name: str, filter: Filter, *, since: float, generation: int, patience: Patience) -> None:
         self.name = name
         self.filter = filter
-        self.former: Filter | None = None  # while the filter is being changed: the one that is in force
         self.since = since
         self.generation = generation
         self.state = State.STORING
