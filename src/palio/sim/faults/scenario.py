@@ -1,0 +1,78 @@
+"""`FaultScenario`: everything that decides a run with faults. The same scenario gives the same run, always."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from palio.sim.scenario import Shape, Topology, WrongScenario
+from palio.sim.faults.steps import Step
+
+Strategy = Literal["flooding", "simple", "identity", "covering", "merging"]
+
+
+class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="faults"):
+    """A network, who is on it, what they do and what goes wrong, for `length` simulated seconds.
+
+    Each of the shares says how much of one kind of trouble there is; which trouble there is in a soak depends on the
+    seed, too.
+    """
+
+    seed: int = 1
+    shape: Shape = "line"
+    topology: Topology = "acyclic"
+    brokers: int = 3
+    strategy: Strategy = "covering"
+    merging_excess: float = 0.0
+    advertisements: bool = False
+
+    takers: int = 2
+    publishers: int = 2
+    notifications: int = 20
+    length: float = 20.0
+
+    # How often something goes wrong or is done, in all
+    crashes: int = 0
+    pauses: int = 0
+    cuts: int = 0
+    partitions: int = 0
+    lags: int = 0
+    full_disks: int = 0
+    slow_disks: int = 0
+    jumps: int = 0
+    leaves: int = 0
+    refilters: int = 0
+    ends: int = 0
+
+    outbox: int = 12
+    page: int = 3
+    attempts: int = 1000
+    keep: tuple[int, ...] | None = None  # of the steps only these, by number, to look at a failure
+
+    def __post_init__(self) -> None:
+        for field in ("brokers", "publishers", "takers", "page", "attempts", "outbox"):
+            if getattr(self, field) < 1:
+                raise WrongScenario(field, "There must be at least one.")
+        if not self.length > 0:
+            raise WrongScenario("length", "It must be more than nothing.")
+
+    def to_json(self) -> str:
+        """As one line that `from_json` reads back; what has its default value is left out."""
+        changed = {
+            field.name: getattr(self, field.name)
+            for field in msgspec.structs.fields(type(self))
+            if getattr(self, field.name) != field.default
+        }
+        return msgspec.json.encode({"type": "faults", **changed}).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> FaultScenario:
+        """Read a scenario. Raises `WrongScenario`."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError as problem:
+            raise WrongScenario("$", f"{problem}.") from None
+
+
+Steps = tuple[Step, ...]
