@@ -79,6 +79,7 @@ class Disk:
             stored = self.subscriptions[effect.name] = {"spool": {}, "dead": {}, "position": {}, "next": 1}
         if effect.filter is not None:
             stored |= {"filter": effect.filter, "generation": effect.generation, "since": effect.since}
+            stored["moving_to"] = effect.moving_to
         for number, attempts, envelope in effect.add:
             stored["spool"][number] = attempts, envelope
             stored["next"] = max(stored["next"], number + 1)
@@ -105,6 +106,7 @@ class Disk:
                     tuple((number, *rest) for number, rest in one["spool"].items()),
                     tuple((number, *rest) for number, rest in one["dead"].items()),
                     one["next"],
+                    one["moving_to"],
                 )
                 for name, one in self.subscriptions.items()
             ),

@@ -42,7 +42,8 @@ class Spool(msgspec.Struct, frozen=True):
 
     `add` and `dead` are (delivery, attempts, envelope); `remove` names deliveries. `position` replaces the
     sequences of the origins that it names. With a `filter`, the subscription is created, or its filter
-    changed, together with its generation and the time from which on it wants events.
+    changed, together with its generation, the time from which on it wants events, and the home to which it is
+    being handed over, if it is.
     """
 
     token: int
@@ -50,6 +51,7 @@ class Spool(msgspec.Struct, frozen=True):
     filter: Filter | None = None
     generation: int = 0
     since: float = 0.0
+    moving_to: str | None = None
     add: tuple[tuple[int, int, Envelope], ...] = ()
     remove: tuple[int, ...] = ()
     dead: tuple[tuple[int, int, Envelope], ...] = ()
@@ -101,6 +103,7 @@ class Subscribed(msgspec.Struct, frozen=True):
     spool: tuple[tuple[int, int, Envelope], ...]
     dead: tuple[tuple[int, int, Envelope], ...]
     next_delivery: int
+    moving_to: str | None = None
 
 
 class Recovered(msgspec.Struct, frozen=True):

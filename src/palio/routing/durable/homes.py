@@ -24,6 +24,7 @@ from palio.routing.durable.outbox import has_expired
 from palio.routing.durable.subscription import CatchUp, Durable, State
 from palio.routing.effects import SetTimer
 from palio.routing.messages import Ended, Envelope
+from palio.routing.table import Entry
 from palio.routing.tables import Side
 
 # A new subscription that begins with what is published from now on has this for the time of its beginning,
@@ -36,10 +37,11 @@ class Change:
 
     __slots__ = ("entry", "filter", "handles", "owner", "session", "writing")
 
+    entry: Entry[Filter]
+
     def __init__(self, owner: Durable, filter: Filter) -> None:
         self.owner = owner
         self.filter = filter
-        self.entry = owner.entry
         self.writing = False
         self.session = ""
         self.handles: dict[str, None] = {}
@@ -79,7 +81,12 @@ class Homes:
                 # Attempts are not written one by one: whatever is on disk may have been delivered before.
                 durable.outbox.add(number, attempts + 1, envelope)
             durable.detached_at = self._desk.now
-            self._stored(durable)
+            if stored.moving_to is None:
+                self._stored(durable)
+            else:
+                durable.moving_to = stored.moving_to
+                durable.moving_stored = True
+                durable.go("moving")
 
     def create(self, session: str, attach: Attach) -> None:
         """A subscription that is nowhere yet."""
@@ -93,6 +100,31 @@ class Homes:
 
         self._desk.effects.append(
             Spool(self._desk.token(stored), durable.name, attach.filter, durable.generation, durable.since)
+        )
+
+    def begin_moving(self, durable: Durable, home: str, then: Callable[[], None]) -> None:
+        """Hand a subscription over to another home: from now on nothing happens to it here.
+
+        `then` is called once that is on disk. What was asked of the store before is there by then, too, so what
+        is handed over is what would be found after a crash.
+        """
+        self.tell_taken(durable)
+        durable.go("asked for")
+        durable.moving_to = home
+
+        def stored() -> None:
+            durable.moving_stored = True
+            then()
+
+        self._desk.effects.append(
+            Spool(
+                self._desk.token(stored),
+                durable.name,
+                durable.filter,
+                durable.generation,
+                durable.since,
+                moving_to=home,
+            )
         )
 
     def adopt(self, durable: Durable, then: Callable[[], None]) -> None:
@@ -121,7 +153,7 @@ class Homes:
 
     def finish(self, durable: Durable, event: str = "finished") -> None:
         """End a subscription here: for good, or because it is at another home now."""
-        if durable.state is not State.STORING:
+        if durable.entry is not None:
             self._filters.let_go(durable.entry, durable)
         self._end_change(durable)
         durable.go(event)
@@ -458,7 +490,8 @@ class Homes:
 
     def _changed(self, durable: Durable, change: Change) -> None:
         former = durable.filter
-        self._filters.let_go(durable.entry, durable)
+        if durable.entry is not None:
+            self._filters.let_go(durable.entry, durable)
         durable.filter = change.filter
         durable.entry = self._filters.hold(change.filter, durable)
         self._end_change(durable)

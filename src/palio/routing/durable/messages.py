@@ -231,6 +231,7 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     spool: tuple[tuple[int, int, Envelope], ...]  # delivery, attempts, what
     dead: tuple[tuple[int, int, Envelope], ...]
     next_delivery: int
+    ready: bool
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):

@@ -6,7 +6,8 @@ has until the next one says that all is on disk there, and writes again until th
 one broker that has it, and never two that deliver. Each home has a higher generation; a broker remembers up to
 which one it has handed a subscription on, and does not take an older one back from a letter that comes late.
 
-If the home is not among those who answer, that is said. Only if every broker that was ever heard of has
+Two who look for a subscription that is nowhere hear of each other; only the one with the smaller name creates
+it. If the home is not among those who answer, that is said. Only if every broker that was ever heard of has
 answered, and none is the home, there is no such subscription.
 """
 
@@ -21,6 +22,10 @@ from palio.routing.durable.messages import Ask, Attach, Content, MovedIn, MoveIn
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.messages import Refused
 
+# Who looks for a subscription answers others who do with its name and this: of several, one creates it.
+LOOKING = "?"
+# How many ticks a session waits for a subscription that is elsewhere before it is refused.
+GIVE_UP_AFTER = 5
 # Cursors of the store under this prefix are generations that were handed on, not readers of the journal.
 HANDED_ON = "handed on: "
 
@@ -48,36 +53,51 @@ class Moving:
             for name, generation in cursors.items()
             if name.startswith(HANDED_ON)
         }
-        self._looking: dict[int, tuple[str, Attach]] = {}  # by the number of the question
+        # Who wants what, and until when: by the number of the question; and what is to be asked again.
+        self._looking: dict[int, tuple[str, Attach, float]] = {}
+        self._again: list[tuple[str, Attach, float]] = []
         self._waiting: dict[str, tuple[str, Attach, str, float]] = {}  # by name: session, request, home, until
 
     # At the next home
 
     def attach(self, session: str, attach: Attach) -> None:
         """A session wants a subscription that is not here, or on its way from here."""
-        ask = self._ask(attach.name)
-        self._looking[ask.number] = session, attach
-        self._answer(ask)
+        self._look(session, attach, self._desk.now + GIVE_UP_AFTER * self._desk.settings.tick)
+
+    def _look(self, session: str, attach: Attach, until: float) -> None:
+        durable = self._homes.subscriptions.get(attach.name)
+        if durable is not None and durable.state is not State.MOVING:
+            self._homes.give_to(durable, session)
+        elif durable is not None:
+            self._again.append((session, attach, until))  # first it has to arrive where it goes
+        else:
+            ask = self._ask(attach.name)
+            self._looking[ask.number] = session, attach, until
+            self._answer(ask)
 
     def told(self, told: Told, known: set[str]) -> bool:
         """Everyone has answered who has it. Returns whether the question was about that."""
         found = self._looking.pop(told.number, None)
         if found is None:
             return False
-        session, attach = found
+        session, attach, until = found
         name = attach.name
         durable = self._homes.subscriptions.get(name)
         if durable is not None and durable.state is not State.MOVING:
             self._homes.give_to(durable, session)
             return True
         answered = {head.origin for head in told.heads}
-        homes = [home for home in told.homes if home != self._desk.broker]
+        homes = [home for home in told.homes if home != self._desk.broker and not home.endswith(LOOKING)]
+        rivals = [home.removesuffix(LOOKING) for home in told.homes if home.endswith(LOOKING)]
+        if not homes and any(rival < self._desk.broker for rival in rivals):
+            self._again.append((session, attach, until))  # another one may be about to create it
+            return True
         missing = (
             tuple(sorted({*homes, *known} - answered)) if not homes else tuple(sorted({*homes} - answered))
         )
         if homes and not missing:
             # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
-            self._waiting[name] = session, attach, homes[0], self._desk.now + 5 * self._desk.settings.tick
+            self._waiting[name] = session, attach, homes[0], until
             for home in dict.fromkeys(homes):
                 self._write(home, MoveOut(name))
         elif not homes and (attach.anew or not missing):
@@ -112,7 +132,7 @@ class Moving:
         durable.next_delivery = (
             max([0, *durable.outbox.deliveries, *durable.dead, letter.next_delivery - 1]) + 1
         )
-        durable.ready_told = True
+        durable.ready_told = letter.ready
         durable.detached_at = self._desk.now
 
         def stored() -> None:
@@ -127,17 +147,18 @@ class Moving:
         """The broker that should have had it has not: look again."""
         waiting = self._waiting.get(letter.name)
         if waiting is not None and waiting[2] == sender:
-            del self._waiting[letter.name]
-            self.attach(waiting[0], waiting[1])
+            session, attach, _, until = self._waiting.pop(letter.name)
+            self._again.append((session, attach, until))
 
     # At the former home
 
     def home_of(self, name: str) -> tuple[str, ...]:
         """What this broker answers to who looks for a subscription."""
         durable = self._homes.subscriptions.get(name)
-        if durable is None:
-            return ()
-        return (durable.moving_to or self._desk.broker,)
+        if durable is not None:
+            return (durable.moving_to or self._desk.broker,)
+        looking = any(attach.name == name for _, attach, _ in [*self._looking.values(), *self._again])
+        return (self._desk.broker + LOOKING,) if looking else ()
 
     def asked_for(self, sender: str, letter: MoveOut) -> None:
         """The next home asks for a subscription."""
@@ -146,10 +167,8 @@ class Moving:
             self._write(sender, NotHere(letter.name))
             return
         if durable.state is not State.MOVING:
-            self._homes.tell_taken(durable)
-            durable.go("asked for")
-            durable.moving_to = sender
-        if durable.moving_to == sender:
+            self._homes.begin_moving(durable, sender, lambda: self._hand_over(durable))
+        elif durable.moving_to == sender and durable.moving_stored:
             self._hand_over(durable)
 
     def gone(self, sender: str, letter: MovedIn) -> None:
@@ -164,16 +183,27 @@ class Moving:
 
     def again(self) -> bool:
         """Write again what was not answered, give up what cannot be reached. Returns whether anything waits."""
+        for number, (session, attach, until) in list(self._looking.items()):
+            if until <= self._desk.now:
+                del self._looking[number]
+                self._refuse(session, attach.name, ("a broker that does not answer",))
+        looking, self._again = self._again, []
+        for session, attach, until in looking:
+            if until <= self._desk.now:
+                self._refuse(session, attach.name, self.home_of(attach.name) or ("another broker",))
+            else:
+                self._look(session, attach, until)
         moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]
         for durable in moving:
-            self._hand_over(durable)
+            if durable.moving_stored:
+                self._hand_over(durable)
         for name, (session, _, home, until) in list(self._waiting.items()):
             if until <= self._desk.now:
                 del self._waiting[name]
                 self._refuse(session, name, (home,))
             else:
                 self._write(home, MoveOut(name))
-        return bool(moving or self._waiting)
+        return bool(moving or self._waiting or self._looking or self._again)
 
     def _hand_over(self, durable: Durable) -> None:
         assert durable.moving_to is not None
@@ -188,6 +218,7 @@ class Moving:
                 tuple([(one.number, one.attempts, one.envelope) for one in durable.outbox.deliveries.values()]),
                 tuple([(number, attempts, what) for number, (attempts, what) in durable.dead.items()]),
                 durable.next_delivery,
+                durable.ready_told,
             ),
         )
 

@@ -62,8 +62,11 @@ class Queries:
         key = ask.asker, ask.number
         question = self._questions.get(key)
         if question is not None:
-            question.missing.discard(source)
-            self._finish(key)
+            if source in question.missing:
+                question.missing.discard(source)
+                self._finish(key)
+            else:  # the link is so new that this broker has not asked there
+                self._send(source, Told(ask.asker, ask.number, ()))
             return False
         self.routes[ask.asker] = source
         if ask.asker == self._broker or ask.number <= self._latest.get(ask.asker, -1):

@@ -54,6 +54,8 @@ from palio.routing.messages import Envelope, Publish, Published, Refused
 from palio.routing.tables import Side
 
 MAX_LETTER_HOPS = 4_096
+# How many ticks may pass until everyone has answered; then the question is asked again.
+SYNC_WITHIN = 10
 # Cursors of the store under this prefix are brokers that were heard of, not readers of the journal.
 KNOWN = "known: "
 
@@ -125,9 +127,11 @@ class Service:
         )
         self._wave = 0
         self._syncing: tuple[int, int, tuple[str, ...]] | None = None  # epoch, question, names
+        self._syncing_until = 0.0
         self._sync_due = False
         self._ticking = False
         self._marks: dict[str, tuple[Mark, str | None]] = {}
+        self._ways_missing = False
         self._own_mark = 0
         self._told_progress: dict[tuple[str, str], int] = {}
         self._recovered: Recovered | None = recovered
@@ -286,6 +290,8 @@ class Service:
             return
         self._wave += 1
         self._syncing = self.epoch, 0, names
+        self._syncing_until = self._desk.now + SYNC_WITHIN * self._desk.settings.tick
+        self._tick_later()
         self._begin_wave(WaveEnded(self._wave))
 
     def wave_ended(self, ended: WaveEnded) -> None:
@@ -304,6 +310,7 @@ class Service:
     def _answered(self, told: Told) -> None:
         """Everyone in reach has answered a question of ours."""
         if self._moving.told(told, self._known):
+            self._tick_later()
             return
         if self._syncing is None or told.number != self._syncing[1]:
             return
@@ -351,6 +358,7 @@ class Service:
             return True
         way = self._queries.routes.get(receiver)
         if way is None:
+            self._ways_missing = True
             return False
         self._send(way, letter)
         return True
@@ -415,11 +423,17 @@ class Service:
             self._tick()
 
     def _tick(self) -> None:
+        if self._ways_missing:
+            self._ways_missing = False
+            self._answer(self._queries.ask())  # whoever answers shows the way to it
         self._send_marks()
         self.homes.save_positions()
         self._tell_progress()
         self.homes.abandon()
-        if self.homes.fetch_again() | self._moving.again():
+        if self._syncing is not None and self._syncing_until <= self._desk.now:
+            self._syncing = None  # an answer was lost
+            self._wake()
+        if self.homes.fetch_again() | self._moving.again() or self._syncing is not None:
             self._tick_later()
 
     def _tell_progress(self) -> None:

@@ -42,7 +42,7 @@ class State(Enum):
 
 
 TRANSITIONS: dict[State, dict[str, State]] = {
-    State.STORING: {"stored": State.BEHIND, "finished": State.ENDED},
+    State.STORING: {"stored": State.BEHIND, "moving": State.MOVING, "finished": State.ENDED},
     State.BEHIND: {
         "complete": State.LIVE,
         "interrupted": State.BEHIND,
@@ -88,11 +88,9 @@ class Durable:
 
     __slots__ = (
         "catching_up", "collecting", "dead", "detached_at", "entry", "epoch", "filter", "generation", "handles",
-        "moving_to", "name", "next_delivery", "outbox", "position", "ready_told", "session", "since", "state",
+        "moving_stored", "moving_to", "name", "next_delivery", "outbox", "position", "ready_told", "session", "since", "state",
         "stored_position", "taker",
     )  # fmt: skip
-
-    entry: Entry[Filter]
 
     def __init__(self, name: str, filter: Filter, *, since: float, generation: int, patience: Patience) -> None:
         self.name = name
@@ -101,6 +99,7 @@ class Durable:
         self.generation = generation
         self.state = State.STORING
         self.epoch = 0
+        self.entry: Entry[Filter] | None = None
         self.position: dict[str, int] = {}
         self.stored_position: dict[str, int] = {}
         self.catching_up: dict[str, CatchUp] = {}
@@ -112,6 +111,7 @@ class Durable:
         self.detached_at: float | None = None
         self.ready_told = False
         self.moving_to: str | None = None
+        self.moving_stored = False
         # As a holder in the tables it is no session's.
         self.session = ""
         self.handles: dict[str, None] = {}
