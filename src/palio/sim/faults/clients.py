@@ -163,6 +163,7 @@ class Taker:
         self.attached = False
         self.away = False
         self.sessions: dict[str, str] = {}  # those that live, and their brokers
+        self._looking: dict[str, str] = {}  # those whose wish to attach was not answered, and their brokers
         self._connections = 0
         self.taking = world.record.takings[take.name] = Taking(take.name, take.since)
         self._wish(take.filter).known = world.record.moment
@@ -201,6 +202,7 @@ class Taker:
     def _attach(self, session: str) -> None:
         if session in self.sessions:
             filter = self.taking.wishes[0].filter
+            self._looking[session] = self.sessions[session]
             self._post(session, Attach(self.name, filter, self.taking.since))
 
     def _give_up(self, session: str) -> None:
@@ -224,7 +226,7 @@ class Taker:
 
     def leave(self, manner: str, seconds: float, broker: str) -> None:
         """Go away in one of several manners, and come back later."""
-        if self._ended:
+        if self.taking.ending != NEVER:
             return
         world, session = self.world, self.session
         self.away = True
@@ -249,6 +251,7 @@ class Taker:
         """A broker crashed."""
         for session in [one for one, place in self.sessions.items() if place == broker]:
             del self.sessions[session]
+        self._looking = {session: place for session, place in self._looking.items() if place != broker}
         if self.broker == broker and not self.away:
             self.attached = False
             world = self.world
@@ -264,6 +267,12 @@ class Taker:
             self.connect(self.broker)
 
     # Wishes
+
+    def twice(self, brokers: tuple[str, str]) -> None:
+        """Connect two times at once."""
+        if self.taking.ending == NEVER:
+            for broker in brokers:
+                self.connect(broker)
 
     def change(self, filter: str) -> None:
         if self._ended or self.taking.ending != NEVER:
@@ -283,7 +292,9 @@ class Taker:
         if not self.attached:
             return
         if self.taking.ending != NEVER:
-            self._post(self.session, Finish(self.name))
+            # Another session of ours that is still looking for it would create it once more.
+            if not self._ended and not self._looking:
+                self._post(self.session, Finish(self.name))
         elif self.taking.wishes[-1].known == NEVER:
             self._post(self.session, Change(self.name, self.taking.wishes[-1].filter))
 
@@ -291,6 +302,8 @@ class Taker:
 
     def answered(self, session: str, answer: object) -> None:
         world, record, taking = self.world, self.world.record, self.taking
+        if isinstance(answer, Attached | Refused) and self._looking.pop(session, None) and session != self.session:
+            self._ask()
         if session not in self.sessions:
             return
         if not isinstance(answer, Done):

@@ -53,7 +53,7 @@ def nothing_confirmed_is_lost(record: Record) -> Broken:
         for number, publication in record.publications.items():
             if publication.confirmed == NEVER or publication.asked <= taking.ready or _expires(publication):
                 continue
-            if _is_owed(taking, publication) and (taking.name, number) not in seen:
+            if _is_recent(record, taking, publication) and _is_owed(taking, publication) and (taking.name, number) not in seen:
                 yield Lost(session=taking.name, number=number, notification=publication.name)
 
 
@@ -63,15 +63,13 @@ def history_is_complete(record: Record) -> Broken:
     for taking in record.takings.values():
         if taking.since == "now" or taking.ending != NEVER or taking.ready == NEVER:
             continue
-        since = 0.0 if taking.since == "all" else float(taking.since)
         for number, publication in record.publications.items():
             if publication.name is None or publication.asked > taking.ready or _expires(publication):
                 continue
             origin, sequence = publication.name
             if sequence <= taking.ready_trimmed[origin] or publication.confirmed > taking.ready:
                 continue
-            recent = record.written[publication.name].time >= since
-            if recent and _is_owed(taking, publication) and (taking.name, number) not in seen:
+            if _is_recent(record, taking, publication) and _is_owed(taking, publication) and (taking.name, number) not in seen:
                 yield HistoryLost(
                     session=taking.name, number=number, notification=publication.name, since=taking.since
                 )
@@ -289,6 +287,12 @@ def _is_owed(taking: Taking, publication: Publication) -> bool:
     first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
     possible = [wish for wish in wishes[first:] if wish is wishes[first] or wish.asked < publication.confirmed]
     return all(wish.filter.matches(publication.notification) for wish in possible)
+
+
+def _is_recent(record: Record, taking: Taking, publication: Publication) -> bool:
+    """Whether it is not older, by the clock of its origin, than what the client asked for."""
+    written = record.written.get(publication.name) if publication.name is not None else None
+    return isinstance(taking.since, str) or (written is not None and written.time >= taking.since)
 
 
 def _expires(publication: Publication) -> bool:

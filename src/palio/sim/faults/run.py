@@ -208,8 +208,7 @@ class Stage:
             case Leave(name=name) if name in clients.takers:
                 clients.takers[name].leave(step.manner, step.seconds, step.broker)
             case Twice(name=name) if name in clients.takers:
-                for broker in step.brokers:
-                    clients.takers[name].connect(broker)
+                clients.takers[name].twice(step.brokers)
             case Refilter(name=name) if name in clients.takers:
                 clients.takers[name].change(step.filter)
             case End(name=name) if name in clients.takers:

@@ -104,14 +104,14 @@ class _Drawing:
             yield End(time=self._time(), name=name)
 
     def _takes(self) -> Iterator[Step]:
-        chance, scenario = self._chance, self._scenario
+        chance = self._chance
         for position, name in enumerate(self._takers):
             # Most are there when it begins, the others find a history.
             late = position > 0 and chance.random() < 0.35
+            time = self._time(0.8) if late else chance.uniform(0.0, 0.5)
             since: str | float = "now"
             if chance.random() < (0.7 if late else 0.2):
-                since = chance.choice(("all", round(chance.uniform(0.0, scenario.length), 3)))
-            time = self._time(0.8) if late else chance.uniform(0.0, 0.5)
+                since = chance.choice(("all", round(chance.uniform(0.0, time), 3)))
             yield Take(time=time, name=name, broker=self._broker(), filter=chance.choice(FILTERS), since=since)
 
     def _says(self) -> Iterator[Step]:

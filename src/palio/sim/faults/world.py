@@ -27,7 +27,7 @@ from palio.routing.facts import Facts
 from palio.routing.messages import LinkDown, LinkUp
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
-from palio.sim.faults.record import Record
+from palio.sim.faults.record import NEVER, Record
 from palio.sim.faults.station import Station, Wire
 from palio.sim.topologies import Layout
 
@@ -131,6 +131,7 @@ class World:
         if station.router is None:
             return
         lost = station.disk.crash(share)
+        self.observe(station)
         station.router = None
         station.life += 1
         station.forget()
@@ -310,7 +311,8 @@ class World:
                     latest[name] = kept.generation, kept.position
         for name, (_, position) in latest.items():
             known = position.get(station.name)
-            if known is not None and known < trim.upto:
+            taking = self.record.takings.get(name)
+            if known is not None and known < trim.upto and taking is not None and taking.ending == NEVER:
                 self.record.trimmed_early.append((station.name, trim.upto, name, known))
 
     # Links
