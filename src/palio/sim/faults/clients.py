@@ -223,6 +223,7 @@ class Taker:
     def _close(self, session: str) -> None:
         self._post(session, Close())
         self.sessions.pop(session, None)
+        self._looking.pop(session, None)
 
     def leave(self, manner: str, seconds: float, broker: str) -> None:
         """Go away in one of several manners, and come back later."""
@@ -302,7 +303,7 @@ class Taker:
 
     def answered(self, session: str, answer: object) -> None:
         world, record, taking = self.world, self.world.record, self.taking
-        if isinstance(answer, Attached | Refused) and self._looking.pop(session, None) and session != self.session:
+        if isinstance(answer, Attached | Refused | Taken) and self._looking.pop(session, None) and session != self.session:
             self._ask()
         if session not in self.sessions:
             return

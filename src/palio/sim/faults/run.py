@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
+
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.outbox import Patience
@@ -12,7 +14,8 @@ from palio.sim.faults.clients import Clients, Publisher, Taker
 from palio.sim.faults.oracle import judge
 from palio.sim.faults.record import Record
 from palio.sim.faults.scenario import FaultScenario
-from palio.sim.faults.script import steps
+from palio.sim.faults.scenes import SCENES
+from palio.sim.faults.script import kept, steps
 from palio.sim.faults.station import DISK_EACH, Plan, Station
 from palio.sim.faults.steps import (
     Crash,
@@ -57,18 +60,18 @@ class FaultRun:
         return self.world.record
 
 
-def layout_of(scenario: FaultScenario) -> Layout:
-    """The network of a scenario."""
+def prepare(scenario: FaultScenario) -> tuple[Layout, list[Step]]:
+    """The network of a scenario, and what happens on it."""
     chance = Random(f"network {scenario.seed}")
-    return lay_out(draw(scenario.shape, scenario.brokers, chance), scenario.topology, chance)
+    layout = lay_out(draw(scenario.shape, scenario.brokers, chance), scenario.topology, chance)
+    return layout, kept(scenario, SCENES[scenario.scene] if scenario.scene else steps(scenario, layout))
 
 
 def simulate(
     scenario: FaultScenario, *, make_router: RouterMaker = Router, trace: bool = False
 ) -> FaultRun:
     """Simulate a scenario, repair everything, let the world come to rest, and judge what happened."""
-    layout = layout_of(scenario)
-    script = steps(scenario, layout)
+    layout, script = prepare(scenario)
     stage = Stage(scenario, layout, make_router=make_router, trace=trace)
     stage.play(script)
     return FaultRun(scenario, stage.world, script, judge(stage.world.record))
@@ -111,12 +114,20 @@ class Stage:
         chance = Random(f"publishers {scenario.seed}")
         for number in range(scenario.publishers):
             name = f"p{number}"
+            place = stations[0] if scenario.scene else chance.choice(stations)
             publisher = self.clients.publishers[name] = Publisher(
-                self.world, name, chance.choice(stations), advertises=scenario.advertisements
+                self.world, name, place, advertises=scenario.advertisements
             )
             publisher.connect()
         self.world.run(until=30.0)
         self._begin = self.world.now
+        self.begun = {station.name: station.carried for station in stations}
+        self._healed = False
+        self._planned = bool(scenario.crash_at)
+        self.world.calm = bool(scenario.scene)
+        for plan in scenario.crash_at:
+            station = self.world.stations[plan.broker]
+            station.plans.append(msgspec.structs.replace(plan, at=self.begun[plan.broker] + plan.at))
 
     def play(self, script: list[Step]) -> None:
         """Take all steps, repair everything, and go on until nothing happens any more."""
@@ -136,10 +147,11 @@ class Stage:
     def heal(self) -> None:
         """No more faults: everything is repaired, everybody comes back and behaves."""
         world = self.world
-        world.calm = True
+        self._healed = world.calm = True
         world.note("", "All faults are over")
         for station in world.stations.values():
-            station.plan = None
+            if not self._planned:
+                station.plans.clear()
             station.each = 0.0
             station.free_at = 0.0
             station.disk_each = DISK_EACH
@@ -155,7 +167,7 @@ class Stage:
 
     def _take(self, step: Step) -> None:
         world = self.world
-        if world.calm:
+        if self._healed:
             return
         world.record.tick()
         about = () if not isinstance(step, Say | Take | Leave | Twice | Refilter | End) else (_about(step),)
@@ -163,8 +175,9 @@ class Stage:
         match step:
             case Crash(broker=broker, effects=effects, share=share, down=down):
                 station = world.stations[broker]
-                if station.router is not None and station.plan is None:
-                    plan = station.plan = Plan(station.carried + effects, False, share, down)
+                if station.router is not None and not station.plans:
+                    plan = Plan(broker, station.carried + effects, False, share, down)
+                    station.plans.append(plan)
                     world.after(_CRASH_WITHIN, self._crash_now, station, plan)
             case Pause(broker=broker, seconds=seconds):
                 station = world.stations[broker]
@@ -193,8 +206,7 @@ class Stage:
                 self._client_step(step)
 
     def _crash_now(self, station: Station, plan: Plan) -> None:
-        if station.plan is plan:
-            station.plan = None
+        if station.plans and station.plans[0] is plan:
             self.world.crash(station, plan.share, plan.down)
 
     def _client_step(self, step: Step) -> None:

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from palio.sim.faults.station import Plan
 from palio.sim.scenario import Shape, Topology, WrongScenario
-from palio.sim.faults.steps import Step
 
 Strategy = Literal["flooding", "simple", "identity", "covering", "merging"]
 
@@ -48,6 +48,8 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     outbox: int = 12
     page: int = 3
     attempts: int = 1000
+    scene: str = ""  # one of a few small scenes instead of luck
+    crash_at: tuple[Plan, ...] = ()  # crashes of brokers, by the effects that they carry out in a scene
     keep: tuple[int, ...] | None = None  # of the steps only these, by number, to look at a failure
 
     def __post_init__(self) -> None:
@@ -73,6 +75,3 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             return msgspec.json.decode(text, type=cls)
         except msgspec.DecodeError as problem:
             raise WrongScenario("$", f"{problem}.") from None
-
-
-Steps = tuple[Step, ...]

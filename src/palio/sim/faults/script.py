@@ -40,10 +40,14 @@ FILTERS = (
 )
 
 
-def steps(scenario: FaultScenario, layout: Layout) -> list[Step]:
-    """All steps, or those that the scenario keeps, in the order of their times."""
-    drawing = _Drawing(scenario, layout)
-    found = sorted(drawing.all(), key=lambda step: step.time)
+def steps(scenario: FaultScenario, layout: Layout) -> tuple[Step, ...]:
+    """All steps of a scenario, as they are drawn."""
+    return tuple(_Drawing(scenario, layout).all())
+
+
+def kept(scenario: FaultScenario, script: tuple[Step, ...]) -> list[Step]:
+    """The steps that the scenario keeps, numbered in the order of their times."""
+    found = sorted(script, key=lambda step: step.time)
     numbered = [msgspec.structs.replace(step, number=number) for number, step in enumerate(found)]
     keep = scenario.keep
     return numbered if keep is None else [step for step in numbered if step.number in set(keep)]

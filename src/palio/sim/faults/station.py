@@ -14,13 +14,14 @@ from palio.sim.topologies import Link
 DISK_EACH = 0.004  # seconds that a write takes
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """When to crash: before or after the effect with this number."""
+class Plan(msgspec.Struct, frozen=True, array_like=True):
+    """When to crash: before or after the effect with this number. `share` is that of the writes that survive."""
 
+    broker: str
     at: int
     after: bool
     share: float
-    down: float
+    down: float = 0.3
 
 
 class Station:
@@ -43,7 +44,8 @@ class Station:
         self.offset = 0.0
         self.last = 0.0
         self.carried = 0  # effects
-        self.plan: Plan | None = None
+        self.plans: deque[Plan] = deque()
+        self.ends: list[int] = []  # how many effects had been carried out after each message
 
     def clock(self, now: float) -> float:
         """The broker's time: it may be wrong, but never goes back."""
@@ -55,7 +57,6 @@ class Station:
         self.timers.clear()
         self.inbox.clear()
         self.handling = self.writing = False
-        self.plan = None
 
 
 class Line:

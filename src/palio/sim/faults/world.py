@@ -135,6 +135,8 @@ class World:
         station.router = None
         station.life += 1
         station.forget()
+        if station.plans:
+            station.plans.popleft()
         self.record.tick()
         what = f" It had not yet written {'; '.join(map(describe_write, lost))}." if lost else ""
         self.note(station.name, f"crashes.{what}")
@@ -210,17 +212,16 @@ class World:
 
     def _carry_out(self, station: Station, effects: list[Any]) -> None:
         for effect in effects:
-            plan = station.plan
+            plan = station.plans[0] if station.plans else None
             if plan is not None and not plan.after and station.carried >= plan.at:
-                station.plan = None
                 self.crash(station, plan.share, plan.down)
                 return
             self._carry_out_one(station, effect)
             station.carried += 1
             if plan is not None and plan.after and station.carried > plan.at:
-                station.plan = None
                 self.crash(station, plan.share, plan.down)
                 return
+        station.ends.append(station.carried)
 
     def _carry_out_one(self, station: Station, effect: Any) -> None:
         match effect:
