@@ -27,8 +27,8 @@ def replay_faults(text: str, *, trace: bool, tell: bool) -> None:
             console.print(f"{line.time:9.3f} {line.who:>4} {line.what}", soft_wrap=True, markup=False, highlight=False)
     counts = f"{plural(run.world.handled, 'message')}, {len(run.record.handings):,} deliveries"
     console.print(f"{counts}, {run.world.now:.1f} simulated seconds.")
-    for violation in run.violations:
-        _tell(run, violation, tell=tell)
+    for number, violation in enumerate(run.violations):
+        _tell(run, violation, tell=tell and number == 0)  # the others are usually the same story
     if run.violations:
         raise typer.Exit(ExitCode.NO)
     console.print("Every promise was kept.", style="green")

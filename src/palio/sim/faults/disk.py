@@ -32,12 +32,13 @@ Letter = tuple[int, Envelope]  # attempts, what
 class Kept:
     """A durable subscription on disk."""
 
-    __slots__ = ("dead", "filter", "generation", "next_delivery", "position", "since", "spool")
+    __slots__ = ("dead", "filter", "generation", "moving_to", "next_delivery", "position", "since", "spool")
 
     def __init__(self, filter: Filter) -> None:
         self.filter = filter
         self.generation = 0
         self.since = 0.0
+        self.moving_to: str | None = None
         self.position: dict[str, int] = {}
         self.spool: dict[int, Letter] = {}
         self.dead: dict[int, Letter] = {}
@@ -120,6 +121,7 @@ class Disk:
             kept = self.subscriptions[effect.name] = Kept(effect.filter)
         if effect.filter is not None:
             kept.filter, kept.generation, kept.since = effect.filter, effect.generation, effect.since
+            kept.moving_to = effect.moving_to
         for number, attempts, envelope in effect.add:
             kept.spool[number] = attempts, envelope
         for number, attempts, envelope in effect.dead:
@@ -159,6 +161,7 @@ class Disk:
                     tuple((number, *letter) for number, letter in kept.spool.items()),
                     tuple((number, *letter) for number, letter in kept.dead.items()),
                     kept.next_delivery,
+                    kept.moving_to,
                 )
                 for name, kept in self.subscriptions.items()
             ),
