@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli.progress import progress_bar
-from palio.cli.sim_faults import is_fault_scenario, replay_faults, soak_faults
+from palio.cli.sim_faults import crash_everywhere, is_fault_scenario, replay_faults, soak_faults
 from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console, plural
 from palio.sim.failures import replay_command, shrink, story
 from palio.sim.outcome import Outcome
@@ -37,6 +37,7 @@ SOAK_EPILOG = help_epilog(
     "palio sim soak --seeds 48",
     "palio sim soak --seeds 24 --first 1000 --workers 2",
     "palio sim soak --faults --seeds 24",
+    "palio sim soak --crash-points",
 )
 
 # What a person wants to see of an outcome, in groups; the other numbers are for tables of many runs.
@@ -96,6 +97,9 @@ def soak(
     faults: Annotated[
         bool, typer.Option("--faults", help="Durable delivery: brokers crash, links break, disks fill.")
     ] = False,
+    crash_points: Annotated[
+        bool, typer.Option("--crash-points", help="No luck: a crash at every effect of small scenes.")
+    ] = False,
 ) -> None:
     """Simulate many different small scenarios until one goes wrong.
 
@@ -103,6 +107,9 @@ def soak(
     clients, churn and failing links by luck. At the first violation it stops,
     looks for a smaller scenario that shows the same, and exits with 1.
     """
+    if crash_points:
+        crash_everywhere()
+        return
     if faults:
         soak_faults(first, seeds, workers)
         return

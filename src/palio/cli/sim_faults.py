@@ -1,4 +1,4 @@
-"""`palio sim` with faults: seeing a run again, and looking for one in which durable delivery breaks a promise."""
+"""`palio sim` with faults: seeing a run again, and looking for one that breaks a promise."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from rich.text import Text
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import ExitCode, error_console, output_console, plural
 from palio.sim.faults.failures import replay_command, shrink, story
+from palio.sim.faults.matrix import matrix
 from palio.sim.faults.run import FaultRun, simulate
 from palio.sim.faults.scenario import FaultScenario
+from palio.sim.faults.scenes import SCENES, SMALLEST
 from palio.sim.faults.soak import FaultSoaked, soak
 
 
@@ -24,7 +26,9 @@ def replay_faults(text: str, *, trace: bool, tell: bool) -> None:
     console = output_console()
     if trace:
         for line in run.record.lines:
-            console.print(f"{line.time:9.3f} {line.who:>4} {line.what}", soft_wrap=True, markup=False, highlight=False)
+            console.print(
+                f"{line.time:9.3f} {line.who:>4} {line.what}", soft_wrap=True, markup=False, highlight=False
+            )
     counts = f"{plural(run.world.handled, 'message')}, {len(run.record.handings):,} deliveries"
     console.print(f"{counts}, {run.world.now:.1f} simulated seconds.")
     for number, violation in enumerate(run.violations):
@@ -50,6 +54,22 @@ def soak_faults(first: int, seeds: int, workers: int) -> None:
             return
     _report(one)
     raise typer.Exit(ExitCode.NO)
+
+
+def crash_everywhere() -> None:
+    """Simulate small scenes with a crash before and after every effect, and the smallest with every two."""
+    count = 0
+    with progress_bar(error_console(), "crashing", None) as advance:
+        for name, pairs in (*((name, False) for name in SCENES), (SMALLEST, True)):
+            for run in matrix(name, pairs=pairs):
+                count += 1
+                advance(count)
+                if run.violations:
+                    console = output_console()
+                    console.print(Text(f"{replay_command(run.scenario)} --story"), soft_wrap=True)
+                    _tell(run, run.violations[0], tell=True)
+                    raise typer.Exit(ExitCode.NO)
+    output_console().print(f"{plural(count, 'run')} with crashes: every promise was kept.")
 
 
 def _report(failed: FaultSoaked) -> None:

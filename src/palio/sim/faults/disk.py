@@ -1,10 +1,10 @@
 """`Disk`: what a broker has written, and what is still on its way there.
 
-Writes wait in one queue and reach the disk one after the other. A crash leaves the first few of those that were not
-completed, whoever asked for them will never know how many; the one after them may be half written, which counts as
-not written, since the store finds out. Each write is atomic by itself.
+Writes wait in one queue and reach the disk one after the other. A crash leaves the first few of those that
+were not completed; whoever asked for them will never know how many. The one after them may be half written,
+which counts as not written, since the store finds out. Each write is atomic by itself.
 
-A full disk refuses to append, and lets every other write wait until there is room, with all that comes after it.
+A full disk refuses to append, and lets every other write wait until there is room, with all that comes after.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Disk:
         while survivors and self.queue and not self.is_blocked:
             self.complete()
             survivors -= 1
-        lost = [effect for effect in self.queue if not isinstance(effect, Read)]
+        lost: list[StoreEffect] = [effect for effect in self.queue if not isinstance(effect, Read)]
         self.queue.clear()
         return lost
 

@@ -1,7 +1,7 @@
 """Failures: from a run with faults that goes wrong to a short story of it.
 
-Shrinking leaves out steps of the script, in ever smaller pieces, for as long as a promise of the same kind is still
-broken; nothing else of the run changes by that.
+Shrinking leaves out steps of the script, in ever smaller pieces, for as long as a promise of the same kind is
+still broken; nothing else of the run changes by that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from palio.sim.faults.run import FaultRun, simulate
-from palio.sim.faults.scenario import FaultScenario
+from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.faults.steps import Say
 from palio.sim.faults.violations import BrokenPromise
 
@@ -44,6 +44,14 @@ def shrink(run: FaultRun, simulate: Simulate = simulate, *, most_runs: int = _MO
                 start += size
         size //= 2
     return best
+
+
+def preserved(run: FaultRun) -> FaultScenario:
+    """The scenario of a run with its steps written out, so that it stays the same whatever seeds mean later."""
+    if run.scenario.scene:
+        return run.scenario
+    trouble = dict.fromkeys(TROUBLE, 0)
+    return msgspec.structs.replace(run.scenario, script=tuple(run.script), keep=None, **trouble)
 
 
 def story(run: FaultRun, violation: BrokenPromise) -> Iterator[str]:

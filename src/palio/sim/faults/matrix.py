@@ -1,7 +1,7 @@
 """The crash matrix: a scene is played once for each single effect, and a broker crashes before it or after it.
 
-After an effect that is not the last one of its message is before the next one; so "after" is tried for the last ones
-only. Of what was being written at that moment, nothing survives, or everything.
+After an effect that is not the last one of its message is before the next one; so "after" is tried for the
+last ones only. Of what was being written at that moment, nothing survives, or everything.
 """
 
 from __future__ import annotations
@@ -20,13 +20,10 @@ from palio.sim.faults.world import RouterMaker
 _SHARES = (0.0, 1.0)
 
 
-def crash_points(scenario: FaultScenario, *, beyond: int = -1) -> list[Plan]:
-    """Every place at which a broker can crash in a scene, for the first time or after the crashes that it has.
-
-    With crashes in it, only places at the broker of the last one that come after it, by more than `beyond`.
-    """
+def crash_points(scenario: FaultScenario, *, make_router: RouterMaker = Router) -> list[Plan]:
+    """Every place at which a broker can crash in a scene; with a crash in it, every place after that one."""
     layout, script = prepare(scenario)
-    stage = Stage(scenario, layout)
+    stage = Stage(scenario, layout, make_router=make_router)
     stage.play(script)
     found: list[Plan] = []
     for name, station in stage.world.stations.items():
@@ -43,19 +40,18 @@ def crash_points(scenario: FaultScenario, *, beyond: int = -1) -> list[Plan]:
 
 
 def matrix(
-    name: str, *, pairs: bool = False, stride: int = 1, make_router: RouterMaker = Router
+    name: str, *, pairs: bool = False, share: int = 0, shares: int = 1, make_router: RouterMaker = Router
 ) -> Iterator[FaultRun]:
     """A run for each place at which a broker can crash in a scene; with `pairs`, for any two of them.
 
-    Of pairs, only each `stride`-th second crash may be tried, for a shorter run.
+    The work can be divided: each of so many `shares` has the first crash at other places.
     """
     scenario = scene(name)
-    for number, point in enumerate(crash_points(scenario)):
+    for point in crash_points(scenario, make_router=make_router)[share::shares]:
         once = msgspec.structs.replace(scenario, crash_at=(point,))
         if not pairs:
             yield simulate(once, make_router=make_router)
             continue
-        for other in crash_points(once)[number % stride :: stride]:
-            yield simulate(
-                msgspec.structs.replace(scenario, crash_at=(point, other)), make_router=make_router
-            )
+        for other in crash_points(once, make_router=make_router):
+            twice = msgspec.structs.replace(scenario, crash_at=(point, other))
+            yield simulate(twice, make_router=make_router)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from palio.model.notification import Notification
-from palio.sim.faults.record import NEVER, Handing, Publication, Record, Taking
+from palio.sim.faults.record import NEVER, Handing, Publication, Record, Taking, number_of
 from palio.sim.faults.violations import (
     AfterDone,
     AfterEnd,
@@ -53,7 +52,11 @@ def nothing_confirmed_is_lost(record: Record) -> Broken:
         for number, publication in record.publications.items():
             if publication.confirmed == NEVER or publication.asked <= taking.ready or _expires(publication):
                 continue
-            if _is_recent(record, taking, publication) and _is_owed(taking, publication) and (taking.name, number) not in seen:
+            if (
+                _is_recent(record, taking, publication)
+                and _is_owed(taking, publication)
+                and (taking.name, number) not in seen
+            ):
                 yield Lost(session=taking.name, number=number, notification=publication.name)
 
 
@@ -69,7 +72,11 @@ def history_is_complete(record: Record) -> Broken:
             origin, sequence = publication.name
             if sequence <= taking.ready_trimmed[origin] or publication.confirmed > taking.ready:
                 continue
-            if _is_recent(record, taking, publication) and _is_owed(taking, publication) and (taking.name, number) not in seen:
+            if (
+                _is_recent(record, taking, publication)
+                and _is_owed(taking, publication)
+                and (taking.name, number) not in seen
+            ):
                 yield HistoryLost(
                     session=taking.name, number=number, notification=publication.name, since=taking.since
                 )
@@ -82,9 +89,7 @@ def nothing_outside_the_filter(record: Record) -> Broken:
         publication = record.publications[_number(handing)]
         wishes = taking.wishes
         # What was published after a filter was known to be in force is judged by that one and later ones.
-        first = max(
-            [place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0
-        )
+        first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
         possible = [wish for wish in wishes[first:] if wish.asked < handing.moment]
         if not any(wish.filter.matches(handing.envelope.notification) for wish in possible):
             yield Outside(
@@ -181,11 +186,17 @@ def published_once(record: Record) -> Broken:
         number = envelope.notification["n"]
         first = places.setdefault(number, name)
         if first != name:
-            yield PublishedTwice(number=_plain(envelope.notification), notification=first, other=name)
+            yield PublishedTwice(number=number_of(envelope), notification=first, other=name)
 
 
 def sequences_are_given_once(record: Record) -> Broken:
-    """A sequence that was on disk is never given to another notification."""
+    """A sequence that was on disk, or confirmed, is never given to another notification."""
+    confirmed: dict[tuple[str, int], int] = {}
+    for number, publication in record.publications.items():
+        if publication.name is not None:
+            first = confirmed.setdefault(publication.name, number)
+            if first != number:
+                yield SequenceReused(number=number, notification=publication.name, other=first)
     for origin, sequence, one, other in record.given_twice:
         yield SequenceReused(number=other, notification=(origin, sequence), other=one)
 
@@ -305,10 +316,4 @@ def _name(handing: Handing) -> tuple[str, int]:
 
 
 def _number(handing: Handing) -> int:
-    return _plain(handing.envelope.notification)
-
-
-def _plain(notification: Notification) -> int:
-    number = notification["n"]
-    assert isinstance(number, int)
-    return number
+    return number_of(handing.envelope)

@@ -1,7 +1,8 @@
 """`Record`: what happened in a run with faults, as the oracle sees it.
 
-Everything has a *moment*: its number in the order in which things happened. Of the inside of brokers there is only
-what must hold at a moment (what was on disk when something was confirmed or trimmed, how much was in memory).
+Everything has a *moment*: its number in the order in which things happened. Of the inside of brokers there
+is only what must hold at a moment: what was on disk when something was confirmed or trimmed, how much was in
+memory.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Name = tuple[str, int]
 
 
 class Line(NamedTuple):
-    """A line of the story: `about` are names of subscriptions and numbers of notifications; empty is for all."""
+    """A line of the story: `about` are subscriptions and numbers of notifications; empty is for all."""
 
     moment: int
     time: float
@@ -109,3 +110,10 @@ class Record:
 
     def note(self, time: float, who: str, what: str, *about: Any) -> None:
         self.lines.append(Line(self.moment, time, who, what, about))
+
+
+def number_of(envelope: Envelope) -> int:
+    """The number by which a notification is known in a run."""
+    number = envelope.notification["n"]
+    assert isinstance(number, int)
+    return number

@@ -10,8 +10,10 @@ from palio.routing.configuration import Configuration, Strategy
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.outbox import Patience
 from palio.routing.router import Router
-from palio.sim.faults.clients import Clients, Publisher, Taker
+from palio.sim.faults.clients import Clients
+from palio.sim.faults.inspection import describe_rest, look_at_end
 from palio.sim.faults.oracle import judge
+from palio.sim.faults.publishers import Publisher
 from palio.sim.faults.record import Record
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES
@@ -34,6 +36,7 @@ from palio.sim.faults.steps import (
     Take,
     Twice,
 )
+from palio.sim.faults.takers import Taker
 from palio.sim.faults.violations import BrokenPromise
 from palio.sim.faults.world import RouterMaker, World
 from palio.sim.shapes import draw
@@ -64,12 +67,12 @@ def prepare(scenario: FaultScenario) -> tuple[Layout, list[Step]]:
     """The network of a scenario, and what happens on it."""
     chance = Random(f"network {scenario.seed}")
     layout = lay_out(draw(scenario.shape, scenario.brokers, chance), scenario.topology, chance)
+    if scenario.script:
+        return layout, list(scenario.script)
     return layout, kept(scenario, SCENES[scenario.scene] if scenario.scene else steps(scenario, layout))
 
 
-def simulate(
-    scenario: FaultScenario, *, make_router: RouterMaker = Router, trace: bool = False
-) -> FaultRun:
+def simulate(scenario: FaultScenario, *, make_router: RouterMaker = Router, trace: bool = False) -> FaultRun:
     """Simulate a scenario, repair everything, let the world come to rest, and judge what happened."""
     layout, script = prepare(scenario)
     stage = Stage(scenario, layout, make_router=make_router, trace=trace)
@@ -140,9 +143,9 @@ class Stage:
         healed = world.now
         quiet = world.run(until=healed + QUIET_WITHIN)
         if not quiet and not record.error:
-            record.unquiet = world.describe_rest()
+            record.unquiet = describe_rest(world)
         record.waiting = self.clients.unanswered()
-        world.look_at_end(quiet=quiet)
+        look_at_end(world, quiet=quiet)
 
     def heal(self) -> None:
         """No more faults: everything is repaired, everybody comes back and behaves."""

@@ -7,16 +7,33 @@ from typing import Literal
 import msgspec
 
 from palio.sim.faults.station import Plan
+from palio.sim.faults.steps import Step
 from palio.sim.scenario import Shape, Topology, WrongScenario
 
 Strategy = Literal["flooding", "simple", "identity", "covering", "merging"]
 
 
+# Fields that say how often something goes wrong, or is done by clients, and the most of it in a soak.
+TROUBLE: dict[str, int] = {
+    "crashes": 3,
+    "pauses": 3,
+    "cuts": 4,
+    "partitions": 2,
+    "lags": 3,
+    "full_disks": 2,
+    "slow_disks": 2,
+    "jumps": 3,
+    "leaves": 5,
+    "refilters": 2,
+    "ends": 1,
+}
+
+
 class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="faults"):
     """A network, who is on it, what they do and what goes wrong, for `length` simulated seconds.
 
-    Each of the shares says how much of one kind of trouble there is; which trouble there is in a soak depends on the
-    seed, too.
+    Which kinds of trouble there are, and how much of each, depends on the seed, too, where it is drawn for a
+    soak.
     """
 
     seed: int = 1
@@ -48,6 +65,7 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     outbox: int = 12
     page: int = 3
     attempts: int = 1000
+    script: tuple[Step, ...] = ()  # these steps instead of what the seed draws: they stay what they are
     scene: str = ""  # one of a few small scenes instead of luck
     crash_at: tuple[Plan, ...] = ()  # crashes of brokers, by the effects that they carry out in a scene
     keep: tuple[int, ...] | None = None  # of the steps only these, by number, to look at a failure

@@ -129,7 +129,8 @@ class _Drawing:
             for _ in range(chance.choice((1, 1, 2, 5))):
                 size = chance.choice((1, 1, 1, 3))
                 contents = tuple(
-                    (number + offset, chance.randint(1, 3), chance.randint(0, 9)) for offset in range(1, size + 1)
+                    (number + offset, chance.randint(1, 3), chance.randint(0, 9))
+                    for offset in range(1, size + 1)
                 )
                 number += size
                 time += chance.uniform(0.0, 0.05)

@@ -1,7 +1,7 @@
 """Soaking with faults: as many different scenarios as asked for, each drawn from its seed.
 
-Strategy, topology and advertisements go through all their combinations; which kinds of trouble there are, and how
-much of each, is luck: some runs have one kind only, some have everything.
+Strategy, topology and advertisements go through all their combinations; which kinds of trouble there are, and
+how much of each, is luck: some runs have one kind only, some have everything.
 """
 
 from __future__ import annotations
@@ -10,28 +10,16 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from random import Random
+from typing import Any
 
 import msgspec
 
 from palio.sim.faults.run import simulate
-from palio.sim.faults.scenario import FaultScenario
+from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.scenario import Shape
 from palio.sim.soak import COMBINATIONS
 
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
-_TROUBLE = {
-    "crashes": 3,
-    "pauses": 3,
-    "cuts": 4,
-    "partitions": 2,
-    "lags": 3,
-    "full_disks": 2,
-    "slow_disks": 2,
-    "jumps": 3,
-    "leaves": 5,
-    "refilters": 2,
-    "ends": 1,
-}
 _CHUNK = 8  # seeds that a worker is given at once
 
 
@@ -49,8 +37,8 @@ def drawn(seed: int) -> FaultScenario:
     """The scenario of a seed; those of any `len(COMBINATIONS)` seeds in a row have all combinations."""
     (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"faults soak {seed}")
-    kinds = chance.sample(list(_TROUBLE), chance.choice((1, 2, 3, 4, len(_TROUBLE))))
-    trouble = {kind: chance.randint(1, _TROUBLE[kind]) for kind in kinds}
+    kinds = chance.sample(list(TROUBLE), chance.choice((1, 2, 3, 4, len(TROUBLE))))
+    trouble: dict[str, Any] = {kind: chance.randint(1, TROUBLE[kind]) for kind in kinds}
     return FaultScenario(
         seed=seed,
         shape=chance.choice(_SHAPES),

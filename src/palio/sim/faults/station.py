@@ -15,7 +15,7 @@ DISK_EACH = 0.004  # seconds that a write takes
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):
-    """When to crash: before or after the effect with this number. `share` is that of the writes that survive."""
+    """When to crash: before or after the effect with this number. A `share` of the writes survives."""
 
     broker: str
     at: int

@@ -1,4 +1,4 @@
-"""Steps: what goes wrong, and what clients do, in a run with faults. `str` of a step is a sentence without its time.
+"""Steps: what goes wrong, and what clients do, in a run with faults. `str` of a step is a sentence.
 
 Everything that a step needs is in it, so that leaving others out does not change it.
 """
@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 
-class _Step(msgspec.Struct, frozen=True, kw_only=True):
+class _Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=str.lower):
     number: int = 0
     time: float = 0.0
 
@@ -19,7 +19,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Crash(_Step, frozen=True, kw_only=True):
-    """A broker ends after so many more effects, and begins anew later. A share of what it was writing survives."""
+    """A broker ends after so many more effects, and begins anew later. A share of its writes survives."""
 
     broker: str
     effects: int

@@ -1,4 +1,4 @@
-"""Violations of what durable delivery promises. Each kind is a promise that was broken, `str` of it is a sentence."""
+"""Violations of what durable delivery promises. Each kind is a broken promise, `str` of it is a sentence."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """`World`: brokers with disks and clocks, links and clients, moved on by one queue of events.
 
-Everything is an event in one queue, ordered by time and then by number. Handling one is: a broker handles a message,
-a timer or the news that something is on disk, and the effects that it returns are carried out one by one. A crash
-may come before or after any of them.
+Everything is an event in one queue, ordered by time and then by number. Handling one is: a broker handles a
+message, a timer or the news that something is on disk, and the effects that it returns are carried out one by
+one. A crash may come before or after any of them.
 
-What is drawn by luck while the world runs (how long a client thinks, which part of a write survives) depends on the
-seed and on what it is about, not on what was drawn before: a run with fewer steps is otherwise the same.
+What is drawn by luck while the world runs (how long a client thinks, for instance) depends on the seed and on
+what it is about, not on what was drawn before: a run with fewer steps is otherwise the same.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ import msgspec
 
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Hand, Spool, StoreEffect, Trim
-from palio.routing.durable.subscription import MAX_BUFFERED
+from palio.routing.durable.effects import Append, Hand, Trim
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.messages import LinkDown, LinkUp
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
-from palio.sim.faults.record import NEVER, Record
+from palio.sim.faults.inspection import MOST_EVENTS, check_trim, describe_write, look
+from palio.sim.faults.record import Record, number_of
 from palio.sim.faults.station import Station, Wire
 from palio.sim.topologies import Layout
 
 RouterMaker = Callable[..., Router]
 
 _REDIAL = 0.4  # seconds until two brokers try to connect again
-_MOST_EVENTS = 200_000
 _LOOK_EVERY = 16  # messages between two looks at what is in memory
 
 
@@ -59,11 +58,11 @@ class World:
         self.calm = False
         self.trace = trace
         self.clients: Any = None  # set by `Clients`
-        self._batch = batch
+        self.batch = batch
         self._configuration = configuration
         self._make_router = make_router
         self._facts = Facts()
-        self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self.queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self.handled = 0
         names = [f"b{number}" for number in range(layout.size)]
@@ -88,16 +87,16 @@ class World:
 
     def after(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
         self._number += 1
-        heappush(self._queue, (self.now + seconds, self._number, do, arguments))
+        heappush(self.queue, (self.now + seconds, self._number, do, arguments))
 
     def run(self, until: float | None = None) -> bool:
         """Until nothing is left to happen, or a time. Returns whether nothing is left."""
-        queue, record = self._queue, self.record
+        queue, record = self.queue, self.record
         while queue and not record.error:
             if until is not None and queue[0][0] > until:
                 self.now = until
                 return False
-            if self.handled > _MOST_EVENTS:
+            if self.handled > MOST_EVENTS:
                 return False
             time, _, do, arguments = heappop(queue)
             self.now = time
@@ -206,7 +205,7 @@ class World:
             return
         self._carry_out(station, effects)
         if self.handled % _LOOK_EVERY == 0 and station.router is not None:
-            self._look(station)
+            look(self, station)
 
     # Effects
 
@@ -241,7 +240,7 @@ class World:
                 pass  # nobody here has a transient subscription
             case _:
                 if isinstance(effect, Trim):
-                    self._check_trim(station, effect)
+                    check_trim(self, station, effect)
                 station.disk.queue.append(effect)
                 self._write_next(station)
 
@@ -293,7 +292,7 @@ class World:
             if known is envelope:
                 break
             if known is not None and known.notification != envelope.notification:
-                numbers = int(known.notification["n"]), int(envelope.notification["n"])  # type: ignore[call-overload]
+                numbers = number_of(known), number_of(envelope)
                 self.record.given_twice.append((station.name, sequence, *numbers))
             written[station.name, sequence] = envelope
             sequence -= 1
@@ -303,18 +302,6 @@ class World:
         station.disk.full = False
         if station.router is not None:
             self._write_next(station)
-
-    def _check_trim(self, station: Station, trim: Trim) -> None:
-        latest: dict[str, tuple[int, dict[str, int]]] = {}
-        for other in self.stations.values():
-            for name, kept in other.disk.subscriptions.items():
-                if name not in latest or latest[name][0] < kept.generation:
-                    latest[name] = kept.generation, kept.position
-        for name, (_, position) in latest.items():
-            known = position.get(station.name)
-            taking = self.record.takings.get(name)
-            if known is not None and known < trim.upto and taking is not None and taking.ending == NEVER:
-                self.record.trimmed_early.append((station.name, trim.upto, name, known))
 
     # Links
 
@@ -377,76 +364,3 @@ class World:
             epoch = wire.lines[wire.one.name].epoch
             self.after(2 * wire.latency + wire.more, self._notice, wire, wire.opposite(station.name), epoch)
         self.after(_REDIAL * (1.0 + self.chance("again", wire.number, self.now)), self.connect, wire)
-
-    # Looking in
-
-    def describe_rest(self) -> str:
-        """What is still to happen."""
-        if self.handled > _MOST_EVENTS:
-            return f"{self.handled:,} messages were handled until {self.now:.1f} s"
-        found: dict[str, int] = {}
-        for _, _, do, arguments in self._queue:
-            what = do.__name__.strip("_")
-            if what == "arrive":
-                what = f"{type(arguments[3]).__name__} from {arguments[1]}"
-            elif what == "timer":
-                what = f"the timer {arguments[2][0]!r} of {arguments[0].name}"
-            found[what] = found.get(what, 0) + 1
-        return "there is " + ", ".join(f"{count} × {what}" for what, count in sorted(found.items()))
-
-    def look_at_end(self, *, quiet: bool) -> None:
-        """Where each subscription is, and what has been left behind in memory."""
-        record = self.record
-        for station in self.stations.values():
-            if station.router is None or station.router._durable is None:
-                continue
-            service = station.router._durable
-            for name in service.homes.subscriptions:
-                record.homes.setdefault(name, []).append(station.name)
-            for name in station.disk.subscriptions:
-                record.on_disk.setdefault(name, []).append(station.name)
-            if quiet:
-                left = {
-                    "writes that are waited for": len(service._desk._then),
-                    "questions": len(service._queries._questions),
-                    "subscriptions that are looked for": len(service._moving._looking)
-                    + len(service._moving._waiting),
-                }
-                for what, count in left.items():
-                    if count:
-                        record.crowded.append((station.name, f"{what} (when all was over)", count, 0))
-
-    def _look(self, station: Station) -> None:
-        """How much is in memory."""
-        assert station.router is not None
-        service = station.router._durable
-        assert service is not None
-        writing: dict[str, int] = {}
-        for effect in station.disk.queue:
-            if isinstance(effect, Spool):
-                writing[effect.name] = writing.get(effect.name, 0) + len(effect.add)
-        allowed = self.settings.outbox + self.settings.page + self._batch
-        for name, durable in service.homes.subscriptions.items():
-            held = len(durable.outbox) + writing.get(name, 0)
-            if held > allowed:
-                self.record.crowded.append((station.name, f"the deliveries of {name}", held, allowed))
-            buffers = [*durable.catching_up.values(), *(durable.collecting or {}).values()]
-            longest = max([len(one.buffer) for one in buffers], default=0)
-            if longest > MAX_BUFFERED:
-                self.record.crowded.append((station.name, f"the buffer of {name}", longest, MAX_BUFFERED))
-
-
-def describe_write(effect: StoreEffect) -> str:
-    """A write, for a story."""
-    match effect:
-        case Append(_, envelopes, _):
-            entries = [f"{one.sequence} (n={one.notification['n']})" for one in envelopes]
-            return f"the journal entries {', '.join(entries)}"
-        case Spool():
-            parts = [f"{effect.name}"]
-            parts += [f"delivery {number} (n={one.notification['n']})" for number, _, one in effect.add]
-            parts += [f"without {number}" for number in effect.remove]
-            parts += [f"at {origin}#{sequence}" for origin, sequence in effect.position]
-            return " ".join(parts)
-        case _:
-            return type(effect).__name__.lower()
