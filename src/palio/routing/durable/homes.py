@@ -143,6 +143,7 @@ class Homes:
                 durable.filter,
                 durable.generation,
                 durable.since,
+                next_delivery=durable.next_delivery,
                 add=tuple(
                     [(one.number, one.attempts, one.envelope) for one in durable.outbox.deliveries.values()]
                 ),
