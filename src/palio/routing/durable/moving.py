@@ -18,7 +18,7 @@ from collections.abc import Callable
 from palio.routing.durable.desk import Desk, HomeUnreachable
 from palio.routing.durable.effects import SaveCursor
 from palio.routing.durable.homes import Homes
-from palio.routing.durable.messages import Ask, Attach, Content, MovedIn, MoveIn, MoveOut, NotHere, Told
+from palio.routing.durable.messages import Ask, Attach, Content, MovedIn, MoveIn, MoveOut, NotHere, Taken, Told
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.messages import Refused
 
@@ -100,6 +100,9 @@ class Moving:
         )
         if homes and not missing:
             # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
+            former = self._waiting.get(name)
+            if former is not None and former[0] != session:
+                self._desk.answer(former[0], Taken(name))
             self._waiting[name] = session, attach, homes[0], until
             for home in dict.fromkeys(homes):
                 self._write(home, MoveOut(name))
