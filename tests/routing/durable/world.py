@@ -80,6 +80,7 @@ class Disk:
         if effect.filter is not None:
             stored |= {"filter": effect.filter, "generation": effect.generation, "since": effect.since}
             stored["moving_to"] = effect.moving_to
+            stored["next"] = max(stored["next"], effect.next_delivery)
         for number, attempts, envelope in effect.add:
             stored["spool"][number] = attempts, envelope
             stored["next"] = max(stored["next"], number + 1)
@@ -170,7 +171,7 @@ class World:
         del self.routers[name], self.stores[name]
         for key in [key for key in self.timers if key[0] == name]:
             del self.timers[key]
-        for link in [link for link in self.up if name in link]:
+        for link in sorted([link for link in self.up if name in link], key=sorted):
             self.cut(link)
         for session in [session for session, broker in self.takers.items() if broker == name]:
             del self.takers[session]
@@ -189,7 +190,7 @@ class World:
     def cut(self, link) -> None:
         self.note("link down", sorted(link))
         self.up.discard(link)
-        one, other = link
+        one, other = sorted(link)
         for name, neighbour in ((one, other), (other, one)):
             self.messages.pop((name, neighbour), None)
             if name in self.routers:

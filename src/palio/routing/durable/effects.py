@@ -43,7 +43,8 @@ class Spool(msgspec.Struct, frozen=True):
     `add` and `dead` are (delivery, attempts, envelope); `remove` names deliveries. `position` replaces the
     sequences of the origins that it names. With a `filter`, the subscription is created, or its filter
     changed, together with its generation, the time from which on it wants events, and the home to which it is
-    being handed over, if it is.
+    being handed over, if it is. The number of the next delivery on disk is the largest of `next_delivery` and
+    one more than any number that was added: no number is given twice.
     """
 
     token: int
@@ -52,6 +53,7 @@ class Spool(msgspec.Struct, frozen=True):
     generation: int = 0
     since: float = 0.0
     moving_to: str | None = None
+    next_delivery: int = 1
     add: tuple[tuple[int, int, Envelope], ...] = ()
     remove: tuple[int, ...] = ()
     dead: tuple[tuple[int, int, Envelope], ...] = ()

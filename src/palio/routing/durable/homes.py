@@ -35,13 +35,14 @@ FROM_NOW = -1.0
 class Change:
     """A change of a filter that is under way: the new one is known to the network beside the old one."""
 
-    __slots__ = ("entry", "filter", "handles", "owner", "session", "writing")
+    __slots__ = ("agreed", "entry", "filter", "handles", "owner", "session", "writing")
 
     entry: Entry[Filter]
 
     def __init__(self, owner: Durable, filter: Filter) -> None:
         self.owner = owner
         self.filter = filter
+        self.agreed = 0  # the epoch in which everyone has answered
         self.writing = False
         self.session = ""
         self.handles: dict[str, None] = {}
@@ -75,6 +76,7 @@ class Homes:
             durable = self._new(stored.name, stored.filter, stored.since, stored.generation)
             durable.position = dict(stored.position)
             durable.stored_position = dict(stored.position)
+            durable.written_position = dict(stored.position)
             durable.next_delivery = stored.next_delivery
             durable.dead = {number: (attempts, envelope) for number, attempts, envelope in stored.dead}
             for number, attempts, envelope in stored.spool:
@@ -143,6 +145,7 @@ class Homes:
                 durable.filter,
                 durable.generation,
                 durable.since,
+                next_delivery=durable.next_delivery,
                 add=tuple(
                     [(one.number, one.attempts, one.envelope) for one in durable.outbox.deliveries.values()]
                 ),
@@ -151,7 +154,7 @@ class Homes:
             )
         )
 
-    def finish(self, durable: Durable, event: str = "finished") -> None:
+    def finish(self, durable: Durable, event: str = "finished", then: Callable[[], None] | None = None) -> None:
         """End a subscription here: for good, or because it is at another home now."""
         if durable.entry is not None:
             self._filters.let_go(durable.entry, durable)
@@ -159,7 +162,7 @@ class Homes:
         durable.go(event)
         del self.subscriptions[durable.name]
         self._taken.pop(durable, None)
-        self._desk.effects.append(Remove(self._desk.token(), durable.name))
+        self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if event == "finished":
             self._ended(durable)
 
@@ -258,7 +261,7 @@ class Homes:
         wake = outbox.wake_at()
         if wake is not None:
             desk.effects.append(SetTimer(f"deliver {durable.name}", max(wake, desk.now)))
-        if durable.state is State.BEHIND and 2 * len(outbox) < desk.settings.outbox:
+        if durable.state is State.BEHIND and 2 * (len(outbox) + durable.spooling) < desk.settings.outbox:
             self._wake()
 
     # What comes live
@@ -266,6 +269,9 @@ class Homes:
     def take(self, holder: Durable | Change, envelope: Envelope) -> None:
         """A filter here selects what came in the present epoch."""
         durable = holder.owner if isinstance(holder, Change) else holder
+        if durable.name in self._changes and not durable.buffers(envelope.origin):
+            if not durable.filter.matches(envelope.notification):
+                return  # only the filter that is to come selects it
         if durable.take(envelope):
             self._taken.setdefault(durable, []).append(envelope)
 
@@ -284,7 +290,7 @@ class Homes:
     def save_positions(self) -> None:
         """Write positions that marks have moved."""
         for durable in self.subscriptions.values():
-            moved = {o: s for o, s in durable.position.items() if s != durable.stored_position.get(o)}
+            moved = {o: s for o, s in durable.position.items() if s != durable.written_position.get(o)}
             if moved and durable.state in (State.LIVE, State.BEHIND):
                 self._write(durable, position=tuple(moved.items()))
 
@@ -302,12 +308,14 @@ class Homes:
         position = {envelope.origin: durable.position[envelope.origin] for envelope in envelopes}
 
         def stored() -> None:
+            durable.spooling -= len(entries)
             for number, attempts, envelope in entries:
                 durable.outbox.add(number, attempts, envelope)
             self._pump(durable)
 
+        durable.spooling += len(entries)
         self._write(durable, add=tuple(entries), position=tuple(position.items()), then=stored)
-        if len(durable.outbox) + len(entries) > self._desk.settings.outbox:
+        if len(durable.outbox) + durable.spooling >= self._desk.settings.outbox:
             durable.interrupt()  # what does not fit stays where it is, and is fetched when there is room
 
     def _write(
@@ -320,6 +328,8 @@ class Homes:
         position: tuple[tuple[str, int], ...] = (),
         then: Callable[[], None] | None = None,
     ) -> None:
+        durable.written_position.update(position)
+
         def stored() -> None:
             durable.stored_position.update(position)
             if then is not None and durable.state is not State.ENDED:
@@ -344,7 +354,7 @@ class Homes:
         return [
             durable
             for durable in self.subscriptions.values()
-            if durable.state is State.BEHIND and 2 * len(durable.outbox) < room
+            if durable.state is State.BEHIND and 2 * (len(durable.outbox) + durable.spooling) < room
         ]
 
     def collect(self, names: Iterable[str]) -> None:
@@ -367,23 +377,29 @@ class Homes:
             durable.go("complete")
             first = durable.since == FROM_NOW
             collected, durable.collecting = durable.collecting or {}, None
+            # Another filter comes into force at a position that all origins have agreed on, or not yet.
+            changing = everyone and name in self._changes
+            if changing:
+                self._changes[name].agreed = epoch
             for head in heads:
                 origin = head.origin
                 known = durable.position.setdefault(origin, head.head if first else head.trimmed)
                 durable.position[origin] = max(known, head.trimmed)
                 catching_up = collected.get(origin) or CatchUp(head.head)
                 catching_up.reach(head.head)
-                if durable.position[origin] < catching_up.target or catching_up.buffer or name in self._changes:
+                if durable.position[origin] < catching_up.target or catching_up.buffer or changing:
                     durable.catching_up[origin] = catching_up
             if first:
                 durable.since = 0.0
             self._save_beginning(durable, everyone)
             for origin in list(durable.catching_up):
-                self._fetch_next(durable, origin)
+                if origin in durable.catching_up:  # a full outbox may have ended it all
+                    self._fetch_next(durable, origin)
 
     def _save_beginning(self, durable: Durable, everyone: bool) -> None:
         """From where on everything comes is written before anybody relies on it."""
         position = dict(durable.position)
+        durable.written_position.update(position)
 
         def stored() -> None:
             durable.stored_position.update(position)
@@ -412,7 +428,7 @@ class Homes:
             self._fetch(origin, Fetch(durable.name, durable.filter, after, catching_up.target, durable.since))
             return
         change = self._changes.get(durable.name)
-        if change is None:
+        if change is None or change.agreed != durable.epoch:
             del durable.catching_up[origin]
             self._drain(durable, catching_up)
         elif all(durable.position[o] >= one.target for o, one in durable.catching_up.items()):
@@ -502,7 +518,7 @@ class Homes:
                 Changed(durable.name, drops.to_json() if drops else None, adds.to_json() if adds else None),
             )
         for origin, catching_up in list(durable.catching_up.items()):
-            if durable.position[origin] >= catching_up.target:
+            if origin in durable.catching_up and durable.position[origin] >= catching_up.target:
                 del durable.catching_up[origin]
                 self._drain(durable, catching_up)
 
@@ -526,5 +542,4 @@ class Homes:
 
     def finish_for(self, session: str, name: str) -> None:
         """The taker ends a subscription for good."""
-        self.finish(self.of(session, name))
-        self._desk.answer(session, Ended((name,)))
+        self.finish(self.of(session, name), then=lambda: self._desk.answer(session, Ended((name,))))

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from palio.routing.durable.desk import Desk, HomeUnreachable
 from palio.routing.durable.effects import SaveCursor
 from palio.routing.durable.homes import Homes
-from palio.routing.durable.messages import Ask, Attach, Content, MovedIn, MoveIn, MoveOut, NotHere, Told
+from palio.routing.durable.messages import Ask, Attach, Content, MovedIn, MoveIn, MoveOut, NotHere, Taken, Told
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.messages import Refused
 
@@ -56,6 +56,7 @@ class Moving:
         # Who wants what, and until when: by the number of the question; and what is to be asked again.
         self._looking: dict[int, tuple[str, Attach, float]] = {}
         self._again: list[tuple[str, Attach, float]] = []
+        self._rivals: dict[str, set[str]] = {}  # by name: who else was heard to look for it meanwhile
         self._waiting: dict[str, tuple[str, Attach, str, float]] = {}  # by name: session, request, home, until
 
     # At the next home
@@ -88,15 +89,20 @@ class Moving:
             return True
         answered = {head.origin for head in told.heads}
         homes = [home for home in told.homes if home != self._desk.broker and not home.endswith(LOOKING)]
-        rivals = [home.removesuffix(LOOKING) for home in told.homes if home.endswith(LOOKING)]
-        if not homes and any(rival < self._desk.broker for rival in rivals):
-            self._again.append((session, attach, until))  # another one may be about to create it
+        rivals = {home.removesuffix(LOOKING) for home in told.homes if home.endswith(LOOKING)}
+        rivals |= self._rivals.pop(name, set())
+        coming = self._desk.broker in told.homes  # another one says that it is on its way to us
+        if coming or (not homes and any(rival < self._desk.broker for rival in rivals)):
+            self._again.append((session, attach, until))  # or another one may be about to create it
             return True
         missing = (
             tuple(sorted({*homes, *known} - answered)) if not homes else tuple(sorted({*homes} - answered))
         )
         if homes and not missing:
             # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
+            former = self._waiting.get(name)
+            if former is not None and former[0] != session:
+                self._desk.answer(former[0], Taken(name))
             self._waiting[name] = session, attach, homes[0], until
             for home in dict.fromkeys(homes):
                 self._write(home, MoveOut(name))
@@ -152,12 +158,14 @@ class Moving:
 
     # At the former home
 
-    def home_of(self, name: str) -> tuple[str, ...]:
+    def home_of(self, name: str, asker: str) -> tuple[str, ...]:
         """What this broker answers to who looks for a subscription."""
         durable = self._homes.subscriptions.get(name)
         if durable is not None:
             return (durable.moving_to or self._desk.broker,)
         looking = any(attach.name == name for _, attach, _ in [*self._looking.values(), *self._again])
+        if looking and asker != self._desk.broker:
+            self._rivals.setdefault(name, set()).add(asker)
         return (self._desk.broker + LOOKING,) if looking else ()
 
     def asked_for(self, sender: str, letter: MoveOut) -> None:
@@ -190,7 +198,9 @@ class Moving:
         looking, self._again = self._again, []
         for session, attach, until in looking:
             if until <= self._desk.now:
-                self._refuse(session, attach.name, self.home_of(attach.name) or ("another broker",))
+                durable = self._homes.subscriptions.get(attach.name)
+                home = durable.moving_to if durable is not None else None
+                self._refuse(session, attach.name, (home or "another broker",))
             else:
                 self._look(session, attach, until)
         moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]

@@ -339,7 +339,7 @@ class Service:
             waiting -= 1
             if waiting <= 0:
                 head = Head(self._desk.broker, self.journal.stored, self.journal.trimmed)
-                homes = self._moving.home_of(ask.about) if ask.about is not None else ()
+                homes = self._moving.home_of(ask.about, ask.asker) if ask.about is not None else ()
                 self._queries.answer(ask.asker, ask.number, self.epoch, head, homes)
 
         for reader in fresh:

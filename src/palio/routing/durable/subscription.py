@@ -87,9 +87,29 @@ class Durable:
     """A durable subscription at its home. Also what the tables hold for it."""
 
     __slots__ = (
-        "catching_up", "collecting", "dead", "detached_at", "entry", "epoch", "filter", "generation", "handles",
-        "moving_stored", "moving_to", "name", "next_delivery", "outbox", "position", "ready_told", "session", "since", "state",
-        "stored_position", "taker",
+        "catching_up",
+        "collecting",
+        "dead",
+        "detached_at",
+        "entry",
+        "epoch",
+        "filter",
+        "generation",
+        "handles",
+        "moving_stored",
+        "moving_to",
+        "name",
+        "next_delivery",
+        "outbox",
+        "position",
+        "ready_told",
+        "session",
+        "since",
+        "spooling",
+        "state",
+        "stored_position",
+        "taker",
+        "written_position",
     )  # fmt: skip
 
     def __init__(self, name: str, filter: Filter, *, since: float, generation: int, patience: Patience) -> None:
@@ -101,7 +121,10 @@ class Durable:
         self.epoch = 0
         self.entry: Entry[Filter] | None = None
         self.position: dict[str, int] = {}
+        # What of the position the store was asked to write, and what of it is on disk.
+        self.written_position: dict[str, int] = {}
         self.stored_position: dict[str, int] = {}
+        self.spooling = 0  # deliveries that are being written
         self.catching_up: dict[str, CatchUp] = {}
         self.collecting: dict[str, CatchUp] | None = None  # what comes live while the question is out
         self.outbox = Outbox(patience)
@@ -127,6 +150,10 @@ class Durable:
             self.epoch = 0
             self.catching_up.clear()
             self.collecting = None
+
+    def buffers(self, origin: str) -> bool:
+        """Whether what comes live of an origin waits in a buffer."""
+        return self.collecting is not None or origin in self.catching_up
 
     def take(self, envelope: Envelope) -> bool:
         """Something came live in the present epoch. Returns whether it is to be spooled now."""
