@@ -126,8 +126,8 @@ class Disk:
             kept.spool[number] = attempts, envelope
         for number, attempts, envelope in effect.dead:
             kept.dead[number] = attempts, envelope
-        for number, *_ in (*effect.add, *effect.dead):
-            kept.next_delivery = max(kept.next_delivery, number + 1)
+        numbers = [number for number, *_ in (*effect.add, *effect.dead)]
+        kept.next_delivery = max([kept.next_delivery, effect.next_delivery, *[one + 1 for one in numbers]])
         for number in effect.remove:
             kept.spool.pop(number, None)
         kept.position.update(effect.position)

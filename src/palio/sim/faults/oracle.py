@@ -248,7 +248,7 @@ def one_home(record: Record) -> Broken:
 def everyone_is_answered(record: Record) -> Broken:
     """Within a time after the last fault, nobody waits for an answer any more."""
     for what in record.waiting:
-        yield Unanswered(session=what.split()[0], what=what)
+        yield Unanswered(session=what.split()[0].partition(".")[0], what=what)
 
 
 def the_network_falls_silent(record: Record) -> Broken:
