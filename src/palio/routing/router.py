@@ -11,6 +11,7 @@ from palio.routing.configuration import Configuration
 from palio.routing.core import Core
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.messages import DurableMessage
+from palio.routing.durable.service import Service
 from palio.routing.effects import Effect
 from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
@@ -81,6 +82,11 @@ class Router:
         return effects
 
     # Looking in
+
+    @property
+    def durable(self) -> Service | None:
+        """Durable delivery, where it is on."""
+        return self._core.durable
 
     def sent(self, neighbour: str) -> dict[int, Filter]:
         """The rows that a neighbour of the acyclic network was told of."""
