@@ -76,7 +76,7 @@ def misfortune(world: World, brokers, links) -> None:
 
 
 def play(world: World, brokers, links, *, move: bool, since: str = "now") -> dict:
-    """Clients come and go, publish, and things go wrong; in the end everything is repaired and comes to rest."""
+    """Clients come and go and publish, things go wrong; in the end all is repaired and comes to rest."""
     choose = world.choose
     sent = {}
     world.run()

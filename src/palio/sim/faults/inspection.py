@@ -34,9 +34,9 @@ def look_at_end(world: World, *, quiet: bool) -> None:
     """Where each subscription is, and what has been left behind in memory."""
     record = world.record
     for station in world.stations.values():
-        if station.router is None or station.router._durable is None:
+        if station.router is None or station.router.durable is None:
             continue
-        service = station.router._durable
+        service = station.router.durable
         for name in service.homes.subscriptions:
             record.homes.setdefault(name, []).append(station.name)
         for name in station.disk.subscriptions:
@@ -56,7 +56,7 @@ def look_at_end(world: World, *, quiet: bool) -> None:
 def look(world: World, station: Station) -> None:
     """How much is in memory."""
     assert station.router is not None
-    service = station.router._durable
+    service = station.router.durable
     assert service is not None
     writing: dict[str, int] = {}
     for effect in station.disk.queue:
