@@ -13,6 +13,7 @@ from palio.sim.faults.run import FaultRun, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES, SMALLEST
 from palio.sim.faults.soak import FaultSoaked, soak
+from palio.sim.faults.violations import BrokenPromise
 
 
 def is_fault_scenario(text: str) -> bool:
@@ -77,13 +78,15 @@ def _report(failed: FaultSoaked) -> None:
     console.print(Text(f"Seed {failed.seed}: {failed.violations[0]}", style="red"), soft_wrap=True)
     console.print(Text(replay_command(failed.scenario)), soft_wrap=True)
     with error_console().status("leaving out steps that do not matter"):
-        run = shrink(simulate(failed.scenario))
+        first = simulate(failed.scenario)
+        run = shrink(first)
     console.print("\nShortened:", style="bold")
     console.print(Text(f"{replay_command(run.scenario)} --story"), soft_wrap=True)
-    _tell(run, run.violations[0], tell=True)
+    same = [one for one in run.violations if type(one) is type(first.violations[0])]
+    _tell(run, same[0], tell=True)
 
 
-def _tell(run: FaultRun, violation: object, *, tell: bool) -> None:
-    lines = story(run, violation) if tell else [str(violation)]  # type: ignore[arg-type]
+def _tell(run: FaultRun, violation: BrokenPromise, *, tell: bool) -> None:
+    lines = story(run, violation) if tell else [str(violation)]
     for number, line in enumerate(lines):
         output_console().print(Text(line, style="red" if number == 0 else ""), soft_wrap=True)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from palio.sim.faults.world import World
 
 MOST_EVENTS = 200_000
+MOST_POSITIONS = 3  # writes of one subscription's position alone that may be under way
 
 
 def describe_rest(world: World) -> str:
@@ -59,10 +60,17 @@ def look(world: World, station: Station) -> None:
     service = station.router.durable
     assert service is not None
     writing: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for effect in station.disk.queue:
         if isinstance(effect, Spool):
             writing[effect.name] = writing.get(effect.name, 0) + len(effect.add)
+            if not (effect.add or effect.remove or effect.dead or effect.filter):
+                positions[effect.name] = positions.get(effect.name, 0) + 1
     allowed = world.settings.outbox + world.settings.page + world.batch
+    for name, count in positions.items():
+        if count > MOST_POSITIONS:
+            what = f"the positions of {name} that are being written"
+            world.record.crowded.append((station.name, what, count, MOST_POSITIONS))
     for name, durable in service.homes.subscriptions.items():
         held = len(durable.outbox) + writing.get(name, 0)
         if held > allowed:
