@@ -32,6 +32,7 @@ class Publisher:
         self.station = station
         self._advertises = advertises
         self._open = False
+        self._came = False
         self._request = 0
         self._backlog: list[Say] = []
         self._waiting: dict[int, Say] = {}
@@ -39,6 +40,7 @@ class Publisher:
 
     def connect(self) -> None:
         """Open a session as soon as the broker is there."""
+        self._came = True
         if self._open:
             return
         if self.station.router is None:
@@ -61,6 +63,8 @@ class Publisher:
             return
         if not self._open:
             self._backlog.append(say)
+            if not self._came:
+                self.connect()
             return
         world, record = self.world, self.world.record
         self._request += 1

@@ -121,7 +121,8 @@ class Stage:
             publisher = self.clients.publishers[name] = Publisher(
                 self.world, name, place, advertises=scenario.advertisements
             )
-            publisher.connect()
+            if not scenario.late:
+                publisher.connect()
         self.world.run(until=30.0)
         self._begin = self.world.now
         self.begun = {station.name: station.carried for station in stations}

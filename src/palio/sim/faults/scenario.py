@@ -48,6 +48,7 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     publishers: int = 2
     notifications: int = 20
     length: float = 20.0
+    late: bool = False  # whether publishers come only when they have something to say
 
     # How often something goes wrong or is done, in all
     crashes: int = 0

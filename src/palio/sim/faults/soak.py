@@ -37,20 +37,24 @@ def drawn(seed: int) -> FaultScenario:
     """The scenario of a seed; those of any `len(COMBINATIONS)` seeds in a row have all combinations."""
     (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"faults soak {seed}")
-    kinds = chance.sample(list(TROUBLE), chance.choice((1, 2, 3, 4, len(TROUBLE))))
-    trouble: dict[str, Any] = {kind: chance.randint(1, TROUBLE[kind]) for kind in kinds}
+    # Most runs are short, since most mistakes are about two or three things that meet. Some are longer.
+    large = chance.random() < 0.15
+    kinds = chance.sample(list(TROUBLE), chance.choice((1, 2, 3, 4, 6, len(TROUBLE))))
+    most = 2 if large else 1
+    trouble: dict[str, Any] = {kind: chance.randint(1, most * TROUBLE[kind]) for kind in kinds}
     return FaultScenario(
         seed=seed,
         shape=chance.choice(_SHAPES),
         topology=topology,
-        brokers=chance.choice((1, 2, 2, 3, 3, 3, 4, 5, 6)),
+        brokers=chance.choice((4, 6, 8) if large else (1, 2, 2, 3, 3, 3, 4, 5)),
         strategy=strategy,
         merging_excess=excess,
         advertisements=advertisements,
-        takers=chance.randint(1, 4),
-        publishers=chance.randint(1, 3),
-        notifications=chance.randint(5, 30),
-        length=chance.choice((3.0, 8.0, 20.0)),
+        takers=chance.randint(2, 6) if large else chance.randint(1, 4),
+        publishers=chance.randint(1, 4),
+        notifications=chance.randint(30, 80) if large else chance.randint(5, 30),
+        length=chance.choice((8.0, 20.0, 40.0) if large else (3.0, 8.0, 20.0)),
+        late=chance.random() < 0.3,
         outbox=chance.choice((4, 12, 100)),
         page=chance.choice((1, 3, 50)),
         attempts=chance.choice((3, 1000, 1000)),

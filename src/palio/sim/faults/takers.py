@@ -172,7 +172,8 @@ class Taker:
             self.taking.ending = self.world.record.tick()
             if self.away:
                 self.connect(self.broker)
-            self._ask()
+            else:
+                self._ask()
 
     def _ask(self) -> None:
         """Ask for what was not answered yet."""
