@@ -66,6 +66,11 @@ class Disk:
         """Whether the next write has to wait until there is room."""
         return self.full and bool(self.queue) and isinstance(self.queue[0], SaveCursor | Spool)
 
+    @property
+    def will_be_trimmed(self) -> int:
+        """How far the journal is trimmed, or is about to be."""
+        return max([self.trimmed, *[effect.upto for effect in self.queue if isinstance(effect, Trim)]])
+
     def complete(self) -> StoreMessage | None:
         """Carry out what is first in the queue. Returns what the broker is told, if anything."""
         effect = self.queue.popleft()

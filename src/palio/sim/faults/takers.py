@@ -206,7 +206,9 @@ class Taker:
             case DurableReady():
                 if taking.ready == NEVER:
                     taking.ready = record.moment
-                    taking.ready_trimmed = {name: one.disk.trimmed for name, one in world.stations.items()}
+                    taking.ready_trimmed = {
+                        name: one.disk.will_be_trimmed for name, one in world.stations.items()
+                    }
             case Done(_, deliveries):
                 record.tick()
                 for delivery in deliveries:
