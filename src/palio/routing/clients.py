@@ -69,7 +69,10 @@ class Clients:
         self._hold(session, message.handle, message.filter, message.ready)
 
     def _on_advertise(self, session: str, message: Advertise) -> None:
+        known = len(self._core.tables.advertisements.table)
         self._hold(session, message.handle, message.advertisement, message.ready)
+        if self._core.durable is not None and len(self._core.tables.advertisements.table) > known:
+            self._core.durable.origin_changed()
 
     def _hold(self, session: str, handle: str, item: Filter | Advertisement, ready: bool) -> None:
         self._core.sessions.hold(session, handle, item)

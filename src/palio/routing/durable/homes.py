@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from palio.model.filter import Filter
 from palio.routing.durable.desk import Desk, NotTaker
-from palio.routing.durable.effects import Hand, Recovered, Remove, Spool
+from palio.routing.durable.effects import Hand, Recovered, Remove, SaveCursor, Spool
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -30,6 +30,8 @@ from palio.routing.tables import Side
 # A new subscription that begins with what is published from now on has this for the time of its beginning,
 # until its position is known.
 FROM_NOW = -1.0
+# Cursors of the store under this prefix are generations that ended here, not readers of the journal.
+ENDED = "ended: "
 
 
 class Change:
@@ -65,6 +67,7 @@ class Homes:
         self._fetch = fetch
         self._ended = ended
         self.subscriptions: dict[str, Durable] = {}
+        self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
         self._changes: dict[str, Change] = {}
         self._taken: dict[Durable, list[Envelope]] = {}
 
@@ -72,8 +75,13 @@ class Homes:
 
     def recover(self, recovered: Recovered) -> None:
         """Take up what is on disk."""
+        self.ended = {
+            name.removeprefix(ENDED): generation
+            for name, generation in recovered.readers
+            if name.startswith(ENDED)
+        }
         for stored in recovered.subscriptions:
-            durable = self._new(stored.name, stored.filter, stored.since, stored.generation)
+            durable = self._new(stored.name, stored.filter, stored.since, stored.identity, stored.generation)
             durable.position = dict(stored.position)
             durable.stored_position = dict(stored.position)
             durable.written_position = dict(stored.position)
@@ -93,7 +101,8 @@ class Homes:
     def create(self, session: str, attach: Attach) -> None:
         """A subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
-        durable = self._new(attach.name, attach.filter, float(since), 1)
+        identity = self._desk.unique()
+        durable = self._new(attach.name, attach.filter, float(since), identity, 1)
         durable.taker = session
 
         def stored() -> None:
@@ -101,7 +110,14 @@ class Homes:
             self._desk.answer(session, Attached(durable.name, self._desk.broker))
 
         self._desk.effects.append(
-            Spool(self._desk.token(stored), durable.name, attach.filter, durable.generation, durable.since)
+            Spool(
+                self._desk.token(stored),
+                durable.name,
+                attach.filter,
+                identity,
+                durable.generation,
+                durable.since,
+            )
         )
 
     def begin_moving(self, durable: Durable, home: str, then: Callable[[], None]) -> None:
@@ -123,6 +139,7 @@ class Homes:
                 self._desk.token(stored),
                 durable.name,
                 durable.filter,
+                durable.identity,
                 durable.generation,
                 durable.since,
                 moving_to=home,
@@ -143,6 +160,7 @@ class Homes:
                 self._desk.token(stored),
                 durable.name,
                 durable.filter,
+                durable.identity,
                 durable.generation,
                 durable.since,
                 next_delivery=durable.next_delivery,
@@ -162,13 +180,22 @@ class Homes:
         durable.go(event)
         del self.subscriptions[durable.name]
         self._taken.pop(durable, None)
+        # No letter that comes late shall bring it back.
+        self.ended[durable.identity] = durable.generation
+        cursor = SaveCursor(self._desk.token(), ENDED + durable.identity, durable.generation)
+        self._desk.effects.append(cursor)
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if event == "finished":
             self._ended(durable)
 
-    def _new(self, name: str, filter: Filter, since: float, generation: int) -> Durable:
+    def _new(self, name: str, filter: Filter, since: float, identity: str, generation: int) -> Durable:
         durable = Durable(
-            name, filter, since=since, generation=generation, patience=self._desk.settings.patience
+            name,
+            filter,
+            since=since,
+            identity=identity,
+            generation=generation,
+            patience=self._desk.settings.patience,
         )
         self.subscriptions[name] = durable
         return durable
@@ -272,7 +299,14 @@ class Homes:
         if durable.name in self._changes and not durable.buffers(envelope.origin):
             if not durable.filter.matches(envelope.notification):
                 return  # only the filter that is to come selects it
-        if durable.take(envelope):
+        taken = self._taken.get(durable, ())
+        if (
+            durable.state is State.LIVE
+            and self._room(durable) <= len(taken)
+            and not durable.buffers(envelope.origin)
+        ):
+            durable.interrupt()  # what does not fit stays where it is, and is fetched when there is room
+        elif durable.take(envelope):
             self._taken.setdefault(durable, []).append(envelope)
 
     def mark(self, origin: str, sequence: int) -> None:
@@ -346,6 +380,10 @@ class Homes:
             )
         )
 
+    def _room(self, durable: Durable) -> int:
+        """How many deliveries more may be kept for a subscription."""
+        return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling)
+
     # Catching up
 
     def behind(self) -> list[Durable]:
@@ -413,6 +451,7 @@ class Homes:
                 self._desk.token(stored),
                 durable.name,
                 durable.filter,
+                durable.identity,
                 durable.generation,
                 durable.since,
                 position=tuple(position.items()),
@@ -462,12 +501,12 @@ class Homes:
     def _drain(self, durable: Durable, catching_up: CatchUp) -> None:
         """Take what waited in the buffer."""
         waiting = [envelope for envelope in catching_up.buffer if durable.filter.matches(envelope.notification)]
-        taken = [envelope for envelope in waiting if durable.take(envelope)]
-        if catching_up.buffer:
-            last = catching_up.buffer[-1]
-            durable.position[last.origin] = max(durable.position[last.origin], last.sequence)
+        room = self._room(durable)
+        taken = [envelope for envelope in waiting[:room] if durable.take(envelope)]
         if taken:
             self._spool(durable, taken)
+        if len(waiting) > room:
+            durable.interrupt()
 
     # Changing the filter
 
@@ -498,6 +537,7 @@ class Homes:
                 self._desk.token(stored),
                 durable.name,
                 change.filter,
+                durable.identity,
                 durable.generation,
                 durable.since,
                 position=tuple(position.items()),
