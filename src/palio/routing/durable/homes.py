@@ -127,6 +127,7 @@ class Homes:
         is handed over is what would be found after a crash.
         """
         self.tell_taken(durable)
+        self._end_change(durable)
         durable.go("asked for")
         durable.moving_to = home
 
@@ -438,6 +439,9 @@ class Homes:
         """From where on everything comes is written before anybody relies on it."""
         position = dict(durable.position)
         durable.written_position.update(position)
+        change = self._changes.get(durable.name)
+        # A new filter that is being written must not be overwritten by the one before it.
+        filter = change.filter if change is not None and change.writing else durable.filter
 
         def stored() -> None:
             durable.stored_position.update(position)
@@ -450,7 +454,7 @@ class Homes:
             Spool(
                 self._desk.token(stored),
                 durable.name,
-                durable.filter,
+                filter,
                 durable.identity,
                 durable.generation,
                 durable.since,
