@@ -37,13 +37,14 @@ ENDED = "ended: "
 class Change:
     """A change of a filter that is under way: the new one is known to the network beside the old one."""
 
-    __slots__ = ("agreed", "entry", "filter", "handles", "owner", "session", "writing")
+    __slots__ = ("agreed", "asked", "entry", "filter", "handles", "owner", "session", "writing")
 
     entry: Entry[Filter]
 
     def __init__(self, owner: Durable, filter: Filter) -> None:
         self.owner = owner
         self.filter = filter
+        self.asked = False  # whether a wave has begun since, and the network is being asked
         self.agreed = 0  # the epoch in which everyone has answered
         self.writing = False
         self.session = ""
@@ -396,6 +397,12 @@ class Homes:
             if durable.state is State.BEHIND and 2 * (len(durable.outbox) + durable.spooling) < room
         ]
 
+    def begin_asking(self, names: Iterable[str]) -> None:
+        """A wave begins: what it will say is true of the filters that are there now."""
+        for name in names:
+            if name in self._changes:
+                self._changes[name].asked = True
+
     def collect(self, names: Iterable[str]) -> None:
         """Everyone is asked how far the journals are: from now on nothing that comes live may be missed."""
         for name in names:
@@ -411,6 +418,10 @@ class Homes:
         for name in names:
             durable = self.subscriptions.get(name)
             if durable is None or durable.state is not State.BEHIND:
+                continue
+            if name in self._changes and not self._changes[name].asked:
+                durable.collecting = None
+                self._wake()  # the filter was changed meanwhile: the answers say nothing about the new one
                 continue
             durable.epoch = epoch
             durable.go("complete")

@@ -299,6 +299,7 @@ class Service:
             return
         self._wave += 1
         self._syncing = self.epoch, 0, names
+        self.homes.begin_asking(names)
         self._syncing_until = self._desk.now + SYNC_WITHIN * self._desk.settings.tick
         self._tick_later()
         self._begin_wave(WaveEnded(self._wave))
