@@ -69,13 +69,16 @@ class Clients:
         self._hold(session, message.handle, message.filter, message.ready)
 
     def _on_advertise(self, session: str, message: Advertise) -> None:
-        self._hold(session, message.handle, message.advertisement, message.ready)
+        fresh = self._hold(session, message.handle, message.advertisement, message.ready)
+        if fresh and self._core.durable is not None:
+            self._core.durable.origin_changed()
 
-    def _hold(self, session: str, handle: str, item: Filter | Advertisement, ready: bool) -> None:
-        self._core.sessions.hold(session, handle, item)
+    def _hold(self, session: str, handle: str, item: Filter | Advertisement, ready: bool) -> bool:
+        fresh = self._core.sessions.hold(session, handle, item)
         self._core.effects.append(Reply(session, Accepted(handle)))
         if ready:
             self._core.waves.begin(Reply(session, Ready(handle)), None)
+        return fresh
 
     def _on_release(self, session: str, message: Release) -> None:
         self._core.sessions.release(session, message.handle)

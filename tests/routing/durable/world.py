@@ -80,6 +80,7 @@ class Disk:
         if effect.filter is not None:
             stored |= {"filter": effect.filter, "generation": effect.generation, "since": effect.since}
             stored["moving_to"] = effect.moving_to
+            stored["identity"] = effect.identity
             stored["next"] = max(stored["next"], effect.next_delivery)
         for number, attempts, envelope in effect.add:
             stored["spool"][number] = attempts, envelope
@@ -100,6 +101,7 @@ class Disk:
             subscriptions=tuple(
                 Subscribed(
                     name,
+                    one["identity"],
                     one["generation"],
                     one["filter"],
                     one["since"],

@@ -56,8 +56,9 @@ class NotTaker(PalioError):
 class Desk:
     """Effects and what follows when the store has completed them."""
 
-    def __init__(self, broker: str, settings: DurableSettings) -> None:
+    def __init__(self, broker: str, settings: DurableSettings, incarnation: int) -> None:
         self.broker = broker
+        self._incarnation = incarnation
         self.settings = settings
         self.now = 0.0
         self.effects: list[Any] = []
@@ -70,6 +71,10 @@ class Desk:
         if then is not None:
             self._then[self._token] = then
         return self._token
+
+    def unique(self) -> str:
+        """A text that no broker gives twice."""
+        return f"{self.broker} {self._incarnation} {self.token()}"
 
     def completed(self, token: int, *result: Any) -> None:
         """The store has completed something."""

@@ -50,6 +50,7 @@ class Spool(msgspec.Struct, frozen=True):
     token: int
     name: str
     filter: Filter | None = None
+    identity: str = ""
     generation: int = 0
     since: float = 0.0
     moving_to: str | None = None
@@ -98,6 +99,7 @@ class Subscribed(msgspec.Struct, frozen=True):
     """A durable subscription as it is on disk."""
 
     name: str
+    identity: str
     generation: int
     filter: Filter
     since: float

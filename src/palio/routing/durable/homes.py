@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from palio.model.filter import Filter
 from palio.routing.durable.desk import Desk, NotTaker
-from palio.routing.durable.effects import Hand, Recovered, Remove, Spool
+from palio.routing.durable.effects import Hand, Recovered, Remove, SaveCursor, Spool
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -30,18 +30,21 @@ from palio.routing.tables import Side
 # A new subscription that begins with what is published from now on has this for the time of its beginning,
 # until its position is known.
 FROM_NOW = -1.0
+# Cursors of the store under this prefix are generations that ended here, not readers of the journal.
+ENDED = "ended: "
 
 
 class Change:
     """A change of a filter that is under way: the new one is known to the network beside the old one."""
 
-    __slots__ = ("agreed", "entry", "filter", "handles", "owner", "session", "writing")
+    __slots__ = ("agreed", "asked", "entry", "filter", "handles", "owner", "session", "writing")
 
     entry: Entry[Filter]
 
     def __init__(self, owner: Durable, filter: Filter) -> None:
         self.owner = owner
         self.filter = filter
+        self.asked = False  # whether a wave has begun since, and the network is being asked
         self.agreed = 0  # the epoch in which everyone has answered
         self.writing = False
         self.session = ""
@@ -65,6 +68,7 @@ class Homes:
         self._fetch = fetch
         self._ended = ended
         self.subscriptions: dict[str, Durable] = {}
+        self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
         self._changes: dict[str, Change] = {}
         self._taken: dict[Durable, list[Envelope]] = {}
 
@@ -72,8 +76,13 @@ class Homes:
 
     def recover(self, recovered: Recovered) -> None:
         """Take up what is on disk."""
+        self.ended = {
+            name.removeprefix(ENDED): generation
+            for name, generation in recovered.readers
+            if name.startswith(ENDED)
+        }
         for stored in recovered.subscriptions:
-            durable = self._new(stored.name, stored.filter, stored.since, stored.generation)
+            durable = self._new(stored.name, stored.filter, stored.since, stored.identity, stored.generation)
             durable.position = dict(stored.position)
             durable.stored_position = dict(stored.position)
             durable.written_position = dict(stored.position)
@@ -93,7 +102,8 @@ class Homes:
     def create(self, session: str, attach: Attach) -> None:
         """A subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
-        durable = self._new(attach.name, attach.filter, float(since), 1)
+        identity = self._desk.unique()
+        durable = self._new(attach.name, attach.filter, float(since), identity, 1)
         durable.taker = session
 
         def stored() -> None:
@@ -101,7 +111,14 @@ class Homes:
             self._desk.answer(session, Attached(durable.name, self._desk.broker))
 
         self._desk.effects.append(
-            Spool(self._desk.token(stored), durable.name, attach.filter, durable.generation, durable.since)
+            Spool(
+                self._desk.token(stored),
+                durable.name,
+                attach.filter,
+                identity,
+                durable.generation,
+                durable.since,
+            )
         )
 
     def begin_moving(self, durable: Durable, home: str, then: Callable[[], None]) -> None:
@@ -111,6 +128,7 @@ class Homes:
         is handed over is what would be found after a crash.
         """
         self.tell_taken(durable)
+        self._end_change(durable)
         durable.go("asked for")
         durable.moving_to = home
 
@@ -123,6 +141,7 @@ class Homes:
                 self._desk.token(stored),
                 durable.name,
                 durable.filter,
+                durable.identity,
                 durable.generation,
                 durable.since,
                 moving_to=home,
@@ -143,6 +162,7 @@ class Homes:
                 self._desk.token(stored),
                 durable.name,
                 durable.filter,
+                durable.identity,
                 durable.generation,
                 durable.since,
                 next_delivery=durable.next_delivery,
@@ -162,13 +182,22 @@ class Homes:
         durable.go(event)
         del self.subscriptions[durable.name]
         self._taken.pop(durable, None)
+        # No letter that comes late shall bring it back.
+        self.ended[durable.identity] = durable.generation
+        cursor = SaveCursor(self._desk.token(), ENDED + durable.identity, durable.generation)
+        self._desk.effects.append(cursor)
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if event == "finished":
             self._ended(durable)
 
-    def _new(self, name: str, filter: Filter, since: float, generation: int) -> Durable:
+    def _new(self, name: str, filter: Filter, since: float, identity: str, generation: int) -> Durable:
         durable = Durable(
-            name, filter, since=since, generation=generation, patience=self._desk.settings.patience
+            name,
+            filter,
+            since=since,
+            identity=identity,
+            generation=generation,
+            patience=self._desk.settings.patience,
         )
         self.subscriptions[name] = durable
         return durable
@@ -272,7 +301,14 @@ class Homes:
         if durable.name in self._changes and not durable.buffers(envelope.origin):
             if not durable.filter.matches(envelope.notification):
                 return  # only the filter that is to come selects it
-        if durable.take(envelope):
+        taken = self._taken.get(durable, ())
+        if (
+            durable.state is State.LIVE
+            and self._room(durable) <= len(taken)
+            and not durable.buffers(envelope.origin)
+        ):
+            durable.interrupt()  # what does not fit stays where it is, and is fetched when there is room
+        elif durable.take(envelope):
             self._taken.setdefault(durable, []).append(envelope)
 
     def mark(self, origin: str, sequence: int) -> None:
@@ -346,6 +382,10 @@ class Homes:
             )
         )
 
+    def _room(self, durable: Durable) -> int:
+        """How many deliveries more may be kept for a subscription."""
+        return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling)
+
     # Catching up
 
     def behind(self) -> list[Durable]:
@@ -356,6 +396,12 @@ class Homes:
             for durable in self.subscriptions.values()
             if durable.state is State.BEHIND and 2 * (len(durable.outbox) + durable.spooling) < room
         ]
+
+    def begin_asking(self, names: Iterable[str]) -> None:
+        """A wave begins: what it will say is true of the filters that are there now."""
+        for name in names:
+            if name in self._changes:
+                self._changes[name].asked = True
 
     def collect(self, names: Iterable[str]) -> None:
         """Everyone is asked how far the journals are: from now on nothing that comes live may be missed."""
@@ -372,6 +418,10 @@ class Homes:
         for name in names:
             durable = self.subscriptions.get(name)
             if durable is None or durable.state is not State.BEHIND:
+                continue
+            if name in self._changes and not self._changes[name].asked:
+                durable.collecting = None
+                self._wake()  # the filter was changed meanwhile: the answers say nothing about the new one
                 continue
             durable.epoch = epoch
             durable.go("complete")
@@ -400,6 +450,9 @@ class Homes:
         """From where on everything comes is written before anybody relies on it."""
         position = dict(durable.position)
         durable.written_position.update(position)
+        change = self._changes.get(durable.name)
+        # A new filter that is being written must not be overwritten by the one before it.
+        filter = change.filter if change is not None and change.writing else durable.filter
 
         def stored() -> None:
             durable.stored_position.update(position)
@@ -412,7 +465,8 @@ class Homes:
             Spool(
                 self._desk.token(stored),
                 durable.name,
-                durable.filter,
+                filter,
+                durable.identity,
                 durable.generation,
                 durable.since,
                 position=tuple(position.items()),
@@ -462,12 +516,12 @@ class Homes:
     def _drain(self, durable: Durable, catching_up: CatchUp) -> None:
         """Take what waited in the buffer."""
         waiting = [envelope for envelope in catching_up.buffer if durable.filter.matches(envelope.notification)]
-        taken = [envelope for envelope in waiting if durable.take(envelope)]
-        if catching_up.buffer:
-            last = catching_up.buffer[-1]
-            durable.position[last.origin] = max(durable.position[last.origin], last.sequence)
+        room = self._room(durable)
+        taken = [envelope for envelope in waiting[:room] if durable.take(envelope)]
         if taken:
             self._spool(durable, taken)
+        if len(waiting) > room:
+            durable.interrupt()
 
     # Changing the filter
 
@@ -498,6 +552,7 @@ class Homes:
                 self._desk.token(stored),
                 durable.name,
                 change.filter,
+                durable.identity,
                 durable.generation,
                 durable.since,
                 position=tuple(position.items()),

@@ -220,10 +220,12 @@ class MoveOut(msgspec.Struct, frozen=True, tag="moveout"):
 class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     """A durable subscription, handed over: filter, position, and what was not acknowledged.
 
-    The generation counts its homes, so that a letter that comes late cannot bring it back to a former one.
+    Its identity is that of its creation, of which one name may see several. The generation counts its homes, so
+    that a letter that comes late cannot bring it back to a former one.
     """
 
     name: str
+    identity: str
     generation: int
     filter: Filter
     since: float
@@ -238,6 +240,7 @@ class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):
     """The subscription is on disk at the sender; the receiver may forget it."""
 
     name: str
+    identity: str
     generation: int
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from palio.routing.durable.desk import Desk, HomeUnreachable
-from palio.routing.durable.effects import SaveCursor
 from palio.routing.durable.homes import Homes
 from palio.routing.durable.messages import Ask, Attach, Content, MovedIn, MoveIn, MoveOut, NotHere, Taken, Told
 from palio.routing.durable.subscription import Durable, State
@@ -26,8 +25,6 @@ from palio.routing.messages import Refused
 LOOKING = "?"
 # How many ticks a session waits for a subscription that is elsewhere before it is refused.
 GIVE_UP_AFTER = 5
-# Cursors of the store under this prefix are generations that were handed on, not readers of the journal.
-HANDED_ON = "handed on: "
 
 
 class Moving:
@@ -37,7 +34,6 @@ class Moving:
         self,
         desk: Desk,
         homes: Homes,
-        cursors: dict[str, int],
         *,
         ask: Callable[[str], Ask],
         answer: Callable[[Ask], None],
@@ -48,11 +44,6 @@ class Moving:
         self._ask = ask
         self._answer = answer
         self._write = write
-        self._handed_on = {
-            name.removeprefix(HANDED_ON): generation
-            for name, generation in cursors.items()
-            if name.startswith(HANDED_ON)
-        }
         # Who wants what, and until when: by the number of the question; and what is to be asked again.
         self._looking: dict[int, tuple[str, Attach, float]] = {}
         self._again: list[tuple[str, Attach, float]] = []
@@ -62,7 +53,19 @@ class Moving:
     # At the next home
 
     def attach(self, session: str, attach: Attach) -> None:
-        """A session wants a subscription that is not here, or on its way from here."""
+        """A session wants a subscription that is not here, or on its way from here.
+
+        If another one here is waiting for it, that one waits in vain: the latest is the taker.
+        """
+        name = attach.name
+        former = [one for one, other, _ in [*self._looking.values(), *self._again] if other.name == name]
+        if name in self._waiting:
+            former.append(self._waiting.pop(name)[0])
+        self._looking = {number: one for number, one in self._looking.items() if one[1].name != name}
+        self._again = [one for one in self._again if one[1].name != name]
+        for one in former:
+            if one != session:
+                self._desk.answer(one, Taken(name))
         self._look(session, attach, self._desk.now + GIVE_UP_AFTER * self._desk.settings.tick)
 
     def _look(self, session: str, attach: Attach, until: float) -> None:
@@ -100,9 +103,6 @@ class Moving:
         )
         if homes and not missing:
             # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
-            former = self._waiting.get(name)
-            if former is not None and former[0] != session:
-                self._desk.answer(former[0], Taken(name))
             self._waiting[name] = session, attach, homes[0], until
             for home in dict.fromkeys(homes):
                 self._write(home, MoveOut(name))
@@ -116,18 +116,20 @@ class Moving:
         """A subscription is handed over."""
         name = letter.name
         durable = self._homes.subscriptions.get(name)
-        if letter.generation <= self._handed_on.get(name, 0) or (
-            durable is not None and durable.generation >= letter.generation
+        here = durable is not None and durable.identity == letter.identity
+        if letter.generation <= self._homes.ended.get(letter.identity, 0) or (
+            durable is not None and here and durable.generation >= letter.generation
         ):
             if durable is None or durable.state is not State.STORING:
-                self._write(sender, MovedIn(name, letter.generation))
+                self._write(sender, MovedIn(name, letter.identity, letter.generation))
             return
         if durable is not None:
-            return  # an older one is on its way from here: that comes first
+            return  # an older one is on its way from here, or it was created anew: that comes first
         durable = Durable(
             name,
             letter.filter,
             since=letter.since,
+            identity=letter.identity,
             generation=letter.generation,
             patience=self._desk.settings.patience,
         )
@@ -142,7 +144,7 @@ class Moving:
         durable.detached_at = self._desk.now
 
         def stored() -> None:
-            self._write(sender, MovedIn(name, letter.generation))
+            self._write(sender, MovedIn(name, letter.identity, letter.generation))
             waiting = self._waiting.pop(name, None)
             if waiting is not None:
                 self._homes.give_to(durable, waiting[0])
@@ -182,12 +184,10 @@ class Moving:
     def gone(self, sender: str, letter: MovedIn) -> None:
         """The next home has it on disk."""
         durable = self._homes.subscriptions.get(letter.name)
-        if durable is None or durable.moving_to != sender or letter.generation != durable.generation + 1:
+        if durable is None or durable.moving_to != sender or durable.identity != letter.identity:
             return
-        generation = durable.generation
-        self._handed_on[durable.name] = generation
-        self._desk.effects.append(SaveCursor(self._desk.token(), HANDED_ON + durable.name, generation))
-        self._homes.finish(durable, "handed over")
+        if letter.generation == durable.generation + 1:
+            self._homes.finish(durable, "handed over")
 
     def again(self) -> bool:
         """Write again what was not answered, give up what cannot be reached. Returns whether anything waits."""
@@ -221,6 +221,7 @@ class Moving:
             durable.moving_to,
             MoveIn(
                 durable.name,
+                durable.identity,
                 durable.generation + 1,
                 durable.filter,
                 durable.since,

@@ -16,8 +16,8 @@ import msgspec
 from palio.model.filter import Filter
 from palio.routing.durable.desk import Desk, DurableSettings
 from palio.routing.durable.effects import Read, Recovered, SaveCursor, Trim
+from palio.routing.durable.homes import ENDED, Homes
 from palio.routing.durable.homes import Change as HomeChange
-from palio.routing.durable.homes import Homes
 from palio.routing.durable.journal import Journal
 from palio.routing.durable.messages import (
     Acknowledged,
@@ -45,7 +45,7 @@ from palio.routing.durable.messages import (
     Told,
     TopologyChanged,
 )
-from palio.routing.durable.moving import HANDED_ON, Moving
+from palio.routing.durable.moving import Moving
 from palio.routing.durable.queries import Queries
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.durable.topology import Topology
@@ -102,13 +102,13 @@ class Service:
     ) -> None:
         incarnation = surroundings.incarnation
         links = surroundings.neighbours
-        self._desk = Desk(broker, settings)
+        self._desk = Desk(broker, settings, surroundings.incarnation)
         self._links = links
         self._ways = surroundings.mark_ways
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
-        readers = tuple([row for row in recovered.readers if not row[0].startswith((HANDED_ON, KNOWN))])
+        readers = tuple([row for row in recovered.readers if not row[0].startswith((ENDED, KNOWN))])
         # Every broker that was ever heard of, also by a former incarnation: what it published may be missing.
         self._known = {name.removeprefix(KNOWN) for name in cursors if name.startswith(KNOWN)} | {broker}
         self.journal = Journal(
@@ -120,7 +120,6 @@ class Service:
         self._moving = Moving(
             self._desk,
             self.homes,
-            cursors,
             ask=self._queries.ask,
             answer=self._answer,
             write=self._write,
@@ -172,6 +171,8 @@ class Service:
         if self._recovered is not None:
             recovered, self._recovered = self._recovered, None
             self.homes.recover(recovered)
+            if any(durable.state is State.MOVING for durable in self.homes.subscriptions.values()):
+                self._tick_later()
 
     @property
     def epoch(self) -> int:
@@ -255,6 +256,14 @@ class Service:
                 self._send(name, TopologyChanged((own,)))
         self._epoch_changed()
 
+    def origin_changed(self) -> None:
+        """A publisher here advertises something new: filters that have not come here will come now.
+
+        Until they have, what it publishes does not reach everyone by itself; so that counts as a change of the
+        network, after which all homes ask again.
+        """
+        self.links_changed()
+
     def _on_topology(self, source: str, message: TopologyChanged) -> None:
         news = self.topology.hear(message.versions)
         for broker, _ in news:
@@ -290,6 +299,7 @@ class Service:
             return
         self._wave += 1
         self._syncing = self.epoch, 0, names
+        self.homes.begin_asking(names)
         self._syncing_until = self._desk.now + SYNC_WITHIN * self._desk.settings.tick
         self._tick_later()
         self._begin_wave(WaveEnded(self._wave))

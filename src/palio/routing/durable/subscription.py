@@ -96,6 +96,7 @@ class Durable:
         "filter",
         "generation",
         "handles",
+        "identity",
         "moving_stored",
         "moving_to",
         "name",
@@ -110,10 +111,13 @@ class Durable:
         "stored_position",
         "taker",
         "written_position",
-    )  # fmt: skip
+    )
 
-    def __init__(self, name: str, filter: Filter, *, since: float, generation: int, patience: Patience) -> None:
+    def __init__(
+        self, name: str, filter: Filter, *, since: float, identity: str, generation: int, patience: Patience
+    ) -> None:
         self.name = name
+        self.identity = identity
         self.filter = filter
         self.since = since
         self.generation = generation

@@ -32,10 +32,21 @@ Letter = tuple[int, Envelope]  # attempts, what
 class Kept:
     """A durable subscription on disk."""
 
-    __slots__ = ("dead", "filter", "generation", "moving_to", "next_delivery", "position", "since", "spool")
+    __slots__ = (
+        "dead",
+        "filter",
+        "generation",
+        "identity",
+        "moving_to",
+        "next_delivery",
+        "position",
+        "since",
+        "spool",
+    )
 
     def __init__(self, filter: Filter) -> None:
         self.filter = filter
+        self.identity = ""
         self.generation = 0
         self.since = 0.0
         self.moving_to: str | None = None
@@ -126,6 +137,7 @@ class Disk:
             kept = self.subscriptions[effect.name] = Kept(effect.filter)
         if effect.filter is not None:
             kept.filter, kept.generation, kept.since = effect.filter, effect.generation, effect.since
+            kept.identity = effect.identity
             kept.moving_to = effect.moving_to
         for number, attempts, envelope in effect.add:
             kept.spool[number] = attempts, envelope
@@ -159,6 +171,7 @@ class Disk:
             subscriptions=tuple(
                 Subscribed(
                     name,
+                    kept.identity,
                     kept.generation,
                     kept.filter,
                     kept.since,
