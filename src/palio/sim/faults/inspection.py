@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from palio.sim.faults.world import World
 
 MOST_EVENTS = 200_000
-MOST_POSITIONS = 3  # writes of one subscription's position alone that may be under way
 
 
 def describe_rest(world: World) -> str:
@@ -60,17 +59,18 @@ def look(world: World, station: Station) -> None:
     service = station.router.durable
     assert service is not None
     writing: dict[str, int] = {}
-    positions: dict[str, int] = {}
+    positions: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
     for effect in station.disk.queue:
         if isinstance(effect, Spool):
             writing[effect.name] = writing.get(effect.name, 0) + len(effect.add)
             if not (effect.add or effect.remove or effect.dead or effect.filter):
-                positions[effect.name] = positions.get(effect.name, 0) + 1
+                write = effect.name, effect.position
+                positions[write] = positions.get(write, 0) + 1
     allowed = world.settings.outbox + world.settings.page + world.batch
-    for name, count in positions.items():
-        if count > MOST_POSITIONS:
-            what = f"the positions of {name} that are being written"
-            world.record.crowded.append((station.name, what, count, MOST_POSITIONS))
+    for (name, _), count in positions.items():
+        if count > 1:
+            what = f"writes of one and the same position of {name}"
+            world.record.crowded.append((station.name, what, count, 1))
     for name, durable in service.homes.subscriptions.items():
         held = len(durable.outbox) + writing.get(name, 0)
         if held > allowed:

@@ -119,6 +119,7 @@ class Taker:
             self._close(session)
         elif manner == "detaches":
             self._post(session, Detach(self.name))
+            self._looking.pop(session, None)
         elif manner == "moves":
             pass  # the old session is left to itself: it hears that another one has taken over
         elif session in self.sessions:
