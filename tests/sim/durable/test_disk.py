@@ -28,11 +28,11 @@ def disk_with(*effects):
 def test_the_disk_knows_all_that_is_written():
     """A field that the core adds and the simulated disk does not keep would look like a fault of the core."""
     assert set(Spool.__struct_fields__) == {
-        "token", "name", "filter", "generation", "since", "moving_to", "next_delivery", "add", "remove", "dead",
+        "token", "name", "filter", "generation", "since", "identity", "moving_to", "next_delivery", "add", "remove", "dead",
         "position",
     }  # fmt: skip
     assert set(Subscribed.__struct_fields__) == {
-        "name", "generation", "filter", "since", "position", "spool", "dead", "next_delivery", "moving_to",
+        "name", "generation", "filter", "since", "position", "spool", "dead", "next_delivery", "moving_to", "identity",
     }  # fmt: skip
     assert set(Recovered.__struct_fields__) == {"head", "trimmed", "recent", "readers", "subscriptions"}
 
@@ -42,7 +42,18 @@ def test_what_is_written_is_found_again():
         Append(1, (envelope(1, id="x"),), "p0"),
         append(2, 2, 3),
         SaveCursor(3, "s0", 1),
-        Spool(4, "s0", EVERYTHING, 2, 0.5, "b1", 7, add=((3, 0, envelope(2)),), position=(("b0", 2),)),
+        Spool(
+            4,
+            "s0",
+            EVERYTHING,
+            identity="i",
+            generation=2,
+            since=0.5,
+            moving_to="b1",
+            next_delivery=7,
+            add=((3, 0, envelope(2)),),
+            position=(("b0", 2),),
+        ),
         Trim(1),
     )
     assert [disk.complete() for _ in range(5)] == [Stored(1), Stored(2), Stored(3), Stored(4), None]
@@ -51,7 +62,18 @@ def test_what_is_written_is_found_again():
     assert recovered.recent == (("p0", "x", 1, 1.0),)
     assert recovered.readers == (("s0", 1),)
     assert recovered.subscriptions == (
-        Subscribed("s0", 2, EVERYTHING, 0.5, {"b0": 2}, ((3, 0, envelope(2)),), (), 7, "b1"),
+        Subscribed(
+            name="s0",
+            identity="i",
+            generation=2,
+            filter=EVERYTHING,
+            since=0.5,
+            position={"b0": 2},
+            spool=((3, 0, envelope(2)),),
+            dead=(),
+            next_delivery=7,
+            moving_to="b1",
+        ),
     )
 
 

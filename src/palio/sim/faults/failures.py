@@ -33,7 +33,7 @@ def shrink(run: FaultRun, simulate: Simulate = simulate, *, most_runs: int = _MO
     best, kept = run, [step.number for step in run.script]
     size = max(len(kept) // 2, 1)
     while size and most_runs > 0:
-        start = 0
+        start, before = 0, len(kept)
         while start < len(kept) and most_runs > 0:
             rest = kept[:start] + kept[start + size :]
             most_runs -= 1
@@ -42,7 +42,8 @@ def shrink(run: FaultRun, simulate: Simulate = simulate, *, most_runs: int = _MO
                 best, kept = tried, rest
             else:
                 start += size
-        size //= 2
+        # Single steps are tried until none of them can be left out any more.
+        size = 1 if size == 1 and len(kept) < before else size // 2
     return best
 
 
