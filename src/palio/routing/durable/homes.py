@@ -58,15 +58,18 @@ class Homes:
         self,
         desk: Desk,
         filters: Side[Filter],
+        *,
         wake: Callable[[], None],
         fetch: Callable[[str, Fetch], None],
         ended: Callable[[Durable], None],
+        tick: Callable[[], None],
     ) -> None:
         self._desk = desk
         self._filters = filters
         self._wake = wake
         self._fetch = fetch
         self._ended = ended
+        self._tick = tick
         self.subscriptions: dict[str, Durable] = {}
         self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
         self._changes: dict[str, Change] = {}
@@ -108,7 +111,8 @@ class Homes:
 
         def stored() -> None:
             self._stored(durable)
-            self._desk.answer(session, Attached(durable.name, self._desk.broker))
+            if durable.taker is not None:
+                self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker))
 
         self._desk.effects.append(
             Spool(
@@ -134,6 +138,7 @@ class Homes:
 
         def stored() -> None:
             durable.moving_stored = True
+            self._tick()
             then()
 
         self._desk.effects.append(
@@ -276,7 +281,7 @@ class Homes:
     def _pump(self, durable: Durable) -> None:
         """Let deliveries go out as long as the taker may have more."""
         desk, outbox = self._desk, durable.outbox
-        if durable.taker is None or durable.state is State.MOVING:
+        if durable.taker is None or durable.state in (State.STORING, State.MOVING):
             return
         while (delivery := outbox.next(desk.now)) is not None:
             desk.effects.append(
@@ -327,8 +332,9 @@ class Homes:
         """Write positions that marks have moved."""
         for durable in self.subscriptions.values():
             moved = {o: s for o, s in durable.position.items() if s != durable.written_position.get(o)}
-            if moved and durable.state in (State.LIVE, State.BEHIND):
-                self._write(durable, position=tuple(moved.items()))
+            if moved and durable.state in (State.LIVE, State.BEHIND) and not durable.saving:
+                durable.saving = True
+                self._write(durable, position=tuple(moved.items()), then=durable.saved)
 
     def interrupt(self) -> None:
         """The network has changed: nobody is known to be complete any more."""
@@ -384,7 +390,8 @@ class Homes:
 
     def _room(self, durable: Durable) -> int:
         """How many deliveries more may be kept for a subscription."""
-        return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling)
+        asked_for = sum(one.limit for one in durable.catching_up.values())
+        return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling - asked_for)
 
     # Catching up
 
@@ -441,7 +448,8 @@ class Homes:
                     durable.catching_up[origin] = catching_up
             if first:
                 durable.since = 0.0
-            self._save_beginning(durable, everyone)
+            if first or not durable.ready_told or durable.position != durable.written_position:
+                self._save_beginning(durable, everyone)
             for origin in list(durable.catching_up):
                 if origin in durable.catching_up:  # a full outbox may have ended it all
                     self._fetch_next(durable, origin)
@@ -478,8 +486,17 @@ class Homes:
         catching_up = durable.catching_up[origin]
         after = durable.position[origin]
         if after < catching_up.target:
+            catching_up.limit = 0
+            limit = min(self._desk.settings.page, self._room(durable))
             catching_up.asked_at = self._desk.now
-            self._fetch(origin, Fetch(durable.name, durable.filter, after, catching_up.target, durable.since))
+            if not limit:  # what other origins were asked for will take all the room, or the outbox is full
+                if not any(other.limit for other in durable.catching_up.values()):
+                    durable.interrupt()
+                return
+            catching_up.limit = limit
+            self._fetch(
+                origin, Fetch(durable.name, durable.filter, after, catching_up.target, durable.since, limit)
+            )
             return
         change = self._changes.get(durable.name)
         if change is None or change.agreed != durable.epoch:
@@ -497,6 +514,7 @@ class Homes:
         if catching_up is None or page.after != durable.position[origin] or page.upto <= page.after:
             return
         durable.position[origin] = page.upto
+        catching_up.limit = 0
         if page.envelopes:
             self._spool(durable, list(page.envelopes))
         if durable.state is State.LIVE:

@@ -193,6 +193,7 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
     after: int
     upto: int
     since: float = 0.0
+    limit: int = 1  # how many at the most
 
 
 class Page(msgspec.Struct, frozen=True, tag="page"):

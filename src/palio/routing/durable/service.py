@@ -9,6 +9,7 @@ epoch, its subscriptions are live. If not, it waits a moment and does it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -116,7 +117,14 @@ class Service:
         )
         self.topology = Topology(broker, incarnation)
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
-        self.homes = Homes(self._desk, surroundings.filters, self._wake, self._write_fetch, self._reader_ended)
+        self.homes = Homes(
+            self._desk,
+            surroundings.filters,
+            wake=self._wake,
+            fetch=self._write_fetch,
+            ended=self._reader_ended,
+            tick=self._tick_later,
+        )
         self._moving = Moving(
             self._desk,
             self.homes,
@@ -130,6 +138,8 @@ class Service:
         self._sync_due = False
         self._ticking = False
         self._marks: dict[str, tuple[Mark, str | None]] = {}
+        self._registering: set[str] = set()  # readers whose cursors are being written
+        self._unanswered: list[tuple[set[str], Ask]] = []  # questions that wait for these
         self._ways_missing = False
         self._own_mark = 0
         self._told_progress: dict[tuple[str, str], int] = {}
@@ -340,23 +350,33 @@ class Service:
             self._answer(ask)
 
     def _answer(self, ask: Ask) -> None:
-        """Answer, when all new readers are on disk."""
-        fresh = [reader for reader in ask.readers if self.journal.register(reader)]
-        waiting = len(fresh)
+        """Answer, when all readers that it names are on disk."""
+        for reader in ask.readers:
+            if self.journal.register(reader):
+                self._registering.add(reader)
+                token = self._desk.token(partial(self._registered, reader))
+                self._desk.effects.append(SaveCursor(token, reader, self.journal.readers[reader]))
+        missing = self._registering.intersection(ask.readers)
+        if missing:
+            self._unanswered.append((missing, ask))
+        else:
+            self._give_answer(ask)
 
-        def answer() -> None:
-            nonlocal waiting
-            waiting -= 1
-            if waiting <= 0:
-                head = Head(self._desk.broker, self.journal.stored, self.journal.trimmed)
-                homes = self._moving.home_of(ask.about, ask.asker) if ask.about is not None else ()
-                self._queries.answer(ask.asker, ask.number, self.epoch, head, homes)
+    def _registered(self, reader: str) -> None:
+        """A reader is on disk; who asked for it is answered."""
+        self._registering.discard(reader)
+        unanswered, self._unanswered = self._unanswered, []
+        for missing, ask in unanswered:
+            missing.discard(reader)
+            if missing:
+                self._unanswered.append((missing, ask))
+            else:
+                self._give_answer(ask)
 
-        for reader in fresh:
-            cursor = SaveCursor(self._desk.token(answer), reader, self.journal.readers[reader])
-            self._desk.effects.append(cursor)
-        if not fresh:
-            answer()
+    def _give_answer(self, ask: Ask) -> None:
+        head = Head(self._desk.broker, self.journal.stored, self.journal.trimmed)
+        homes = self._moving.home_of(ask.about, ask.asker) if ask.about is not None else ()
+        self._queries.answer(ask.asker, ask.number, self.epoch, head, homes)
 
     # Letters
 
@@ -395,7 +415,7 @@ class Service:
                 fetch.filter,
                 fetch.after,
                 min(fetch.upto, self.journal.stored),
-                self._desk.settings.page,
+                min(fetch.limit, self._desk.settings.page),
                 fetch.since,
             )
         )

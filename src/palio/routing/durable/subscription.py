@@ -58,10 +58,11 @@ TRANSITIONS: dict[State, dict[str, State]] = {
 class CatchUp:
     """An origin from which something has to be fetched: up to `target`; then what is buffered follows."""
 
-    __slots__ = ("asked_at", "buffer", "target")
+    __slots__ = ("asked_at", "buffer", "limit", "target")
 
     def __init__(self, target: int) -> None:
         self.target = target
+        self.limit = 0  # how many were asked for and have not come
         self.asked_at: float | None = None
         self.buffer: deque[Envelope] = deque()
 
@@ -104,6 +105,7 @@ class Durable:
         "outbox",
         "position",
         "ready_told",
+        "saving",
         "session",
         "since",
         "spooling",
@@ -128,6 +130,7 @@ class Durable:
         # What of the position the store was asked to write, and what of it is on disk.
         self.written_position: dict[str, int] = {}
         self.stored_position: dict[str, int] = {}
+        self.saving = False  # whether positions that marks have moved are being written
         self.spooling = 0  # deliveries that are being written
         self.catching_up: dict[str, CatchUp] = {}
         self.collecting: dict[str, CatchUp] | None = None  # what comes live while the question is out
@@ -146,6 +149,10 @@ class Durable:
     def go(self, event: str) -> None:
         """Change the state as the table of transitions says."""
         self.state = TRANSITIONS[self.state][event]
+
+    def saved(self) -> None:
+        """Positions that marks had moved are on disk."""
+        self.saving = False
 
     def interrupt(self) -> None:
         """Nothing is known to come by itself any more; what was being fetched is asked for anew."""
