@@ -102,7 +102,7 @@ def test_whatever_is_connected_at_once_ends_without_cycles_and_connected(seed):
     part_of, _ = parts([*now, *[(name, name) for name in names]])
     by_name = {}
     for name in names:
-        by_name.setdefault(network.routers[name]._naming.component, set()).add(part_of[name])
+        by_name.setdefault(network.routers[name]._core.naming.component, set()).add(part_of[name])
     assert all(len(found) == 1 for found in by_name.values())
     assert len(by_name) == len(set(part_of.values()))
     # What was subscribed anywhere in a part is known in all of it.

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli.progress import progress_bar
+from palio.cli.sim_faults import crash_everywhere, is_fault_scenario, replay_faults, soak_faults
 from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console, plural
 from palio.sim.failures import replay_command, shrink, story
 from palio.sim.outcome import Outcome
@@ -35,6 +36,8 @@ REPLAY_EPILOG = help_epilog(
 SOAK_EPILOG = help_epilog(
     "palio sim soak --seeds 48",
     "palio sim soak --seeds 24 --first 1000 --workers 2",
+    "palio sim soak --faults --seeds 24",
+    "palio sim soak --crash-points",
 )
 
 # What a person wants to see of an outcome, in groups; the other numbers are for tables of many runs.
@@ -68,6 +71,9 @@ def replay(
     The same scenario gives the same run, always. Exits with 1 if something
     was delivered, or left out, that should not have been.
     """
+    if is_fault_scenario(scenario_text):
+        replay_faults(scenario_text, trace=trace, tell=tell)
+        return
     run = simulate(Scenario.from_json(scenario_text), trace=trace or tell)
     console = output_console()
     if trace:
@@ -88,6 +94,12 @@ def soak(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many scenarios to simulate.")] = 480,
     first: Annotated[int, typer.Option("--first", min=0, help="The seed of the first one.")] = 1,
     workers: Annotated[int, typer.Option("--workers", min=1, max=256, help="On so many processes.")] = 1,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Durable delivery: brokers crash, links break, disks fill.")
+    ] = False,
+    crash_points: Annotated[
+        bool, typer.Option("--crash-points", help="No luck: a crash at every effect of small scenes.")
+    ] = False,
 ) -> None:
     """Simulate many different small scenarios until one goes wrong.
 
@@ -95,6 +107,12 @@ def soak(
     clients, churn and failing links by luck. At the first violation it stops,
     looks for a smaller scenario that shows the same, and exits with 1.
     """
+    if crash_points:
+        crash_everywhere()
+        return
+    if faults:
+        soak_faults(first, seeds, workers)
+        return
     deliveries = messages = 0
     with progress_bar(error_console(), "simulating", seeds) as advance:
         for one in soaked(first, seeds, workers):

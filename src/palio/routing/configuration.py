@@ -7,6 +7,7 @@ from enum import Enum
 import msgspec
 
 from palio.model.errors import PalioError
+from palio.routing.durable.desk import DurableSettings
 
 # A notification that has made more hops than this is in a loop, or in a network larger than any we know of.
 DEFAULT_HOP_LIMIT = 4_096
@@ -39,6 +40,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     and hierarchies do not spread advertisements).
     `merging_excess` is the largest share of a merged filter that nobody asked for; 0 merges perfectly only.
     `incarnation` must be larger after each restart that lost the state of the router.
+    `durable` turns on journals and durable subscriptions, at all brokers of a network or at none.
     """
 
     broker: str
@@ -47,6 +49,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     merging_excess: float = 0.0
     hop_limit: int = DEFAULT_HOP_LIMIT
     incarnation: int = 0
+    durable: DurableSettings | None = None
 
     def __post_init__(self) -> None:
         if not self.broker:
@@ -60,4 +63,5 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     def terms(self) -> str:
         """What neighbours must agree on, as a text that they compare."""
         flooding = "flooding" if self.strategy is Strategy.FLOODING else "routing"
-        return f"{flooding}, {'advertisement' if self.advertisements else 'subscription'}-based"
+        semantics = "advertisement" if self.advertisements else "subscription"
+        return f"{flooding}, {semantics}-based, {'durable' if self.durable else 'transient'}"

@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from palio.routing.durable.effects import Hand, StoreEffect
+from palio.routing.durable.messages import DurableAnswer, DurablePeerMessage
 from palio.routing.messages import Answer, Envelope, PeerMessage
 
 
@@ -17,7 +19,7 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     """A message for a neighbour."""
 
     broker: str
-    message: PeerMessage
+    message: PeerMessage | DurablePeerMessage
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
@@ -32,7 +34,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     """An answer for a session."""
 
     session: str
-    answer: Answer
+    answer: Answer | DurableAnswer
 
 
 class CloseLink(msgspec.Struct, frozen=True, gc=False):
@@ -55,4 +57,4 @@ class CancelTimer(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
-Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | CancelTimer
+Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | CancelTimer | Hand | StoreEffect

@@ -15,6 +15,7 @@ too many hops. On networks that are in order neither happens; while brokers disa
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -82,6 +83,9 @@ class Forwarding:
         self._tables = tables
         self._links = links
         self._announcements = announcements
+        # Set where durable delivery is on: the present epoch, and who takes what is for durable subscriptions.
+        self.epoch: Callable[[], int] = int
+        self.take_durable: Callable[[Any, Envelope], None] = lambda holder, envelope: None
         self.takes_all: dict[Port, None] = {}  # links of the acyclic network that get every notification
         self._seen = Seen()
         self._taken = self._matched = self._delivered = self._forwarded = self._wasted = 0
@@ -123,13 +127,19 @@ class Forwarding:
         handles: dict[str, dict[str, None]] = {}
         ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
+        durable: list[Any] = []
         for entry in entries:
             held: Held
             for held in entry.holders:
-                handles.setdefault(held.session, {}).update(held.handles)
+                if held.session:
+                    handles.setdefault(held.session, {}).update(held.handles)
+                else:
+                    durable.append(held)
             ports |= entry.ports
             brokers.update(entry.brokers)
         self._delivered += len(handles)
+        for one in durable:
+            self.take_durable(one, envelope)
         # The index promises no order; effects have one that depends on names alone.
         effects += [Deliver(session, envelope, tuple(sorted(handles[session]))) for session in sorted(handles)]
         ports.pop(GRAPH, None)
@@ -144,11 +154,12 @@ class Forwarding:
                 envelope.hops + 1,
                 entry_point,
                 envelope.notification,
+                envelope.epoch if envelope.epoch == self.epoch() else 0,
             )
             ports |= self._towards(brokers, entry_point, source)
             for port in sorted(ports):
                 onward.setdefault(port, []).append(onward_envelope)
-        if source is not None and not handles and not ports:
+        if source is not None and not handles and not ports and not durable:
             self._wasted += 1
 
     def _towards(self, brokers: set[str], entry_point: str, source: Port | None) -> dict[Port, None]:

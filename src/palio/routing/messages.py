@@ -213,7 +213,7 @@ class Envelope(msgspec.Struct, frozen=True):
     """A notification on its way. (origin, sequence) names it in the whole network.
 
     `entry` is the broker at which it entered the part of the network that it is in: in a graph it travels
-    the tree of that broker.
+    the tree of that broker. `epoch` is that of all brokers that it has met, or 0 if they differ.
     """
 
     origin: str
@@ -222,6 +222,7 @@ class Envelope(msgspec.Struct, frozen=True):
     hops: int
     entry: str
     notification: Notification
+    epoch: int = 0
 
 
 class Forward(_Message, frozen=True):

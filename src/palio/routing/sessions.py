@@ -119,8 +119,11 @@ class Sessions:
         session = self._sessions.get(name)
         return session is not None and handle in session.handles
 
-    def hold(self, name: str, handle: str, item: Filter | Advertisement) -> None:
-        """Subscribe or advertise. Raises `NoSession`, `ContradictoryFilter` or `HandleInUse`."""
+    def hold(self, name: str, handle: str, item: Filter | Advertisement) -> bool:
+        """Subscribe or advertise. Returns whether the session did not hold that already.
+
+        Raises `NoSession`, `ContradictoryFilter` or `HandleInUse`.
+        """
         session = self.get(name)
         if isinstance(item, Filter):
             item.require_satisfiable()
@@ -128,11 +131,13 @@ class Sessions:
         known = session.handles.get(handle)
         if known is not None and known is not held:
             raise HandleInUse(handle)
+        fresh = held is None
         if held is None:
             held = session.held[item] = Held(name, item)
             held.entry = self._side(item).hold(item, held)
         held.handles[handle] = None
         session.handles[handle] = held
+        return fresh
 
     def release(self, name: str, handle: str) -> None:
         """Give one handle back. Raises `NoSession` or `UnknownHandle`."""

@@ -7,12 +7,14 @@ asks each port whose latest update is not confirmed yet, and waits for the answe
 with its other ports before it answers. On a tree the waiting only goes outward, so it ends. Nothing is asked
 where nothing is outstanding, so what is covered by rows that are confirmed is ready at once.
 
-A wave ends in an effect that was decided when it began: an answer to a client, or to a neighbour.
+A wave ends in an effect that was decided when it began: an answer to a client, or to a neighbour; or in news
+for another part of the broker.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from palio.routing.effects import Effect
 from palio.routing.table import Port
@@ -23,7 +25,7 @@ class Wave:
 
     __slots__ = ("effect", "missing")
 
-    def __init__(self, effect: Effect) -> None:
+    def __init__(self, effect: Any) -> None:
         self.effect = effect
         self.missing = 0
 
@@ -73,7 +75,7 @@ class Waves:
         self.ports: dict[Port, Progress] = {}
         self._beginning: list[tuple[Wave, Port | None]] = []
 
-    def begin(self, effect: Effect, source: Port | None) -> Wave:
+    def begin(self, effect: Any, source: Port | None) -> Wave:
         """A wave over all ports but the source, as soon as the ports have been told what there is to tell."""
         wave = Wave(effect)
         self._beginning.append((wave, source))

@@ -7,7 +7,7 @@ are, the answer is a message or `UnreadableMessage`.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,7 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import DEFAULT_PRIORITY, Notification
 from palio.routing import messages
+from palio.routing.durable.messages import DurableAnswer, DurableMessage
 
 
 class UnreadableMessage(PalioError):
@@ -66,17 +67,16 @@ def _from_plain(kind: type, value: Any) -> Any:
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_to_plain)
-_decoder: msgspec.msgpack.Decoder[messages.Message | messages.Answer] = msgspec.msgpack.Decoder(
-    messages.Message | messages.Answer, dec_hook=_from_plain
-)
+AnyMessage: TypeAlias = messages.Message | messages.Answer | DurableMessage | DurableAnswer
+_decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage, dec_hook=_from_plain)
 
 
-def encode(message: messages.Message | messages.Answer) -> bytes:
+def encode(message: AnyMessage) -> bytes:
     """The bytes of a message."""
     return _encoder.encode(message)
 
 
-def decode(data: bytes) -> messages.Message | messages.Answer:
+def decode(data: bytes) -> AnyMessage:
     """The message that the bytes say. Raises `UnreadableMessage`, and nothing else."""
     try:
         return _decoder.decode(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from palio.routing.durable.messages import DurableAnswer
 from palio.routing.effects import Deliver, Reply
 from palio.routing.messages import (
     Accepted,
@@ -41,7 +42,7 @@ class Entry(NamedTuple):
     time: float
     broker: str
     source: str
-    message: Message | Answer | Deliver | str
+    message: Message | Answer | DurableAnswer | Deliver | str
 
     def __str__(self) -> str:
         outward = isinstance(self.message, Deliver | Accepted | Ready | Ended | Published | Refused)
@@ -74,7 +75,7 @@ class Trace:
         return "".join(f"{line}\n" for line in self.lines())
 
 
-def describe(message: Message | Answer | Deliver | str) -> str:
+def describe(message: Message | Answer | DurableAnswer | Deliver | str) -> str:
     """A message in one line that a person can read."""
     match message:
         case str():

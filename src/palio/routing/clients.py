@@ -1,0 +1,112 @@
+"""Clients: their requests, and what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.routing.core import Core
+from palio.routing.effects import Reply
+from palio.routing.messages import (
+    Accepted,
+    Advertise,
+    Close,
+    Ended,
+    Envelope,
+    Open,
+    Publish,
+    Published,
+    Ready,
+    Refused,
+    Release,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+
+
+class Clients:
+    """A router's dealings with sessions."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._sequence = 0
+        self._handlers: dict[type, Callable[[str, Any], None]] = {
+            Open: self._on_open,
+            Close: self._on_close,
+            Subscribe: self._on_subscribe,
+            Advertise: self._on_advertise,
+            Release: self._on_release,
+            Unsubscribe: self._on_unsubscribe,
+            Unadvertise: self._on_unadvertise,
+            Publish: self._on_publish,
+        }
+        if core.durable is not None:
+            self._handlers |= core.durable.handlers
+
+    def handle(self, kind: type, message: Any, session: str) -> None:
+        """A request. What is wrong with it is answered, and changes nothing."""
+        try:
+            self._handlers[kind](session, message)
+        except PalioError as problem:
+            subject = getattr(message, "handle", type(message).__name__.lower())
+            if isinstance(message, Publish):
+                subject = f"publish {message.request}"
+            self._core.effects.append(Reply(session, Refused(subject, type(problem).__name__, str(problem))))
+
+    def _on_open(self, session: str, message: Open) -> None:
+        self._core.sessions.open(session)
+
+    def _on_close(self, session: str, message: Close) -> None:
+        self._core.sessions.close(session)
+        if self._core.durable is not None:
+            self._core.durable.session_closed(session)
+
+    def _on_subscribe(self, session: str, message: Subscribe) -> None:
+        self._hold(session, message.handle, message.filter, message.ready)
+
+    def _on_advertise(self, session: str, message: Advertise) -> None:
+        fresh = self._hold(session, message.handle, message.advertisement, message.ready)
+        if fresh and self._core.durable is not None:
+            self._core.durable.origin_changed()
+
+    def _hold(self, session: str, handle: str, item: Filter | Advertisement, ready: bool) -> bool:
+        fresh = self._core.sessions.hold(session, handle, item)
+        self._core.effects.append(Reply(session, Accepted(handle)))
+        if ready:
+            self._core.waves.begin(Reply(session, Ready(handle)), None)
+        return fresh
+
+    def _on_release(self, session: str, message: Release) -> None:
+        self._core.sessions.release(session, message.handle)
+        self._core.effects.append(Reply(session, Ended((message.handle,))))
+
+    def _on_unsubscribe(self, session: str, message: Unsubscribe) -> None:
+        self._core.effects.append(Reply(session, Ended(self._core.sessions.cancel(session, message.filter))))
+
+    def _on_unadvertise(self, session: str, message: Unadvertise) -> None:
+        self._core.effects.append(
+            Reply(session, Ended(self._core.sessions.cancel(session, message.advertisement)))
+        )
+
+    def _on_publish(self, session: str, message: Publish) -> None:
+        self._core.sessions.get(session)
+        if self._core.configuration.advertisements:
+            self._core.sessions.require_advertised(session, message.notifications)
+        if self._core.durable is not None:
+            self._core.durable.publish(session, message)
+            return
+        first = self._sequence + 1
+        self._sequence += len(message.notifications)
+        envelopes = tuple(
+            [
+                Envelope(self._core.broker, sequence, self._core.now, 0, self._core.broker, notification)
+                for sequence, notification in enumerate(message.notifications, first)
+            ]
+        )
+        if message.request:
+            self._core.effects.append(Reply(session, Published(message.request, self._core.broker, first)))
+        self._core.effects += self._core.forwarding.take(envelopes, None)

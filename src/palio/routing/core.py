@@ -1,0 +1,133 @@
+"""What the parts of a router share, and how what they change is told to the neighbours.
+
+What a message changes is collected in the tables, and when it has been dealt with, `settle` tells each port
+what has changed there, in one update. So however much a message causes, a neighbour never sees half of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.routing import tables as content
+from palio.routing.announcements import Announcements
+from palio.routing.configuration import Configuration
+from palio.routing.durable.effects import Recovered
+from palio.routing.durable.service import Service, WaveEnded
+from palio.routing.effects import Effect, Reply, Send
+from palio.routing.facts import Facts
+from palio.routing.forwarding import Forwarding
+from palio.routing.links import Link, Naming
+from palio.routing.messages import Envelope, LinkKind, Ready
+from palio.routing.sessions import Sessions
+from palio.routing.table import GRAPH
+from palio.routing.tables import Side, Tables
+from palio.routing.waves import Waves
+
+
+class Core:
+    """The state of a router. Effects are put into `effects`, which is a new list for each message."""
+
+    def __init__(self, configuration: Configuration, facts: Facts, recovered: Recovered) -> None:
+        self.configuration = configuration
+        self.broker = configuration.broker
+        self.effects: list[Effect] = []
+        self.now = 0.0
+        self.tables = Tables(configuration, facts)
+        self.sessions = Sessions(self.tables)
+        self.links: dict[str, Link] = {}
+        self.graph_links: dict[str, Link] = {}
+        self.naming = Naming(self.broker)
+        self.waves = Waves()
+        self.announcements = Announcements(
+            self.broker, configuration.incarnation, self.tables, self.waves, self.graph_links
+        )
+        self.forwarding = Forwarding(configuration, self.tables, self.links, self.announcements)
+        self.durable: Service | None = None
+        if configuration.durable is not None:
+            self.durable = service = Service(self.broker, configuration.durable, recovered, self)
+            self.forwarding.take_durable = service.take
+            self.forwarding.epoch = lambda: service.epoch
+
+    def begin(self, now: float) -> list[Effect]:
+        """A message or a timer is about to be handled. Returns where its effects will be."""
+        effects: list[Effect] = []
+        self.effects = effects
+        self.now = now
+        if self.durable is not None:
+            self.durable.begin(effects, now)
+        return effects
+
+    def neighbours(self) -> dict[str, LinkKind]:
+        """The brokers to which there is a link in use, and what they are to this one."""
+        return {name: link.kind for name, link in self.links.items() if link.established}
+
+    # What follows
+
+    def settle(self) -> None:
+        """Tell each port what has changed, ask it to confirm where somebody waits for that, start the waves."""
+        waves = self.waves
+        starting = waves.starting
+        for port, changes in self.tables.settle().items():
+            self._update(port, changes, confirm=starting and waves.asks(port))
+        if not starting:
+            return
+        for port, progress in waves.ports.items():
+            if progress.sent > progress.asked and waves.asks(port):
+                self._update(port, None, confirm=True)
+        self.end_waves(waves.launch())
+
+    def _update(self, port: str, changes: Any, *, confirm: bool) -> None:
+        progress = self.waves.ports[port]
+        progress.sent += 1
+        if confirm:
+            progress.asked = progress.sent
+        update = content.update(progress.sent, changes, confirm=confirm)
+        if port == GRAPH:
+            self.end_waves(self.announcements.announce(update))
+        else:
+            self.effects.append(Send(port, update))
+
+    def end_waves(self, effects: list[Effect]) -> None:
+        """Effects, of which answers that nobody waits for any more are left out."""
+        for effect in effects:
+            match effect:
+                case Reply(session, Ready(handle)) if not self.sessions.has(session, handle):
+                    continue
+                case Send(broker) if broker not in self.links:
+                    continue
+                case WaveEnded() if self.durable is not None:
+                    self.durable.wave_ended(effect)
+                    continue
+            self.effects.append(effect)
+
+    # For durable delivery
+
+    @property
+    def incarnation(self) -> int:
+        return self.configuration.incarnation
+
+    @property
+    def filters(self) -> Side[Filter]:
+        return self.tables.filters
+
+    def begin_wave(self, ended: WaveEnded) -> None:
+        """Give this back to durable delivery once everyone in reach knows all that this broker has told."""
+        self.waves.begin(ended, None)
+
+    def send_on(self, envelopes: tuple[Envelope, ...]) -> None:
+        """What is on disk starts its way, in the epoch of now."""
+        epoch = self.forwarding.epoch()
+        stamped = [msgspec.structs.replace(envelope, epoch=epoch) for envelope in envelopes]
+        self.effects += self.forwarding.take(tuple(stamped), None)
+
+    def mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:
+        """Where a mark goes on, and under which entry: the ways that the events before it could take."""
+        from_graph = source is not None and source in self.graph_links
+        entry = entry if from_graph else self.broker
+        ways = [name for name in self.neighbours() if name not in self.graph_links]
+        if self.graph_links:
+            ways += sorted(set(self.announcements.graph.branches(entry).values()))
+        return [(name, entry) for name in ways if name != source]

@@ -1,0 +1,90 @@
+"""What the parts of durable delivery at one broker share: settings, the moment, and where effects are put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from palio.model.errors import PalioError
+from palio.routing.durable.messages import DurableAnswer
+from palio.routing.durable.outbox import Patience
+from palio.routing.effects import Reply
+from palio.routing.messages import Answer
+
+
+class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How durable delivery works at a broker. Times are in seconds."""
+
+    patience: Patience = Patience()
+    page: int = 256  # notifications fetched at a time
+    outbox: int = 10_000  # deliveries kept for one subscription; what is beyond stays in the origins' journals
+    tick: float = 1.0  # how often progress is told, and what was lost asked for again
+    settle_within: float = 0.2  # how long to wait for further changes of the network before catching up
+    retention: float = 3_600.0  # how long the ids of notifications are remembered
+    abandon_after: float = 30 * 86_400.0  # when a subscription without a taker ends
+
+
+class HomeUnreachable(PalioError):
+    """A durable subscription whose home does not answer, or might be where nobody answers."""
+
+    name: str
+    missing: tuple[str, ...]
+
+    def __init__(self, name: str, missing: tuple[str, ...]) -> None:
+        brokers = ", ".join(missing)
+        super().__init__(
+            f"The durable subscription {name!r} may have its home at {brokers}, which cannot be reached now. "
+            "Try again later, or begin anew.",
+            name=name,
+            missing=missing,
+        )
+
+
+class NotTaker(PalioError):
+    """A request about a durable subscription by a session that is not its taker."""
+
+    name: str
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"This session is not the taker of the durable subscription {name!r}; attach it first.", name=name
+        )
+
+
+class Desk:
+    """Effects and what follows when the store has completed them."""
+
+    def __init__(self, broker: str, settings: DurableSettings, incarnation: int) -> None:
+        self.broker = broker
+        self._incarnation = incarnation
+        self.settings = settings
+        self.now = 0.0
+        self.effects: list[Any] = []
+        self._token = 0
+        self._then: dict[int, Callable[..., None]] = {}
+
+    def token(self, then: Callable[..., None] | None = None) -> int:
+        """A token for an effect on the store; `then` is called when that is completed."""
+        self._token += 1
+        if then is not None:
+            self._then[self._token] = then
+        return self._token
+
+    def unique(self) -> str:
+        """A text that no broker gives twice."""
+        return f"{self.broker} {self._incarnation} {self.token()}"
+
+    def completed(self, token: int, *result: Any) -> None:
+        """The store has completed something."""
+        then = self._then.pop(token, None)
+        if then is not None:
+            then(*result)
+
+    def failed(self, token: int) -> None:
+        """The store could not do something."""
+        self._then.pop(token, None)
+
+    def answer(self, session: str, answer: Answer | DurableAnswer) -> None:
+        self.effects.append(Reply(session, answer))

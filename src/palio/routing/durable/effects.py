@@ -1,0 +1,120 @@
+"""What durable delivery wants done: by the store of this broker, and for clients.
+
+The store carries out what it is asked for in that order. It completes each with a message of the same token:
+`Stored` (or `Failed`) once it is on disk, `Found` for what was read. A crash loses a suffix of what was not
+completed. After a restart, `Router.recover` is given what is on disk (`Recovered`).
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.routing.messages import Envelope
+
+
+class Append(msgspec.Struct, frozen=True):
+    """Add to the journal. Sequences are dense: the first one follows the last one on disk, or it fails."""
+
+    token: int
+    envelopes: tuple[Envelope, ...]
+    publisher: str
+
+
+class Read(msgspec.Struct, frozen=True):
+    """Read the journal after one sequence up to another: what the filter selects, not older than `since`.
+
+    At most `limit` are returned; what was found then reaches only up to the last of them.
+    """
+
+    token: int
+    filter: Filter
+    after: int
+    upto: int
+    limit: int
+    since: float = 0.0
+
+
+class Spool(msgspec.Struct, frozen=True):
+    """One atomic change of a durable subscription: what it has to deliver, and how far it is.
+
+    `add` and `dead` are (delivery, attempts, envelope); `remove` names deliveries. `position` replaces the
+    sequences of the origins that it names. With a `filter`, the subscription is created, or its filter
+    changed, together with its generation, the time from which on it wants events, and the home to which it is
+    being handed over, if it is. The number of the next delivery on disk is the largest of `next_delivery` and
+    one more than any number that was added: no number is given twice.
+    """
+
+    token: int
+    name: str
+    filter: Filter | None = None
+    identity: str = ""
+    generation: int = 0
+    since: float = 0.0
+    moving_to: str | None = None
+    next_delivery: int = 1
+    add: tuple[tuple[int, int, Envelope], ...] = ()
+    remove: tuple[int, ...] = ()
+    dead: tuple[tuple[int, int, Envelope], ...] = ()
+    position: tuple[tuple[str, int], ...] = ()
+
+
+class SaveCursor(msgspec.Struct, frozen=True):
+    """Remember how far a reader of this journal is; -1 forgets it."""
+
+    token: int
+    reader: str
+    sequence: int
+
+
+class Trim(msgspec.Struct, frozen=True):
+    """Nobody needs the journal up to this sequence any more. Not completed."""
+
+    upto: int
+
+
+class Remove(msgspec.Struct, frozen=True):
+    """Forget a durable subscription with all that belongs to it."""
+
+    token: int
+    name: str
+
+
+class Hand(msgspec.Struct, frozen=True):
+    """A delivery of a durable subscription to its taker. From attempt 2 on it is, or may be, a redelivery."""
+
+    session: str
+    name: str
+    delivery: int
+    attempt: int
+    envelope: Envelope
+
+
+StoreEffect: TypeAlias = Append | Read | Spool | SaveCursor | Trim | Remove
+
+
+class Subscribed(msgspec.Struct, frozen=True):
+    """A durable subscription as it is on disk."""
+
+    name: str
+    identity: str
+    generation: int
+    filter: Filter
+    since: float
+    position: dict[str, int]
+    spool: tuple[tuple[int, int, Envelope], ...]
+    dead: tuple[tuple[int, int, Envelope], ...]
+    next_delivery: int
+    moving_to: str | None = None
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """All that is on disk at a broker that begins anew."""
+
+    head: int = 0
+    trimmed: int = 0
+    recent: tuple[tuple[str, str, int, float], ...] = ()  # publisher, id, sequence, time: against duplicates
+    readers: tuple[tuple[str, int], ...] = ()
+    subscriptions: tuple[Subscribed, ...] = ()

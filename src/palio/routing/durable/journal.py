@@ -1,0 +1,132 @@
+"""The journal of an origin: what was published here, numbered without gaps, and who still has to read it.
+
+A publish is numbered and handed to the store; it is confirmed, and sent on into the network, only when it is
+on disk. So no sequence that anybody has seen is ever given a second time, whenever this broker crashes.
+
+A notification that has an id is published once: the same id by the same publisher within the retention time is
+answered with the sequence of the first. Readers are the durable subscriptions of the whole network; what one
+of them has not read is not trimmed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from palio.model.notification import Notification
+from palio.routing.durable.effects import Append, Recovered
+from palio.routing.messages import Envelope
+
+
+class Request(msgspec.Struct):
+    """A publish that waits for its confirmation: all up to `last` must be on disk."""
+
+    session: str
+    number: int
+    first: int
+    last: int
+
+
+class Journal:
+    """Numbers, duplicates, confirmations and readers. The content itself is in the store."""
+
+    def __init__(self, broker: str, recovered: Recovered, *, retention: float) -> None:
+        self._broker = broker
+        self._retention = retention
+        self.head = self.stored = recovered.head
+        self.trimmed = recovered.trimmed
+        self.readers: dict[str, int] = dict(recovered.readers)
+        self._recent: dict[tuple[str, str], int] = {}
+        self._ages: deque[tuple[float, str, str]] = deque()
+        for publisher, id, sequence, time in recovered.recent:
+            self._remember(publisher, id, sequence, time)
+        self._appending: deque[tuple[int, tuple[Envelope, ...]]] = deque()
+        self._requests: deque[Request] = deque()
+
+    def publish(
+        self,
+        session: str,
+        number: int,
+        notifications: tuple[Notification, ...],
+        now: float,
+        token: int,
+    ) -> Append | None:
+        """Number notifications. Returns what to append; nothing if all of them are known already."""
+        self._forget_old(now)
+        fresh: list[Envelope] = []
+        sequences: list[int] = []
+        for notification in notifications:
+            key = (session, notification.id) if notification.id is not None else None
+            known = self._recent.get(key) if key is not None else None
+            if known is None:
+                self.head += 1
+                known = self.head
+                fresh.append(Envelope(self._broker, known, now, 0, self._broker, notification))
+                if key is not None:
+                    self._remember(*key, known, now)
+            sequences.append(known)
+        if sequences:
+            self._requests.append(Request(session, number, sequences[0], max(sequences)))
+        if not fresh:
+            return None
+        envelopes = tuple(fresh)
+        self._appending.append((token, envelopes))
+        return Append(token, envelopes, session)
+
+    def is_appending(self, token: int) -> bool:
+        return any(token == waiting for waiting, _ in self._appending)
+
+    def appended(self, token: int) -> tuple[Envelope, ...]:
+        """An append is on disk. Returns what can be sent on."""
+        waiting, envelopes = self._appending.popleft()
+        assert waiting == token, "The store completes appends in their order."
+        self.stored = envelopes[-1].sequence
+        return envelopes
+
+    def failed(self, token: int) -> list[Request]:
+        """An append failed, and with it all after it. Returns the requests that are not carried out by that."""
+        while self._appending:
+            _, envelopes = self._appending.pop()
+            for envelope in envelopes:
+                self._recent = {key: known for key, known in self._recent.items() if known != envelope.sequence}
+        self.head = self.stored
+        refused = [request for request in self._requests if request.last > self.stored]
+        self._requests = deque([request for request in self._requests if request.last <= self.stored])
+        return refused
+
+    def confirmed(self) -> list[Request]:
+        """The requests of which all is on disk now, in their order."""
+        ended = [request for request in self._requests if request.last <= self.stored]
+        if ended:
+            self._requests = deque([request for request in self._requests if request.last > self.stored])
+        return ended
+
+    def register(self, reader: str) -> bool:
+        """Keep everything that there is for a reader. Returns whether it is new."""
+        if reader in self.readers:
+            return False
+        self.readers[reader] = self.trimmed
+        return True
+
+    def progress(self, reader: str, sequence: int) -> bool:
+        """A reader is further, or (-1) has ended. Returns whether that is news."""
+        if sequence < 0:
+            return self.readers.pop(reader, None) is not None
+        if sequence <= self.readers.get(reader, sequence):
+            return False
+        self.readers[reader] = sequence
+        return True
+
+    def trimmable(self) -> int:
+        """The sequence up to which no reader needs anything."""
+        return min([*self.readers.values(), self.stored])
+
+    def _remember(self, publisher: str, id: str, sequence: int, time: float) -> None:
+        self._recent[publisher, id] = sequence
+        self._ages.append((time, publisher, id))
+
+    def _forget_old(self, now: float) -> None:
+        while self._ages and self._ages[0][0] < now - self._retention:
+            _, publisher, id = self._ages.popleft()
+            self._recent.pop((publisher, id), None)

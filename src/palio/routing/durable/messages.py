@@ -1,0 +1,267 @@
+"""What durable delivery adds to the messages: of clients, of the store, and between brokers."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.routing.messages import Envelope, _Message
+
+Position: TypeAlias = dict[str, int]  # origin -> sequence: everything up to there is known
+
+
+# From clients. `name` is the durable subscription's, unique in the network (principal and name).
+
+
+class Attach(_Message, frozen=True):
+    """Be the taker of a durable subscription from now on; create it if there is none of that name.
+
+    `since` is for a new one: "now", "all", or a time in seconds. A subscription of that name at a home that
+    cannot be reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
+    """
+
+    name: str
+    filter: Filter
+    since: str | float = "now"
+    anew: bool = False
+
+
+class Change(_Message, frozen=True):
+    """Change the filter of a durable subscription in place."""
+
+    name: str
+    filter: Filter
+
+
+class Acknowledged(_Message, frozen=True):
+    """The client has done with these deliveries."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Rejected(_Message, frozen=True):
+    """The client could not deal with these deliveries; they shall come again, or become dead letters."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Detach(_Message, frozen=True):
+    """The client goes away; the subscription stays."""
+
+    name: str
+
+
+class Finish(_Message, frozen=True):
+    """End a durable subscription for good."""
+
+    name: str
+
+
+DurableRequest: TypeAlias = Attach | Change | Acknowledged | Rejected | Detach | Finish
+
+
+# To clients.
+
+
+class Attached(_Message, frozen=True):
+    """The session is the taker now; the subscription is on disk at this home."""
+
+    name: str
+    home: str
+
+
+class DurableReady(_Message, frozen=True):
+    """Whatever is confirmed to its publisher from now on, anywhere in reach, will be delivered."""
+
+    name: str
+
+
+class Done(_Message, frozen=True):
+    """These acknowledgements are on disk: they will not be delivered again."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Changed(_Message, frozen=True):
+    """The new filter is in force; examples of what it drops and of what it adds, if there are any."""
+
+    name: str
+    drops: str | None
+    adds: str | None
+
+
+class Taken(_Message, frozen=True):
+    """Another session has become the taker, here or at another home."""
+
+    name: str
+
+
+DurableAnswer: TypeAlias = Attached | DurableReady | Done | Changed | Taken
+
+
+# From the store. Each effect on the store has a token, and is completed by one of these.
+
+
+class Stored(_Message, frozen=True):
+    """It is on disk, and so is all that was asked for before it."""
+
+    token: int
+
+
+class Failed(_Message, frozen=True):
+    """It could not be written; nor was any append that was asked for after it."""
+
+    token: int
+    reason: str
+
+
+class Found(_Message, frozen=True):
+    """What was read of the journal: all that the filter selects up to `upto`, in order."""
+
+    token: int
+    upto: int
+    envelopes: tuple[Envelope, ...]
+
+
+StoreMessage: TypeAlias = Stored | Failed | Found
+
+
+# Between brokers.
+
+
+class TopologyChanged(_Message, frozen=True):
+    """A broker's links have changed, or it began anew: the highest version of each counts; flooded."""
+
+    versions: tuple[tuple[str, int], ...]
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True):
+    """All that an origin published up to a sequence has gone before this mark, if the epoch is unbroken."""
+
+    origin: str
+    sequence: int
+    entry: str
+    epoch: int
+
+
+class Marks(_Message, frozen=True):
+    """Progress of origins, for the receiver and everyone behind it."""
+
+    marks: tuple[Mark, ...]
+
+
+class Ask(_Message, frozen=True):
+    """A question to every broker in reach: how far is your journal, and are you the home of `about`?
+
+    Each of `readers` is registered at the journal: nothing that it has not read is trimmed from then on.
+    """
+
+    asker: str
+    number: int
+    about: str | None = None
+    readers: tuple[str, ...] = ()
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """How far a journal is, and the sequence up to which it has been trimmed."""
+
+    origin: str
+    head: int
+    trimmed: int
+
+
+class Told(_Message, frozen=True):
+    """The answers of the sender and everyone behind it; `epochs` are the different epochs that they are in."""
+
+    asker: str
+    number: int
+    epochs: tuple[int, ...]
+    heads: tuple[Head, ...] = ()
+    homes: tuple[str, ...] = ()
+
+
+class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
+    """Read what the filter selects after one sequence up to another."""
+
+    name: str
+    filter: Filter
+    after: int
+    upto: int
+    since: float = 0.0
+    limit: int = 1  # how many at the most
+
+
+class Page(msgspec.Struct, frozen=True, tag="page"):
+    """The answer: everything after one sequence up to another, in order. `trimmed` if some of it is gone."""
+
+    name: str
+    after: int
+    upto: int
+    envelopes: tuple[Envelope, ...]
+    trimmed: int = 0
+
+
+class Progressed(msgspec.Struct, frozen=True, tag="progressed"):
+    """How far readers at the sender are: nothing behind these needs to be kept for them; -1 is the end."""
+
+    positions: tuple[tuple[str, int], ...]
+
+
+class MoveOut(msgspec.Struct, frozen=True, tag="moveout"):
+    """Hand a durable subscription over to the sender."""
+
+    name: str
+
+
+class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
+    """A durable subscription, handed over: filter, position, and what was not acknowledged.
+
+    Its identity is that of its creation, of which one name may see several. The generation counts its homes, so
+    that a letter that comes late cannot bring it back to a former one.
+    """
+
+    name: str
+    identity: str
+    generation: int
+    filter: Filter
+    since: float
+    position: tuple[tuple[str, int], ...]
+    spool: tuple[tuple[int, int, Envelope], ...]  # delivery, attempts, what
+    dead: tuple[tuple[int, int, Envelope], ...]
+    next_delivery: int
+    ready: bool
+
+
+class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):
+    """The subscription is on disk at the sender; the receiver may forget it."""
+
+    name: str
+    identity: str
+    generation: int
+
+
+class NotHere(msgspec.Struct, frozen=True, tag="nothere"):
+    """The subscription that was asked for is not at the sender."""
+
+    name: str
+
+
+Content: TypeAlias = Fetch | Page | Progressed | MoveOut | MoveIn | MovedIn | NotHere
+
+
+class Carry(_Message, frozen=True):
+    """A letter from one broker to another, passed on hop by hop; lost if the way is not known."""
+
+    sender: str
+    receiver: str
+    hops: int
+    content: Content
+
+
+DurablePeerMessage: TypeAlias = TopologyChanged | Marks | Ask | Told | Carry
+DurableMessage: TypeAlias = DurableRequest | StoreMessage | DurablePeerMessage

@@ -1,0 +1,127 @@
+"""Questions to every broker in reach, and letters to one of them.
+
+A question is flooded over all links, and the answers come back the way it went (an echo): each broker answers
+the neighbour from which it first heard the question, once all its other neighbours have answered it, or have
+sent it the same question, and its own answer is there. So the asker knows when all have answered.
+
+On the way a broker learns in which direction the asker is, and those who answered. Letters follow these ways.
+They are right for as long as the network does not change; a letter whose way is not known is lost, and whoever
+wrote it writes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from palio.routing.durable.messages import Ask, Head, Told
+
+
+class Question:
+    """A question that is being answered here."""
+
+    __slots__ = ("answered", "epochs", "heads", "homes", "missing", "parent")
+
+    def __init__(self, parent: str | None, missing: set[str]) -> None:
+        self.parent = parent
+        self.missing = missing
+        self.answered = False  # by this broker itself
+        self.epochs: dict[int, None] = {}
+        self.heads: list[Head] = []
+        self.homes: list[str] = []
+
+
+class Queries:
+    """This broker's part in questions. `send` sends to a neighbour, `ended` hears of own questions' answers."""
+
+    def __init__(
+        self,
+        broker: str,
+        neighbours: Callable[[], Iterable[str]],
+        send: Callable[[str, Ask | Told], None],
+        ended: Callable[[Told], None],
+        first: int,
+    ) -> None:
+        self._broker = broker
+        self._neighbours = neighbours
+        self._send = send
+        self._ended = ended
+        self._number = first
+        self._questions: dict[tuple[str, int], Question] = {}
+        self._latest: dict[str, int] = {}
+        self.routes: dict[str, str] = {}
+
+    def ask(self, about: str | None = None, readers: tuple[str, ...] = ()) -> Ask:
+        """Ask everyone. This broker's own answer has to be given, too (`answer`)."""
+        self._number += 1
+        ask = Ask(self._broker, self._number, about, readers)
+        self._begin(ask, None)
+        return ask
+
+    def hear(self, ask: Ask, source: str) -> bool:
+        """A question came. Returns whether it is new, and an answer is due."""
+        key = ask.asker, ask.number
+        question = self._questions.get(key)
+        if question is not None:
+            if source in question.missing:
+                question.missing.discard(source)
+                self._finish(key)
+            else:  # the link is so new that this broker has not asked there
+                self._send(source, Told(ask.asker, ask.number, ()))
+            return False
+        self.routes[ask.asker] = source
+        if ask.asker == self._broker or ask.number <= self._latest.get(ask.asker, -1):
+            self._send(source, Told(ask.asker, ask.number, ()))  # it has been answered, or its asker began anew
+            return False
+        self._begin(ask, source)
+        return True
+
+    def answer(self, asker: str, number: int, epoch: int, head: Head, homes: tuple[str, ...]) -> None:
+        """This broker's own answer."""
+        question = self._questions.get((asker, number))
+        if question is not None:
+            question.answered = True
+            question.epochs[epoch] = None
+            question.heads.append(head)
+            question.homes += homes
+            self._finish((asker, number))
+
+    def told(self, told: Told, source: str) -> None:
+        """A neighbour gives the answers of all behind it."""
+        for head in told.heads:
+            self.routes[head.origin] = source
+        question = self._questions.get((told.asker, told.number))
+        if question is not None and source in question.missing:
+            question.missing.discard(source)
+            question.epochs.update(dict.fromkeys(told.epochs))
+            question.heads += told.heads
+            question.homes += told.homes
+            self._finish((told.asker, told.number))
+
+    def link_lost(self, broker: str) -> None:
+        """Nobody waits for a neighbour that is gone, and ways through it are forgotten."""
+        for target in [target for target, way in self.routes.items() if way == broker]:
+            del self.routes[target]
+        for key, question in list(self._questions.items()):
+            if question.parent == broker:
+                del self._questions[key]
+            elif broker in question.missing:
+                question.missing.discard(broker)
+                self._finish(key)
+
+    def _begin(self, ask: Ask, parent: str | None) -> None:
+        self._latest[ask.asker] = max(ask.number, self._latest.get(ask.asker, -1))
+        others = [name for name in self._neighbours() if name != parent]
+        self._questions[ask.asker, ask.number] = Question(parent, set(others))
+        for name in others:
+            self._send(name, ask)
+
+    def _finish(self, key: tuple[str, int]) -> None:
+        question = self._questions[key]
+        if question.missing or not question.answered:
+            return
+        del self._questions[key]
+        told = Told(*key, tuple(question.epochs), tuple(question.heads), tuple(question.homes))
+        if question.parent is None:
+            self._ended(told)
+        else:
+            self._send(question.parent, told)

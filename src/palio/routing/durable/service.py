@@ -1,0 +1,501 @@
+"""Durable delivery at one broker: journal, homes and what connects them, as the router sees it.
+
+How a durable subscription comes to be complete, and stays so, is told in `subscription`. Here the steps are
+put together: when the network has changed, or a subscription is new, this broker lets a wave go out (everyone
+in reach knows our filters then), asks everyone how far the journals are, and if all that happened in one
+epoch, its subscriptions are live. If not, it waits a moment and does it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.routing.durable.desk import Desk, DurableSettings
+from palio.routing.durable.effects import Read, Recovered, SaveCursor, Trim
+from palio.routing.durable.homes import ENDED, Homes
+from palio.routing.durable.homes import Change as HomeChange
+from palio.routing.durable.journal import Journal
+from palio.routing.durable.messages import (
+    Acknowledged,
+    Ask,
+    Attach,
+    Carry,
+    Change,
+    Content,
+    Detach,
+    Failed,
+    Fetch,
+    Finish,
+    Found,
+    Head,
+    Mark,
+    Marks,
+    MovedIn,
+    MoveIn,
+    MoveOut,
+    NotHere,
+    Page,
+    Progressed,
+    Rejected,
+    Stored,
+    Told,
+    TopologyChanged,
+)
+from palio.routing.durable.moving import Moving
+from palio.routing.durable.queries import Queries
+from palio.routing.durable.subscription import Durable, State
+from palio.routing.durable.topology import Topology
+from palio.routing.effects import Send, SetTimer
+from palio.routing.messages import Envelope, Publish, Published, Refused
+from palio.routing.tables import Side
+
+MAX_LETTER_HOPS = 4_096
+# How many ticks may pass until everyone has answered; then the question is asked again.
+SYNC_WITHIN = 10
+# Cursors of the store under this prefix are brokers that were heard of, not readers of the journal.
+KNOWN = "known: "
+
+
+class WaveEnded(msgspec.Struct, frozen=True):
+    """Not for the shell: everyone in reach knows what this broker had told when the wave began."""
+
+    number: int
+
+
+class Surroundings(Protocol):
+    """What durable delivery needs of the router around it."""
+
+    @property
+    def incarnation(self) -> int:
+        """How often the broker has begun anew."""
+
+    @property
+    def filters(self) -> Side[Filter]:
+        """The table of filters."""
+
+    def neighbours(self) -> Mapping[str, Any]:
+        """The brokers to which there is a link in use."""
+
+    def mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:
+        """Where a mark goes on, and under which entry: the ways that the events before it could take."""
+
+    def begin_wave(self, ended: WaveEnded) -> None:
+        """Give this back once everyone in reach knows all that this broker has told."""
+
+    def send_on(self, envelopes: tuple[Envelope, ...]) -> None:
+        """Let what is on disk start its way."""
+
+
+class Service:
+    """Durable delivery at one broker."""
+
+    def __init__(
+        self,
+        broker: str,
+        settings: DurableSettings,
+        recovered: Recovered,
+        surroundings: Surroundings,
+    ) -> None:
+        incarnation = surroundings.incarnation
+        links = surroundings.neighbours
+        self._desk = Desk(broker, settings, surroundings.incarnation)
+        self._links = links
+        self._ways = surroundings.mark_ways
+        self._begin_wave = surroundings.begin_wave
+        self._send_on = surroundings.send_on
+        cursors = dict(recovered.readers)
+        readers = tuple([row for row in recovered.readers if not row[0].startswith((ENDED, KNOWN))])
+        # Every broker that was ever heard of, also by a former incarnation: what it published may be missing.
+        self._known = {name.removeprefix(KNOWN) for name in cursors if name.startswith(KNOWN)} | {broker}
+        self.journal = Journal(
+            broker, msgspec.structs.replace(recovered, readers=readers), retention=settings.retention
+        )
+        self.topology = Topology(broker, incarnation)
+        self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
+        self.homes = Homes(
+            self._desk,
+            surroundings.filters,
+            wake=self._wake,
+            fetch=self._write_fetch,
+            ended=self._reader_ended,
+            tick=self._tick_later,
+        )
+        self._moving = Moving(
+            self._desk,
+            self.homes,
+            ask=self._queries.ask,
+            answer=self._answer,
+            write=self._write,
+        )
+        self._wave = 0
+        self._syncing: tuple[int, int, tuple[str, ...]] | None = None  # epoch, question, names
+        self._syncing_until = 0.0
+        self._sync_due = False
+        self._ticking = False
+        self._marks: dict[str, tuple[Mark, str | None]] = {}
+        self._registering: set[str] = set()  # readers whose cursors are being written
+        self._unanswered: list[tuple[set[str], Ask]] = []  # questions that wait for these
+        self._ways_missing = False
+        self._own_mark = 0
+        self._told_progress: dict[tuple[str, str], int] = {}
+        self._recovered: Recovered | None = recovered
+        self.handlers: dict[type, Callable[[str, Any], None]] = {
+            Attach: self._on_attach,
+            Change: lambda session, message: self.homes.change(session, message.name, message.filter),
+            Acknowledged: self.homes.acknowledge,
+            Rejected: self.homes.reject,
+            Detach: lambda session, message: self.homes.detach(self.homes.of(session, message.name)),
+            Finish: lambda session, message: self.homes.finish_for(session, message.name),
+        }
+        self.store_handlers: dict[type, Callable[[Any], None]] = {
+            Stored: self._on_stored,
+            Failed: self._on_failed,
+            Found: lambda message: self._desk.completed(message.token, message),
+        }
+        self.link_handlers: dict[type, Callable[[str, Any], None]] = {
+            TopologyChanged: self._on_topology,
+            Marks: self._on_marks,
+            Ask: self._on_ask,
+            Told: lambda source, message: self._queries.told(message, source),
+            Carry: lambda source, message: self._deliver(message),
+        }
+        self._letter_handlers: dict[type, Callable[[str, Any], None]] = {
+            Fetch: self._on_fetch,
+            Page: self.homes.fetched,
+            Progressed: self._on_progressed,
+            MoveOut: self._moving.asked_for,
+            MoveIn: self._moving.come,
+            MovedIn: self._moving.gone,
+            NotHere: self._moving.not_here,
+        }
+
+    def begin(self, effects: list[Any], now: float) -> None:
+        """A message is about to be handled; effects are put there."""
+        self._desk.effects = effects
+        self._desk.now = now
+        if self._recovered is not None:
+            recovered, self._recovered = self._recovered, None
+            self.homes.recover(recovered)
+            if any(durable.state is State.MOVING for durable in self.homes.subscriptions.values()):
+                self._tick_later()
+
+    @property
+    def epoch(self) -> int:
+        return self.topology.epoch
+
+    # Publishing
+
+    def publish(self, session: str, message: Publish) -> None:
+        """Journal notifications; they are confirmed and sent on when they are on disk."""
+        append = self.journal.publish(
+            session, message.request, message.notifications, self._desk.now, self._desk.token()
+        )
+        if append is not None:
+            self._desk.effects.append(append)
+        self._confirm()
+
+    def _on_stored(self, message: Stored) -> None:
+        if self.journal.is_appending(message.token):
+            envelopes = self.journal.appended(message.token)
+            self._confirm()
+            self._send_on(envelopes)
+            if self.journal.readers:
+                self._tick_later()
+        self._desk.completed(message.token)
+
+    def _on_failed(self, message: Failed) -> None:
+        if self.journal.is_appending(message.token):
+            for request in self.journal.failed(message.token):
+                self._desk.answer(
+                    request.session, Refused(f"publish {request.number}", "NotStored", message.reason)
+                )
+        self._desk.failed(message.token)
+
+    def _confirm(self) -> None:
+        for request in self.journal.confirmed():
+            if request.number:
+                self._desk.answer(request.session, Published(request.number, self._desk.broker, request.first))
+
+    # Events and marks on their way
+
+    def take(self, holder: Durable | HomeChange, envelope: Envelope) -> None:
+        """A filter of a durable subscription selects what came."""
+        if envelope.epoch == self.epoch:
+            self.homes.take(holder, envelope)
+
+    def _on_marks(self, source: str, message: Marks) -> None:
+        for mark in message.marks:
+            if mark.epoch == self.epoch:
+                self._marks[mark.origin] = mark, source
+                self.homes.mark(mark.origin, mark.sequence)
+                self._tick_later()
+
+    def _send_marks(self) -> None:
+        own = self.journal.stored
+        if self.journal.readers and own > self._own_mark:
+            self._own_mark = own
+            broker = self._desk.broker
+            self._marks[broker] = Mark(broker, own, broker, self.epoch), None
+            self.homes.mark(broker, own)
+        going: dict[str, list[Mark]] = {}
+        for mark, source in self._marks.values():
+            if mark.epoch == self.epoch:
+                for way, entry in self._ways(mark.entry, source):
+                    going.setdefault(way, []).append(Mark(mark.origin, mark.sequence, entry, mark.epoch))
+        self._marks.clear()
+        for way, marks in going.items():
+            self._desk.effects.append(Send(way, Marks(tuple(marks))))
+
+    # The network changes
+
+    def links_changed(self, gained: str | None = None, lost: str | None = None) -> None:
+        """A link of this broker came or went."""
+        if lost is not None:
+            self._queries.link_lost(lost)
+        self.topology.change()
+        if gained is not None:
+            self._send(gained, TopologyChanged(self.topology.all()))
+        own = (self._desk.broker, self.topology.versions[self._desk.broker])
+        for name in self._links():
+            if name != gained:
+                self._send(name, TopologyChanged((own,)))
+        self._epoch_changed()
+
+    def origin_changed(self) -> None:
+        """A publisher here advertises something new: filters that have not come here will come now.
+
+        Until they have, what it publishes does not reach everyone by itself; so that counts as a change of the
+        network, after which all homes ask again.
+        """
+        self.links_changed()
+
+    def _on_topology(self, source: str, message: TopologyChanged) -> None:
+        news = self.topology.hear(message.versions)
+        for broker, _ in news:
+            if broker not in self._known:
+                self._known.add(broker)
+                self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, 0))
+        if news:
+            for name in self._links():
+                if name != source or any(broker == self._desk.broker for broker, _ in news):
+                    self._send(name, TopologyChanged(news))
+            self._epoch_changed()
+
+    def _epoch_changed(self) -> None:
+        self._own_mark = 0
+        self._told_progress.clear()
+        self.homes.interrupt()
+        if self.homes.subscriptions:
+            self._wake()
+
+    # Becoming live
+
+    def _wake(self) -> None:
+        """Bring subscriptions up to date, in a moment: there may be more to come."""
+        if not self._sync_due:
+            self._sync_due = True
+            self._desk.effects.append(
+                SetTimer("durable sync", self._desk.now + self._desk.settings.settle_within)
+            )
+
+    def _sync(self) -> None:
+        names = tuple([durable.name for durable in self.homes.behind()])
+        if not names:
+            return
+        self._wave += 1
+        self._syncing = self.epoch, 0, names
+        self.homes.begin_asking(names)
+        self._syncing_until = self._desk.now + SYNC_WITHIN * self._desk.settings.tick
+        self._tick_later()
+        self._begin_wave(WaveEnded(self._wave))
+
+    def wave_ended(self, ended: WaveEnded) -> None:
+        """Everyone in reach knows the filters of the subscriptions here."""
+        if self._syncing is None or ended.number != self._wave:
+            return
+        epoch, _, names = self._syncing
+        if epoch != self.epoch:
+            self._wake()
+            return
+        self.homes.collect(names)
+        ask = self._queries.ask(readers=names)
+        self._syncing = epoch, ask.number, names
+        self._answer(ask)
+
+    def _answered(self, told: Told) -> None:
+        """Everyone in reach has answered a question of ours."""
+        if self._moving.told(told, self._known):
+            self._tick_later()
+            return
+        if self._syncing is None or told.number != self._syncing[1]:
+            return
+        epoch, _, names = self._syncing
+        self._syncing = None
+        if set(told.epochs) == {epoch} and epoch == self.epoch:
+            everyone = self._known <= {head.origin for head in told.heads}
+            self.homes.complete(names, epoch, told.heads, everyone=everyone)
+            self._tick_later()
+        else:
+            self._wake()
+
+    # Questions
+
+    def _on_ask(self, source: str, ask: Ask) -> None:
+        if self._queries.hear(ask, source):
+            self._answer(ask)
+
+    def _answer(self, ask: Ask) -> None:
+        """Answer, when all readers that it names are on disk."""
+        for reader in ask.readers:
+            if self.journal.register(reader):
+                self._registering.add(reader)
+                token = self._desk.token(partial(self._registered, reader))
+                self._desk.effects.append(SaveCursor(token, reader, self.journal.readers[reader]))
+        missing = self._registering.intersection(ask.readers)
+        if missing:
+            self._unanswered.append((missing, ask))
+        else:
+            self._give_answer(ask)
+
+    def _registered(self, reader: str) -> None:
+        """A reader is on disk; who asked for it is answered."""
+        self._registering.discard(reader)
+        unanswered, self._unanswered = self._unanswered, []
+        for missing, ask in unanswered:
+            missing.discard(reader)
+            if missing:
+                self._unanswered.append((missing, ask))
+            else:
+                self._give_answer(ask)
+
+    def _give_answer(self, ask: Ask) -> None:
+        head = Head(self._desk.broker, self.journal.stored, self.journal.trimmed)
+        homes = self._moving.home_of(ask.about, ask.asker) if ask.about is not None else ()
+        self._queries.answer(ask.asker, ask.number, self.epoch, head, homes)
+
+    # Letters
+
+    def _write(self, receiver: str, content: Content) -> bool:
+        """Write to a broker. False if the way to it is not known."""
+        letter = Carry(self._desk.broker, receiver, 0, content)
+        if receiver == self._desk.broker:
+            self._deliver(letter)
+            return True
+        way = self._queries.routes.get(receiver)
+        if way is None:
+            self._ways_missing = True
+            return False
+        self._send(way, letter)
+        return True
+
+    def _deliver(self, letter: Carry) -> None:
+        if letter.receiver == self._desk.broker:
+            self._letter_handlers[type(letter.content)](letter.sender, letter.content)
+        elif letter.hops < MAX_LETTER_HOPS:
+            way = self._queries.routes.get(letter.receiver)
+            if way is not None:
+                self._send(way, msgspec.structs.replace(letter, hops=letter.hops + 1))
+
+    def _write_fetch(self, origin: str, fetch: Fetch) -> None:
+        self._write(origin, fetch)
+        self._tick_later()
+
+    def _on_fetch(self, sender: str, fetch: Fetch) -> None:
+        def found(result: Found) -> None:
+            self._write(sender, Page(fetch.name, fetch.after, result.upto, result.envelopes))
+
+        self._desk.effects.append(
+            Read(
+                self._desk.token(found),
+                fetch.filter,
+                fetch.after,
+                min(fetch.upto, self.journal.stored),
+                min(fetch.limit, self._desk.settings.page),
+                fetch.since,
+            )
+        )
+
+    def _on_progressed(self, sender: str, letter: Progressed) -> None:
+        for reader, sequence in letter.positions:
+            if self.journal.progress(reader, sequence):
+                self._desk.effects.append(SaveCursor(self._desk.token(), reader, sequence))
+        upto = self.journal.trimmable()
+        if upto > self.journal.trimmed:
+            self.journal.trimmed = upto
+            self._desk.effects.append(Trim(upto))
+
+    def _reader_ended(self, durable: Durable) -> None:
+        for origin in durable.position:
+            self._write(origin, Progressed(((durable.name, -1),)))
+
+    # Time
+
+    def _tick_later(self) -> None:
+        if not self._ticking:
+            self._ticking = True
+            self._desk.effects.append(SetTimer("durable tick", self._desk.now + self._desk.settings.tick))
+
+    def on_timer(self, name: str) -> None:
+        """A timer of durable delivery."""
+        kind, _, rest = name.partition(" ")
+        if kind == "deliver":
+            self.homes.on_timer(rest)
+        elif rest == "sync":
+            self._sync_due = False
+            self._sync()
+        elif rest == "tick":
+            self._ticking = False
+            self._tick()
+
+    def _tick(self) -> None:
+        if self._ways_missing:
+            self._ways_missing = False
+            self._answer(self._queries.ask())  # whoever answers shows the way to it
+        self._send_marks()
+        self.homes.save_positions()
+        self._tell_progress()
+        self.homes.abandon()
+        if self._syncing is not None and self._syncing_until <= self._desk.now:
+            self._syncing = None  # an answer was lost
+            self._wake()
+        if self.homes.fetch_again() | self._moving.again() or self._syncing is not None:
+            self._tick_later()
+
+    def _tell_progress(self) -> None:
+        """Tell each origin how far its readers here are."""
+        told: dict[str, list[tuple[str, int]]] = {}
+        for durable in self.homes.subscriptions.values():
+            if durable.state is not State.STORING:
+                for origin, sequence in durable.stored_position.items():
+                    if self._told_progress.get((durable.name, origin)) != sequence:
+                        self._told_progress[durable.name, origin] = sequence
+                        told.setdefault(origin, []).append((durable.name, sequence))
+        for origin, positions in told.items():
+            self._write(origin, Progressed(tuple(positions)))
+
+    def settle(self) -> None:
+        """A message has been handled."""
+        self.homes.settle()
+
+    def session_closed(self, session: str) -> None:
+        """A session is gone; its subscriptions stay."""
+        for durable in self.homes.subscriptions.values():
+            if durable.taker == session:
+                self.homes.detach(durable)
+
+    def _on_attach(self, session: str, message: Attach) -> None:
+        message.filter.require_satisfiable()
+        durable = self.homes.subscriptions.get(message.name)
+        if durable is not None and durable.state is not State.MOVING:
+            self.homes.give_to(durable, session)
+        else:
+            self._moving.attach(session, message)
+            self._tick_later()
+
+    def _send(self, broker: str, message: Any) -> None:
+        self._desk.effects.append(Send(broker, message))

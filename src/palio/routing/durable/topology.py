@@ -1,0 +1,53 @@
+"""Epochs: how brokers notice that the network has changed between two events.
+
+Each broker counts the changes of its links, and tells everyone; who joins is told all counts. The *epoch* is a
+digest of all counts that a broker knows. It is the same everywhere once a change has been told to all, and
+different for as long as somebody does not know of it.
+
+An event and a mark carry the epoch of the broker that sent them. A broker that passes one on in another epoch
+takes it out. So what arrives with the epoch that the receiver is in has travelled a network in which no link
+came or went: nothing can have been lost before it, on links that keep order.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+INCARNATION_BITS = 32
+
+
+class Topology:
+    """The counts of changes that a broker knows."""
+
+    def __init__(self, broker: str, incarnation: int) -> None:
+        self._broker = broker
+        self.versions: dict[str, int] = {broker: incarnation << INCARNATION_BITS}
+        self.epoch = _digest(broker, self.versions[broker])
+
+    def change(self) -> tuple[tuple[str, int], ...]:
+        """A link of this broker came or went. Returns the news."""
+        return self._take(self._broker, self.versions[self._broker] + 1)
+
+    def hear(self, versions: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+        """Counts from a neighbour. Returns what of it is news."""
+        news: tuple[tuple[str, int], ...] = ()
+        for broker, version in versions:
+            if version > self.versions.get(broker, -1):
+                # Only this broker counts for itself; an older self may have counted further.
+                news += self._take(broker, version + 1 if broker == self._broker else version)
+        return news
+
+    def all(self) -> tuple[tuple[str, int], ...]:
+        return tuple(self.versions.items())
+
+    def _take(self, broker: str, version: int) -> tuple[tuple[str, int], ...]:
+        if broker in self.versions:
+            self.epoch ^= _digest(broker, self.versions[broker])
+        self.versions[broker] = version
+        self.epoch ^= _digest(broker, version)
+        return ((broker, version),)
+
+
+def _digest(broker: str, version: int) -> int:
+    # Never 0, which marks what has met two epochs; and within what every wire format can say.
+    return int.from_bytes(blake2b(f"{version} {broker}".encode(), digest_size=7).digest()) | 1

@@ -1,0 +1,262 @@
+"""Neighbours: how links begin and end, and what comes on them.
+
+A link is used once both ends have said hello and found that they go together; then each sends the other what
+it has to know, as an update like any other. When a link goes, all that came on it is dropped, and what that
+means for others follows from the tables. (That is the simplest of the protocols for a changing network;
+another one would decide in `_lost` when rows are dropped.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from palio.routing.configuration import Strategy
+from palio.routing.core import Core
+from palio.routing.effects import CloseLink, Send
+from palio.routing.links import COUNTERPART, Link
+from palio.routing.messages import (
+    Acknowledge,
+    Forward,
+    Goodbye,
+    Hello,
+    Interest,
+    Joined,
+    Known,
+    LinkDown,
+    LinkKind,
+    LinkState,
+    LinkUp,
+    Update,
+)
+from palio.routing.table import GRAPH
+from palio.routing.waves import Progress
+
+# What may come on a link before both ends have agreed to use it.
+_BEFORE_HELLO = frozenset((Hello, Goodbye, LinkDown))
+
+
+class Neighbours:
+    """A router's dealings with other brokers."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.handlers: dict[type, Callable[[Link, Any], None]] = {
+            Hello: self._on_hello,
+            Goodbye: self._on_goodbye,
+            LinkDown: self._on_link_down,
+            Joined: self._on_joined,
+            Update: self._on_update,
+            Acknowledge: self._on_acknowledge,
+            Forward: self._on_forward,
+            LinkState: self._on_link_state,
+            Interest: self._on_interest,
+            Known: self._on_known,
+        }
+        if core.durable is not None:
+            for kind, handler in core.durable.link_handlers.items():
+                self.handlers[kind] = _by_name(handler)
+
+    def handle(self, kind: type, message: Any, source: str) -> None:
+        """A message of a neighbour; ignored on a link that is not up: it was under way when the link went."""
+        link = self._core.links.get(source)
+        if link is not None and (link.established or kind in _BEFORE_HELLO):
+            self.handlers[kind](link, message)
+
+    # Links: their beginning
+
+    def link_up(self, broker: str, message: LinkUp) -> None:
+        if broker in self._core.links:
+            return
+        link = self._core.links[broker] = Link(broker, message.kind, message.cost)
+        link.told = self._core.naming.component, self._core.naming.path
+        hello = Hello(message.kind, message.cost, self._core.configuration.terms, *link.told)
+        self._core.effects.append(Send(broker, hello))
+
+    def _on_hello(self, link: Link, hello: Hello) -> None:
+        if link.established:
+            return
+        reason = self._objection(link, hello)
+        if reason is not None:
+            self._give_up(link, reason)
+            return
+        link.established = True
+        if link.kind is LinkKind.GRAPH:
+            self._join_graph(link)
+        else:
+            self._join_tree(link, hello)
+        if self._core.durable is not None:
+            self._core.durable.links_changed(gained=link.broker)
+
+    def _objection(self, link: Link, hello: Hello) -> str | None:
+        """Why the link must not be used, as a sentence."""
+        ours, theirs = self._core.broker, link.broker
+        if ours == theirs:
+            return f"The broker {ours} cannot be its own neighbour."
+        if hello.terms != self._core.configuration.terms:
+            return f"{theirs} does {hello.terms} routing, {ours} {self._core.configuration.terms} routing."
+        if hello.kind is not COUNTERPART[link.kind]:
+            kinds = f"{link.kind.value} and {hello.kind.value}"
+            return f"{ours} and {theirs} do not agree what they are to each other: {kinds}."
+        others = [other.kind for other in self._core.links.values() if other.established]
+        if link.kind is LinkKind.MASTER and LinkKind.MASTER in others:
+            return f"{ours} has a master already."
+        if {LinkKind.MASTER, LinkKind.GRAPH} <= {*others, link.kind}:
+            return f"{ours} has a master; only the top of a hierarchy can be part of a graph."
+        connected = (
+            link.told is not None and hello.component in (link.told[0], self._core.naming.component)
+        ) or ours in hello.path
+        if link.kind is not LinkKind.GRAPH and connected:
+            return f"{ours} and {theirs} are connected already; this link would close a cycle."
+        return None
+
+    def _join_tree(self, link: Link, hello: Hello) -> None:
+        flooding = self._core.configuration.strategy is Strategy.FLOODING
+        if flooding or link.kind is LinkKind.MASTER:
+            self._core.forwarding.takes_all[link.broker] = None
+        if not flooding and link.kind is not LinkKind.BELOW:
+            self._core.waves.ports[link.broker] = Progress()
+            self._core.tables.open_port(link.broker, attracts_all=link.kind is LinkKind.MASTER)
+        assert link.told is not None
+        if hello.component < link.told[0]:
+            self._core.naming.adopt(hello.component, hello.path, link.broker)
+            self._spread_name(link)
+        else:
+            self._tell_name(link)
+
+    def _join_graph(self, link: Link) -> None:
+        self._core.graph_links[link.broker] = link
+        self._core.effects += self._core.announcements.link_established(link, self._core.naming.component)
+        if GRAPH not in self._core.waves.ports and self._core.configuration.strategy is not Strategy.FLOODING:
+            self._core.waves.ports[GRAPH] = Progress(self._core.announcements.first_version)
+            self._core.tables.open_port(GRAPH)
+
+    # Links: their end
+
+    def _give_up(self, link: Link, reason: str) -> None:
+        """Refuse a link, or stop using it, and say why."""
+        self._core.effects += [Send(link.broker, Goodbye(reason)), CloseLink(link.broker, reason)]
+        self._lost(link)
+
+    def _on_goodbye(self, link: Link, message: Goodbye) -> None:
+        self._core.effects.append(CloseLink(link.broker, message.reason))
+        self._lost(link)
+
+    def _on_link_down(self, link: Link, message: LinkDown) -> None:
+        self._lost(link)
+
+    def _lost(self, link: Link) -> None:
+        """A link is gone: what came on it is dropped, and nobody waits for it any more."""
+        name = link.broker
+        del self._core.links[name]
+        if not link.established:
+            return
+        if self._core.durable is not None:
+            self._core.durable.links_changed(lost=name)
+        if link.kind is LinkKind.GRAPH:
+            del self._core.graph_links[name]
+            self._core.end_waves(self._core.announcements.link_lost(name, self._core.naming.component))
+            return
+        self._core.forwarding.takes_all.pop(name, None)
+        self._core.tables.close_port(name)
+        self._core.tables.filters.drop(link.rows, list(link.rows), name)
+        self._core.tables.advertisements.drop(link.advertisements, list(link.advertisements), name)
+        progress = self._core.waves.ports.pop(name, None)
+        if progress is not None:
+            self._core.end_waves([wave.effect for wave in progress.abandon()])
+        if self._core.naming.lose(name):
+            self._spread_name(None)
+
+    # Links: the name of the part that they connect
+
+    def _on_joined(self, link: Link, message: Joined) -> None:
+        match self._core.naming.hear(message.component, message.path, link.broker):
+            case "adopted":
+                self._spread_name(link)
+            case "ours":
+                link.told = None  # it has let go of what it was told
+                self._tell_name(link)
+            case "cycle":
+                self._give_up(link, f"{self._core.broker} and {link.broker} are connected by another way, too.")
+
+    def _spread_name(self, source: Link | None) -> None:
+        for link in self._core.links.values():
+            if link is not source and link.established and link.kind is not LinkKind.GRAPH:
+                self._tell_name(link)
+        if self._core.graph_links:
+            self._core.effects += self._core.announcements.announce_links(self._core.naming.component)
+            self._leave_graph_if_not_alone()
+
+    def _tell_name(self, link: Link) -> None:
+        name = self._core.naming.component, self._core.naming.path
+        if link.told != name:
+            link.told = name
+            self._core.effects.append(Send(link.broker, Joined(*name)))
+
+    # Neighbours
+
+    def _on_update(self, link: Link, message: Update) -> None:
+        name = link.broker
+        advertises = bool(message.advertise or message.withdraw)
+        if not _fits(message.add, message.remove, link.rows) or (
+            advertises and not _fits(message.advertise, message.withdraw, link.advertisements)
+        ):
+            self._give_up(link, f"{name} sent an update that does not fit what it sent before.")
+            return
+        if advertises:
+            self._core.tables.advertisements.receive(link.advertisements, message.advertise, name)
+            self._core.tables.advertisements.drop(link.advertisements, message.withdraw, name)
+        if message.add:
+            self._core.tables.filters.receive(link.rows, message.add, name)
+        if message.remove:
+            self._core.tables.filters.drop(link.rows, message.remove, name)
+        if message.confirm:
+            self._core.waves.begin(Send(name, Acknowledge(message.version)), name)
+
+    def _on_acknowledge(self, link: Link, message: Acknowledge) -> None:
+        progress = self._core.waves.ports.get(link.broker)
+        if progress is not None:
+            self._core.end_waves([wave.effect for wave in progress.confirm(message.version)])
+
+    def _on_forward(self, link: Link, message: Forward) -> None:
+        self._core.effects += self._core.forwarding.take(message.envelopes, link.broker)
+
+    # The graph
+
+    def _on_link_state(self, link: Link, message: LinkState) -> None:
+        self._core.effects += self._core.announcements.hear_links(link.broker, message)
+        self._leave_graph_if_not_alone()
+
+    def _on_interest(self, link: Link, message: Interest) -> None:
+        effects = self._core.announcements.hear_interest(link.broker, message)
+        if effects is None:
+            self._give_up(link, f"{link.broker} left out updates of {message.broker}; connect again.")
+        else:
+            self._core.end_waves(effects)
+
+    def _on_known(self, link: Link, message: Known) -> None:
+        self._core.end_waves(self._core.announcements.hear_known(link.broker, message))
+
+    def _leave_graph_if_not_alone(self) -> None:
+        """A cluster has one gateway to the graph; of two, the one with the larger name withdraws."""
+        for state in self._core.announcements.graph.states.values():
+            same_cluster = state.component == self._core.naming.component and state.links
+            if same_cluster and state.broker < self._core.broker:
+                for link in list(self._core.graph_links.values()):
+                    self._give_up(link, f"{state.broker} is the gateway of this cluster already.")
+                return
+
+
+def _fits(add: Iterable[tuple[int, Any]], remove: Iterable[int], rows: dict[int, Any]) -> bool:
+    """Whether all numbers that are added are new, and all that are removed are there."""
+    for number, _ in add:
+        if number in rows:
+            return False
+    for number in remove:  # noqa: SIM110 (this is on the way of every update)
+        if number not in rows:
+            return False
+    return True
+
+
+def _by_name(handler: Callable[[str, Any], None]) -> Callable[[Link, Any], None]:
+    return lambda link, message: handler(link.broker, message)

@@ -1,0 +1,1 @@
+"""Simulated faults: brokers that crash, disks that fill, links that break, clients that come and go."""

@@ -1,0 +1,49 @@
+"""`Clients`: who is told what a broker has for a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palio.routing.durable.effects import Hand
+from palio.sim.faults.publishers import Publisher
+from palio.sim.faults.station import Station
+from palio.sim.faults.takers import Taker
+
+if TYPE_CHECKING:
+    from palio.sim.faults.world import World
+
+
+class Clients:
+    """All clients of a world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        world.clients = self
+        self.publishers: dict[str, Publisher] = {}
+        self.takers: dict[str, Taker] = {}
+
+    def answered(self, station: Station, session: str, answer: object) -> None:
+        if session in self.publishers:
+            self.publishers[session].answered(answer)
+        else:
+            self.takers[session.partition(".")[0]].answered(session, answer)
+
+    def handed(self, station: Station, hand: Hand) -> None:
+        self.takers[hand.name].handed(station, hand)
+
+    def lost(self, broker: str) -> None:
+        """A broker has crashed."""
+        for publisher in self.publishers.values():
+            if publisher.station.name == broker:
+                publisher.lost()
+        for taker in self.takers.values():
+            taker.lost(broker)
+
+    def unanswered(self) -> list[str]:
+        """What clients still wait for."""
+        found: list[str] = []
+        for publisher in self.publishers.values():
+            found += publisher.unanswered()
+        for taker in self.takers.values():
+            found += taker.unanswered()
+        return found

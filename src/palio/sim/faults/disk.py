@@ -1,0 +1,186 @@
+"""`Disk`: what a broker has written, and what is still on its way there.
+
+Writes wait in one queue and reach the disk one after the other. A crash leaves the first few of those that
+were not completed; whoever asked for them will never know how many. The one after them may be half written,
+which counts as not written, since the store finds out. Each write is atomic by itself.
+
+A full disk refuses to append, and lets every other write wait until there is room, with all that comes after.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from palio.model.filter import Filter
+from palio.routing.durable.effects import (
+    Append,
+    Read,
+    Recovered,
+    Remove,
+    SaveCursor,
+    Spool,
+    StoreEffect,
+    Subscribed,
+    Trim,
+)
+from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
+from palio.routing.messages import Envelope
+
+Letter = tuple[int, Envelope]  # attempts, what
+
+
+class Kept:
+    """A durable subscription on disk."""
+
+    __slots__ = (
+        "dead",
+        "filter",
+        "generation",
+        "identity",
+        "moving_to",
+        "next_delivery",
+        "position",
+        "since",
+        "spool",
+    )
+
+    def __init__(self, filter: Filter) -> None:
+        self.filter = filter
+        self.identity = ""
+        self.generation = 0
+        self.since = 0.0
+        self.moving_to: str | None = None
+        self.position: dict[str, int] = {}
+        self.spool: dict[int, Letter] = {}
+        self.dead: dict[int, Letter] = {}
+        self.next_delivery = 1
+
+
+class Disk:
+    """Journal, cursors and durable subscriptions of one broker, and the writes that are under way."""
+
+    def __init__(self) -> None:
+        self.journal: dict[int, Envelope] = {}
+        self.head = 0
+        self.trimmed = 0
+        self.recent: list[tuple[str, str, int, float]] = []
+        self.cursors: dict[str, int] = {}
+        self.subscriptions: dict[str, Kept] = {}
+        self.queue: deque[StoreEffect] = deque()
+        self.full = False
+        self.reads = 0
+
+    # The queue
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the next write has to wait until there is room."""
+        return self.full and bool(self.queue) and isinstance(self.queue[0], SaveCursor | Spool)
+
+    @property
+    def will_be_trimmed(self) -> int:
+        """How far the journal is trimmed, or is about to be."""
+        return max([self.trimmed, *[effect.upto for effect in self.queue if isinstance(effect, Trim)]])
+
+    def complete(self) -> StoreMessage | None:
+        """Carry out what is first in the queue. Returns what the broker is told, if anything."""
+        effect = self.queue.popleft()
+        if isinstance(effect, Read):
+            return self.read(effect)
+        if isinstance(effect, Append) and (self.full or effect.envelopes[0].sequence != self.head + 1):
+            reason = "The disk is full." if self.full else "It does not follow what is on disk."
+            return Failed(effect.token, reason)
+        self.write(effect)
+        return None if isinstance(effect, Trim) else Stored(effect.token)
+
+    def crash(self, share: float) -> list[StoreEffect]:
+        """Lose what was under way but for its first part. Returns what was lost."""
+        survivors = round(share * len(self.queue))
+        while survivors and self.queue and not self.is_blocked:
+            self.complete()
+            survivors -= 1
+        lost: list[StoreEffect] = [effect for effect in self.queue if not isinstance(effect, Read)]
+        self.queue.clear()
+        return lost
+
+    # Content
+
+    def write(self, effect: StoreEffect) -> None:
+        """One atomic write."""
+        match effect:
+            case Append(_, envelopes, publisher):
+                for envelope in envelopes:
+                    self.head = envelope.sequence
+                    self.journal[envelope.sequence] = envelope
+                    if envelope.notification.id is not None:
+                        self.recent.append(
+                            (publisher, envelope.notification.id, envelope.sequence, envelope.time)
+                        )
+            case SaveCursor(_, reader, sequence):
+                self.cursors[reader] = sequence
+                if sequence < 0:
+                    del self.cursors[reader]
+            case Trim(upto):
+                for sequence in range(self.trimmed + 1, upto + 1):
+                    self.journal.pop(sequence, None)
+                self.trimmed = max(self.trimmed, upto)
+            case Remove(_, name):
+                self.subscriptions.pop(name, None)
+            case Spool():
+                self._spool(effect)
+
+    def _spool(self, effect: Spool) -> None:
+        kept = self.subscriptions.get(effect.name)
+        if kept is None:
+            if effect.filter is None:
+                return  # it has been removed
+            kept = self.subscriptions[effect.name] = Kept(effect.filter)
+        if effect.filter is not None:
+            kept.filter, kept.generation, kept.since = effect.filter, effect.generation, effect.since
+            kept.identity = effect.identity
+            kept.moving_to = effect.moving_to
+        for number, attempts, envelope in effect.add:
+            kept.spool[number] = attempts, envelope
+        for number, attempts, envelope in effect.dead:
+            kept.dead[number] = attempts, envelope
+        numbers = [number for number, *_ in (*effect.add, *effect.dead)]
+        kept.next_delivery = max([kept.next_delivery, effect.next_delivery, *[one + 1 for one in numbers]])
+        for number in effect.remove:
+            kept.spool.pop(number, None)
+        kept.position.update(effect.position)
+
+    def read(self, effect: Read) -> Found:
+        """What the filter selects, up to a limit."""
+        self.reads += 1
+        found: list[Envelope] = []
+        for sequence in range(max(effect.after, self.trimmed) + 1, min(effect.upto, self.head) + 1):
+            envelope = self.journal[sequence]
+            if envelope.time >= effect.since and effect.filter.matches(envelope.notification):
+                found.append(envelope)
+                if len(found) == effect.limit:
+                    return Found(effect.token, sequence, tuple(found))
+        return Found(effect.token, effect.upto, tuple(found))
+
+    def recovered(self) -> Recovered:
+        """What a broker finds when it begins anew."""
+        return Recovered(
+            head=self.head,
+            trimmed=self.trimmed,
+            recent=tuple(self.recent),
+            readers=tuple(self.cursors.items()),
+            subscriptions=tuple(
+                Subscribed(
+                    name,
+                    kept.identity,
+                    kept.generation,
+                    kept.filter,
+                    kept.since,
+                    dict(kept.position),
+                    tuple((number, *letter) for number, letter in kept.spool.items()),
+                    tuple((number, *letter) for number, letter in kept.dead.items()),
+                    kept.next_delivery,
+                    kept.moving_to,
+                )
+                for name, kept in self.subscriptions.items()
+            ),
+        )

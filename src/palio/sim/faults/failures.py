@@ -1,0 +1,88 @@
+"""Failures: from a run with faults that goes wrong to a short story of it.
+
+Shrinking leaves out steps of the script, in ever smaller pieces, for as long as a promise of the same kind is
+still broken; nothing else of the run changes by that.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from palio.sim.faults.run import FaultRun, simulate
+from palio.sim.faults.scenario import TROUBLE, FaultScenario
+from palio.sim.faults.steps import Say
+from palio.sim.faults.violations import BrokenPromise
+
+_MOST_RUNS = 400
+_MOST_LINES = 120
+
+Simulate = Callable[[FaultScenario], FaultRun]
+
+
+def replay_command(scenario: FaultScenario) -> str:
+    """What to type to see a run again."""
+    return f"palio sim replay {shlex.quote(scenario.to_json())}"
+
+
+def shrink(run: FaultRun, simulate: Simulate = simulate, *, most_runs: int = _MOST_RUNS) -> FaultRun:
+    """A run with fewer steps that goes wrong in the same way."""
+    kind = type(run.violations[0])
+    best, kept = run, [step.number for step in run.script]
+    size = max(len(kept) // 2, 1)
+    while size and most_runs > 0:
+        start, before = 0, len(kept)
+        while start < len(kept) and most_runs > 0:
+            rest = kept[:start] + kept[start + size :]
+            most_runs -= 1
+            tried = simulate(msgspec.structs.replace(run.scenario, keep=tuple(rest)))
+            if any(type(one) is kind for one in tried.violations):
+                best, kept = tried, rest
+            else:
+                start += size
+        # Single steps are tried until none of them can be left out any more.
+        size = 1 if size == 1 and len(kept) < before else size // 2
+    return best
+
+
+def preserved(run: FaultRun) -> FaultScenario:
+    """The scenario of a run with its steps written out, so that it stays the same whatever seeds mean later."""
+    if run.scenario.scene:
+        return run.scenario
+    trouble = dict.fromkeys(TROUBLE, 0)
+    return msgspec.structs.replace(run.scenario, script=tuple(run.script), keep=None, **trouble)
+
+
+def story(run: FaultRun, violation: BrokenPromise) -> Iterator[str]:
+    """What a run has to do with a violation, line by line."""
+    yield str(violation)
+    scenario = run.scenario
+    advertisements = "with" if scenario.advertisements else "without"
+    yield f"  {scenario.topology}, {scenario.strategy}, {advertisements} advertisements"
+    for wire in run.world.wires:
+        yield f"  link {wire.number}: {wire.one.name} - {wire.other.name} ({wire.link.kind.value})"
+    for name, publisher in run.world.clients.publishers.items():
+        if any(isinstance(step, Say) and step.publisher == name for step in run.script):
+            yield f"  {name} publishes at {publisher.station.name}"
+    numbers = {violation.number, *(getattr(violation, field, None) for field in ("after", "other"))} - {None}
+    lines = [
+        f"  {line.time:8.3f} {line.who:>4} {line.what}"
+        for line in run.record.lines
+        if _concerns(line.about, violation.session, numbers)
+    ]
+    if len(lines) > _MOST_LINES:
+        half = _MOST_LINES // 2
+        lines[half:-half] = [f"  … {len(lines) - 2 * half:,} lines are left out; --trace shows everything …"]
+    yield from lines
+
+
+def _concerns(about: tuple[object, ...], name: str, numbers: set[object]) -> bool:
+    if "trace" in about:
+        return False
+    names = [one for one in about if isinstance(one, str)]
+    others = [one for one in about if not isinstance(one, str)]
+    if names and name and name not in names:
+        return False
+    return not others or not numbers or not numbers.isdisjoint(others)

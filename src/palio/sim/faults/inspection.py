@@ -1,0 +1,110 @@
+"""Looking into brokers: what is in memory, what is trimmed, and what is still to happen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
+from palio.routing.durable.subscription import MAX_BUFFERED
+from palio.sim.faults.record import NEVER
+from palio.sim.faults.station import Station
+
+if TYPE_CHECKING:
+    from palio.sim.faults.world import World
+
+MOST_EVENTS = 200_000
+
+
+def describe_rest(world: World) -> str:
+    """What is still to happen."""
+    if world.handled > MOST_EVENTS:
+        return f"{world.handled:,} messages were handled until {world.now:.1f} s"
+    found: dict[str, int] = {}
+    for _, _, do, arguments in world.queue:
+        what = do.__name__.strip("_")
+        if what == "arrive":
+            what = f"{type(arguments[3]).__name__} from {arguments[1]}"
+        elif what == "timer":
+            what = f"the timer {arguments[2][0]!r} of {arguments[0].name}"
+        found[what] = found.get(what, 0) + 1
+    return "there is " + ", ".join(f"{count} × {what}" for what, count in sorted(found.items()))
+
+
+def look_at_end(world: World, *, quiet: bool) -> None:
+    """Where each subscription is, and what has been left behind in memory."""
+    record = world.record
+    for station in world.stations.values():
+        if station.router is None or station.router.durable is None:
+            continue
+        service = station.router.durable
+        for name in service.homes.subscriptions:
+            record.homes.setdefault(name, []).append(station.name)
+        for name in station.disk.subscriptions:
+            record.on_disk.setdefault(name, []).append(station.name)
+        if quiet:
+            left = {
+                "writes that are waited for": len(service._desk._then),
+                "questions": len(service._queries._questions),
+                "subscriptions that are looked for": len(service._moving._looking)
+                + len(service._moving._waiting),
+            }
+            for what, count in left.items():
+                if count:
+                    record.crowded.append((station.name, f"{what} (when all was over)", count, 0))
+
+
+def look(world: World, station: Station) -> None:
+    """How much is in memory."""
+    assert station.router is not None
+    service = station.router.durable
+    assert service is not None
+    writing: dict[str, int] = {}
+    positions: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
+    for effect in station.disk.queue:
+        if isinstance(effect, Spool):
+            writing[effect.name] = writing.get(effect.name, 0) + len(effect.add)
+            if not (effect.add or effect.remove or effect.dead or effect.filter):
+                write = effect.name, effect.position
+                positions[write] = positions.get(write, 0) + 1
+    allowed = world.settings.outbox + world.settings.page + world.batch
+    for (name, _), count in positions.items():
+        if count > 1:
+            what = f"writes of one and the same position of {name}"
+            world.record.crowded.append((station.name, what, count, 1))
+    for name, durable in service.homes.subscriptions.items():
+        held = len(durable.outbox) + writing.get(name, 0)
+        if held > allowed:
+            world.record.crowded.append((station.name, f"the deliveries of {name}", held, allowed))
+        buffers = [*durable.catching_up.values(), *(durable.collecting or {}).values()]
+        longest = max([len(one.buffer) for one in buffers], default=0)
+        if longest > MAX_BUFFERED:
+            world.record.crowded.append((station.name, f"the buffer of {name}", longest, MAX_BUFFERED))
+
+
+def check_trim(world: World, station: Station, trim: Trim) -> None:
+    latest: dict[str, tuple[int, dict[str, int]]] = {}
+    for other in world.stations.values():
+        for name, kept in other.disk.subscriptions.items():
+            if name not in latest or latest[name][0] < kept.generation:
+                latest[name] = kept.generation, kept.position
+    for name, (_, position) in latest.items():
+        known = position.get(station.name)
+        taking = world.record.takings.get(name)
+        if known is not None and known < trim.upto and taking is not None and taking.ending == NEVER:
+            world.record.trimmed_early.append((station.name, trim.upto, name, known))
+
+
+def describe_write(effect: StoreEffect) -> str:
+    """A write, for a story."""
+    match effect:
+        case Append(_, envelopes, _):
+            entries = [f"{one.sequence} (n={one.notification['n']})" for one in envelopes]
+            return f"the journal entries {', '.join(entries)}"
+        case Spool():
+            parts = [f"{effect.name}"]
+            parts += [f"delivery {number} (n={one.notification['n']})" for number, _, one in effect.add]
+            parts += [f"without {number}" for number in effect.remove]
+            parts += [f"at {origin}#{sequence}" for origin, sequence in effect.position]
+            return " ".join(parts)
+        case _:
+            return type(effect).__name__.lower()

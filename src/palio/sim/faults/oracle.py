@@ -1,0 +1,319 @@
+"""The oracle: each promise of durable delivery is one check, by name. A check says what breaks the promise.
+
+What a check needs to know of a run is in its `Record`. `CHECKS` names them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from palio.sim.faults.record import NEVER, Handing, Publication, Record, Taking, number_of
+from palio.sim.faults.violations import (
+    AfterDone,
+    AfterEnd,
+    BrokenPromise,
+    ConfirmedTooEarly,
+    Disorder,
+    EndedWithError,
+    Expired,
+    HistoryLost,
+    Lost,
+    NeverSaid,
+    OneDelivery,
+    Outside,
+    PublishedTwice,
+    SequenceReused,
+    TooMuchInMemory,
+    TrimmedTooFar,
+    TwoDeliveries,
+    Unanswered,
+    Unmarked,
+    Unquiet,
+    WrongHomes,
+)
+
+Broken = Iterator[BrokenPromise]
+_LONG = 5_000.0  # seconds; who lives longer than a run does not expire in it
+
+
+def judge(record: Record) -> list[BrokenPromise]:
+    """All promises that a run broke, the worst first."""
+    if record.error:
+        return [EndedWithError(error=record.error)]
+    return [broken for check in CHECKS for broken in check(record)]
+
+
+def nothing_confirmed_is_lost(record: Record) -> Broken:
+    """What is confirmed comes to each subscription that was ready before it was published."""
+    seen = _seen(record)
+    for taking in record.takings.values():
+        if taking.ending != NEVER or taking.ready == NEVER:
+            continue
+        for number, publication in record.publications.items():
+            if publication.confirmed == NEVER or publication.asked <= taking.ready or _expires(publication):
+                continue
+            if (
+                _is_recent(record, taking, publication)
+                and _is_owed(taking, publication)
+                and (taking.name, number) not in seen
+            ):
+                yield Lost(session=taking.name, number=number, notification=publication.name)
+
+
+def history_is_complete(record: Record) -> Broken:
+    """Who asks for a history gets all of it that is not trimmed."""
+    seen = _seen(record)
+    for taking in record.takings.values():
+        if taking.since == "now" or taking.ending != NEVER or taking.ready == NEVER:
+            continue
+        for number, publication in record.publications.items():
+            if publication.name is None or publication.asked > taking.ready or _expires(publication):
+                continue
+            origin, sequence = publication.name
+            if sequence <= taking.ready_trimmed[origin] or publication.confirmed > taking.ready:
+                continue
+            if (
+                _is_recent(record, taking, publication)
+                and _is_owed(taking, publication)
+                and (taking.name, number) not in seen
+            ):
+                yield HistoryLost(
+                    session=taking.name, number=number, notification=publication.name, since=taking.since
+                )
+
+
+def nothing_outside_the_filter(record: Record) -> Broken:
+    """A subscription gets only what a filter selects that is in force, or may be."""
+    for handing in record.handings:
+        taking = record.takings[handing.name]
+        publication = record.publications[_number(handing)]
+        wishes = taking.wishes
+        # What was published after a filter was known to be in force is judged by that one and later ones.
+        first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
+        possible = [wish for wish in wishes[first:] if wish.asked < handing.moment]
+        if not any(wish.filter.matches(handing.envelope.notification) for wish in possible):
+            yield Outside(
+                session=handing.name,
+                number=_number(handing),
+                notification=_name(handing),
+                filter=str(wishes[first].filter),
+            )
+
+
+def nothing_after_its_end(record: Record) -> Broken:
+    """A subscription whose end was answered gets nothing more."""
+    for handing in record.handings:
+        if handing.moment > record.takings[handing.name].ended:
+            yield AfterEnd(session=handing.name, number=_number(handing), notification=_name(handing))
+
+
+def nothing_again_after_done(record: Record) -> Broken:
+    """What was acknowledged, and that was answered, does not come again."""
+    done: dict[tuple[str, int, str, int], int] = {}
+    for handing in record.handings:
+        key = (handing.name, handing.delivery, *_name(handing))
+        when = record.done.get(key[:2], NEVER)
+        if handing.moment < when:
+            done[key] = when
+    ended = {(name, origin, sequence): when for (name, _, origin, sequence), when in done.items()}
+    for handing in record.handings:
+        if handing.moment > ended.get((handing.name, *_name(handing)), NEVER):
+            yield AfterDone(session=handing.name, number=_number(handing), notification=_name(handing))
+
+
+def first_deliveries_in_order(record: Record) -> Broken:
+    """First deliveries keep the order of their publisher within a priority."""
+    known: set[tuple[str, str, int]] = set()
+    latest: dict[tuple[str, str, str, int], tuple[int, int]] = {}
+    for handing in record.handings:
+        key = (handing.name, *_name(handing))
+        if key in known:
+            continue
+        known.add(key)
+        publication = record.publications[_number(handing)]
+        stream = (
+            handing.name,
+            publication.publisher,
+            handing.envelope.origin,
+            publication.notification.priority,
+        )
+        before = latest.get(stream, (0, 0))
+        if before[0] > handing.envelope.sequence:
+            yield Disorder(
+                session=handing.name, number=_number(handing), notification=_name(handing), after=before[1]
+            )
+        latest[stream] = max(before, (handing.envelope.sequence, _number(handing)))
+
+
+def redeliveries_are_marked(record: Record) -> Broken:
+    """What comes again says so."""
+    known: set[tuple[str, str, int]] = set()
+    for handing in record.handings:
+        key = (handing.name, *_name(handing))
+        if key in known and handing.attempt < 2:
+            yield Unmarked(session=handing.name, number=_number(handing), notification=_name(handing))
+        known.add(key)
+
+
+def one_number_for_one_event(record: Record) -> Broken:
+    """At a subscription each event has one delivery number, and each number is of one event."""
+    numbers: dict[tuple[str, str, int], int] = {}
+    events: dict[tuple[str, int], Handing] = {}
+    for handing in record.handings:
+        delivery = numbers.setdefault((handing.name, *_name(handing)), handing.delivery)
+        if delivery != handing.delivery:
+            yield TwoDeliveries(
+                session=handing.name,
+                number=_number(handing),
+                notification=_name(handing),
+                deliveries=(delivery, handing.delivery),
+            )
+        first = events.setdefault((handing.name, handing.delivery), handing)
+        if _name(first) != _name(handing):
+            yield OneDelivery(
+                session=handing.name,
+                number=_number(handing),
+                notification=_name(handing),
+                delivery=handing.delivery,
+                other=_number(first),
+            )
+
+
+def published_once(record: Record) -> Broken:
+    """What is published again with the same id, or after it was refused, is in the journals once."""
+    places: dict[object, tuple[str, int]] = {}
+    for name, envelope in record.written.items():
+        number = envelope.notification["n"]
+        first = places.setdefault(number, name)
+        if first != name:
+            yield PublishedTwice(number=number_of(envelope), notification=first, other=name)
+
+
+def sequences_are_given_once(record: Record) -> Broken:
+    """A sequence that was on disk, or confirmed, is never given to another notification."""
+    confirmed: dict[tuple[str, int], int] = {}
+    for number, publication in record.publications.items():
+        if publication.name is not None:
+            first = confirmed.setdefault(publication.name, number)
+            if first != number:
+                yield SequenceReused(number=number, notification=publication.name, other=first)
+    for origin, sequence, one, other in record.given_twice:
+        yield SequenceReused(number=other, notification=(origin, sequence), other=one)
+
+
+def confirmed_is_on_disk(record: Record) -> Broken:
+    """A confirmation is sent only when what it confirms is on disk, and names it."""
+    for origin, sequence, number in record.confirmed_unwritten:
+        yield ConfirmedTooEarly(number=number, notification=(origin, sequence))
+
+
+def delivered_is_on_disk(record: Record) -> Broken:
+    """What is delivered is what its origin has on disk."""
+    for handing in record.handings:
+        written = record.written.get(_name(handing))
+        if written is None or written.notification != handing.envelope.notification:
+            yield NeverSaid(session=handing.name, number=_number(handing), notification=_name(handing))
+
+
+def nothing_after_its_lifetime(record: Record) -> Broken:
+    """What has outlived its lifetime, by the clock of the home, is not delivered."""
+    for handing in record.handings:
+        lifetime = handing.envelope.notification.lifetime
+        if lifetime is not None:
+            late = handing.clock - handing.envelope.time - lifetime.total_seconds()
+            if late >= 0:
+                yield Expired(
+                    session=handing.name, number=_number(handing), notification=_name(handing), late=late
+                )
+
+
+def trimming_passes_nobody(record: Record) -> Broken:
+    """A journal is not trimmed beyond the position of any subscription."""
+    for origin, upto, name, position in record.trimmed_early:
+        yield TrimmedTooFar(session=name, origin=origin, upto=upto, position=position)
+
+
+def one_home(record: Record) -> Broken:
+    """When all is quiet, a subscription is at one home; one that has ended is at none."""
+    if record.unquiet:
+        return
+    for name, taking in record.takings.items():
+        expected = 0 if taking.ended != NEVER else 1
+        for place, homes in (("in memory", record.homes), ("on disk", record.on_disk)):
+            found = homes.get(name, [])
+            if len(found) != expected:
+                yield WrongHomes(session=name, homes=tuple(found), place=place, ended=not expected)
+
+
+def everyone_is_answered(record: Record) -> Broken:
+    """Within a time after the last fault, nobody waits for an answer any more."""
+    for what in record.waiting:
+        yield Unanswered(session=what.split()[0].partition(".")[0], what=what)
+
+
+def the_network_falls_silent(record: Record) -> Broken:
+    """Within a time after the last fault, nothing happens any more."""
+    if record.unquiet:
+        yield Unquiet(reason=record.unquiet)
+
+
+def memory_is_bounded(record: Record) -> Broken:
+    """Buffers and outboxes keep within the settings, and nothing is left behind."""
+    told: set[tuple[str, str]] = set()
+    for broker, what, found, allowed in record.crowded:
+        if (broker, what) not in told:
+            told.add((broker, what))
+            yield TooMuchInMemory(broker=broker, what=what, found=found, allowed=allowed)
+
+
+CHECKS: tuple[Callable[[Record], Broken], ...] = (
+    nothing_confirmed_is_lost,
+    history_is_complete,
+    confirmed_is_on_disk,
+    sequences_are_given_once,
+    published_once,
+    delivered_is_on_disk,
+    nothing_outside_the_filter,
+    nothing_after_its_end,
+    nothing_again_after_done,
+    first_deliveries_in_order,
+    redeliveries_are_marked,
+    one_number_for_one_event,
+    nothing_after_its_lifetime,
+    trimming_passes_nobody,
+    one_home,
+    everyone_is_answered,
+    the_network_falls_silent,
+    memory_is_bounded,
+)
+
+
+def _seen(record: Record) -> set[tuple[str, int]]:
+    return {(handing.name, _number(handing)) for handing in record.handings if handing.seen}
+
+
+def _is_owed(taking: Taking, publication: Publication) -> bool:
+    """Whether every filter that may have been in force selects it."""
+    wishes = taking.wishes
+    first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
+    possible = [wish for wish in wishes[first:] if wish is wishes[first] or wish.asked < publication.confirmed]
+    return all(wish.filter.matches(publication.notification) for wish in possible)
+
+
+def _is_recent(record: Record, taking: Taking, publication: Publication) -> bool:
+    """Whether it is not older, by the clock of its origin, than what the client asked for."""
+    written = record.written.get(publication.name) if publication.name is not None else None
+    return isinstance(taking.since, str) or (written is not None and written.time >= taking.since)
+
+
+def _expires(publication: Publication) -> bool:
+    lifetime = publication.notification.lifetime
+    return lifetime is not None and lifetime.total_seconds() < _LONG
+
+
+def _name(handing: Handing) -> tuple[str, int]:
+    return handing.envelope.origin, handing.envelope.sequence
+
+
+def _number(handing: Handing) -> int:
+    return number_of(handing.envelope)

@@ -1,0 +1,141 @@
+"""Publishers that want everything confirmed.
+
+What was not confirmed in time is tried again, with the same id. What has no id is tried again only if it was
+refused: otherwise it might be there already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palio.model.advertisement import Advertisement
+from palio.model.notification import Notification
+from palio.routing.messages import Advertise, Open, Publish, Published, Refused
+from palio.sim.faults.record import Publication
+from palio.sim.faults.station import Station
+from palio.sim.faults.steps import Say
+
+if TYPE_CHECKING:
+    from palio.sim.faults.world import World
+
+_PATIENCE = 4.0  # seconds until a publisher tries again
+_LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
+_EVERYTHING = "n *, kind *, v *"
+
+
+class Publisher:
+    """Publishes at one broker."""
+
+    def __init__(self, world: World, name: str, station: Station, *, advertises: bool) -> None:
+        self.world = world
+        self.name = name
+        self.station = station
+        self._advertises = advertises
+        self._open = False
+        self._came = False
+        self._request = 0
+        self._backlog: list[Say] = []
+        self._waiting: dict[int, Say] = {}
+        self._ended: set[int] = set()  # by the number of the step
+
+    def connect(self) -> None:
+        """Open a session as soon as the broker is there."""
+        self._came = True
+        if self._open:
+            return
+        if self.station.router is None:
+            self.world.after(_LOOK_AGAIN, self.connect)
+            return
+        self._open = True
+        self._post(Open())
+        if self._advertises:
+            self._post(Advertise("everything", Advertisement.parse(_EVERYTHING)))
+        backlog, self._backlog = self._backlog, []
+        for say in backlog:
+            self.say(say)
+
+    def _post(self, message: Open | Advertise | Publish) -> None:
+        self.world.post(self.station, message, self.name)
+
+    def say(self, say: Say) -> None:
+        """Publish, now or when the broker is back."""
+        if say.number in self._ended or any(one is say for one in self._backlog):
+            return
+        if not self._open:
+            self._backlog.append(say)
+            if not self._came:
+                self.connect()
+            return
+        world, record = self.world, self.world.record
+        self._request += 1
+        self._waiting[self._request] = say
+        notifications = []
+        for number, kind, value in say.contents:
+            publication = record.publications.get(number)
+            if publication is None:
+                notification = Notification(
+                    {"n": number, "kind": kind, "v": value},
+                    id=f"id{number}" if say.identified else None,
+                    priority=say.priority,
+                    lifetime=say.lifetime,
+                )
+                publication = Publication(self.name, self.station.name, notification, say.identified)
+                record.publications[number] = publication
+                publication.asked = record.tick()
+            notifications.append(publication.notification)
+        numbers = [one[0] for one in say.contents]
+        world.note(self.name, f"publishes {_numbers(numbers)} (request {self._request})", *numbers)
+        self._post(Publish(tuple(notifications), self._request))
+        if say.identified:
+            world.after(_PATIENCE * (0.5 + world.chance("patience", say.number)), self._again, say)
+
+    def _again(self, say: Say) -> None:
+        if self._open and say.number not in self._ended:
+            self.say(say)
+
+    def answered(self, answer: object) -> None:
+        record = self.world.record
+        match answer:
+            case Published(request, origin, sequence):
+                say = self._waiting.pop(request, None)
+                if say is None:
+                    return
+                self._ended.add(say.number)
+                numbers = [one[0] for one in say.contents]
+                self.world.note(self.name, f"is told that {_numbers(numbers)} is {origin}#{sequence}", *numbers)
+                for offset, number in enumerate(numbers):
+                    publication = record.publications[number]
+                    name = (origin, sequence + offset)
+                    if publication.name is None:
+                        publication.name = name
+                        publication.confirmed = record.moment
+                    written = record.written.get(name)
+                    if written is None or written.notification["n"] != number or publication.name != name:
+                        record.confirmed_unwritten.append((*name, number))
+            case Refused(subject, error, _) if subject.startswith("publish "):
+                say = self._waiting.pop(int(subject.split()[1]), None)
+                if say is not None:
+                    numbers = [one[0] for one in say.contents]
+                    self.world.note(self.name, f"is refused {_numbers(numbers)}: {error}", *numbers)
+                    self.world.after(1.0, self.say, say)
+
+    def lost(self) -> None:
+        """The broker crashed."""
+        self._open = False
+        for say in self._waiting.values():
+            if say.identified and not any(one is say for one in self._backlog):
+                self._backlog.append(say)
+        self._waiting.clear()
+        self.world.after(_LOOK_AGAIN, self.connect)
+
+    def unanswered(self) -> list[str]:
+        found = [*self._backlog, *self._waiting.values()]
+        return [
+            f"{self.name} has no answer about {_numbers([one[0] for one in say.contents])}"
+            for say in found
+            if say.identified and say.number not in self._ended
+        ]
+
+
+def _numbers(numbers: list[int]) -> str:
+    return ", ".join(f"n={number}" for number in numbers)

@@ -1,0 +1,235 @@
+"""`simulate`: one scenario with faults, from its network to the oracle's verdict."""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from palio.routing.configuration import Configuration, Strategy
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.outbox import Patience
+from palio.routing.router import Router
+from palio.sim.faults.clients import Clients
+from palio.sim.faults.inspection import describe_rest, look_at_end
+from palio.sim.faults.oracle import judge
+from palio.sim.faults.publishers import Publisher
+from palio.sim.faults.record import Record
+from palio.sim.faults.scenario import FaultScenario
+from palio.sim.faults.scenes import SCENES
+from palio.sim.faults.script import kept, steps
+from palio.sim.faults.station import DISK_EACH, Plan, Station
+from palio.sim.faults.steps import (
+    Crash,
+    Cut,
+    End,
+    Full,
+    Jump,
+    Lag,
+    Leave,
+    Pause,
+    Refilter,
+    Say,
+    Slow,
+    SlowDisk,
+    Step,
+    Take,
+    Twice,
+)
+from palio.sim.faults.takers import Taker
+from palio.sim.faults.violations import BrokenPromise
+from palio.sim.faults.world import RouterMaker, World
+from palio.sim.shapes import draw
+from palio.sim.topologies import Layout, lay_out
+
+QUIET_WITHIN = 240.0  # simulated seconds after the last fault in which everything has to be over
+_BATCH = 3  # the most notifications that a publisher publishes together
+_CRASH_WITHIN = 1.5  # seconds in which a broker that shall crash after some effects crashes, also without them
+
+
+class FaultRun:
+    """A run that has come to its end."""
+
+    def __init__(
+        self, scenario: FaultScenario, world: World, script: list[Step], violations: list[BrokenPromise]
+    ) -> None:
+        self.scenario = scenario
+        self.world = world
+        self.script = script
+        self.violations = violations
+
+    @property
+    def record(self) -> Record:
+        return self.world.record
+
+
+def prepare(scenario: FaultScenario) -> tuple[Layout, list[Step]]:
+    """The network of a scenario, and what happens on it."""
+    chance = Random(f"network {scenario.seed}")
+    layout = lay_out(draw(scenario.shape, scenario.brokers, chance), scenario.topology, chance)
+    if scenario.script:
+        return layout, list(scenario.script)
+    return layout, kept(scenario, SCENES[scenario.scene] if scenario.scene else steps(scenario, layout))
+
+
+def simulate(scenario: FaultScenario, *, make_router: RouterMaker = Router, trace: bool = False) -> FaultRun:
+    """Simulate a scenario, repair everything, let the world come to rest, and judge what happened."""
+    layout, script = prepare(scenario)
+    stage = Stage(scenario, layout, make_router=make_router, trace=trace)
+    stage.play(script)
+    return FaultRun(scenario, stage.world, script, judge(stage.world.record))
+
+
+class Stage:
+    """A world and its clients, on which steps are played."""
+
+    def __init__(
+        self,
+        scenario: FaultScenario,
+        layout: Layout,
+        *,
+        make_router: RouterMaker = Router,
+        trace: bool = False,
+    ) -> None:
+        settings = DurableSettings(
+            patience=Patience(
+                in_flight=4,
+                acknowledge_within=3.0,
+                first_pause=0.5,
+                longest_pause=4.0,
+                attempts=scenario.attempts,
+            ),
+            page=scenario.page,
+            outbox=scenario.outbox,
+        )
+        configuration = Configuration(
+            broker="-",
+            strategy=Strategy(scenario.strategy),
+            advertisements=scenario.advertisements,
+            merging_excess=scenario.merging_excess,
+            durable=settings,
+        )
+        self.world = World(
+            scenario.seed, layout, configuration, batch=_BATCH, make_router=make_router, trace=trace
+        )
+        self.clients = Clients(self.world)
+        stations = list(self.world.stations.values())
+        chance = Random(f"publishers {scenario.seed}")
+        for number in range(scenario.publishers):
+            name = f"p{number}"
+            place = stations[0] if scenario.scene else chance.choice(stations)
+            publisher = self.clients.publishers[name] = Publisher(
+                self.world, name, place, advertises=scenario.advertisements
+            )
+            if not scenario.late:
+                publisher.connect()
+        self.world.run(until=30.0)
+        self._begin = self.world.now
+        self.begun = {station.name: station.carried for station in stations}
+        self._healed = False
+        self._planned = bool(scenario.crash_at)
+        self.world.calm = bool(scenario.scene)
+        for plan in scenario.crash_at:
+            station = self.world.stations[plan.broker]
+            station.plans.append(msgspec.structs.replace(plan, at=self.begun[plan.broker] + plan.at))
+
+    def play(self, script: list[Step]) -> None:
+        """Take all steps, repair everything, and go on until nothing happens any more."""
+        world, record = self.world, self.world.record
+        for step in script:
+            world.after(step.time, self._take, step)
+        last = max([step.time for step in script], default=0.0)
+        world.run(until=self._begin + last + 1.0)
+        self.heal()
+        healed = world.now
+        quiet = world.run(until=healed + QUIET_WITHIN)
+        if not quiet and not record.error:
+            record.unquiet = describe_rest(world)
+        record.waiting = self.clients.unanswered()
+        look_at_end(world, quiet=quiet)
+
+    def heal(self) -> None:
+        """No more faults: everything is repaired, everybody comes back and behaves."""
+        world = self.world
+        self._healed = world.calm = True
+        world.note("", "All faults are over")
+        for station in world.stations.values():
+            if not self._planned:
+                station.plans.clear()
+            station.each = 0.0
+            station.free_at = 0.0
+            station.disk_each = DISK_EACH
+            world.room(station)
+            world.wake(station)
+            world.begin(station)
+        for wire in world.wires:
+            wire.more = 0.0
+            wire.cut_until = 0.0
+            world.connect(wire)
+        for taker in self.clients.takers.values():
+            taker.come_back()
+
+    def _take(self, step: Step) -> None:
+        world = self.world
+        if self._healed:
+            return
+        world.record.tick()
+        about = () if not isinstance(step, Say | Take | Leave | Twice | Refilter | End) else (_about(step),)
+        world.note("", str(step), *about)
+        match step:
+            case Crash(broker=broker, effects=effects, share=share, down=down):
+                station = world.stations[broker]
+                if station.router is not None and not station.plans:
+                    plan = Plan(broker, station.carried + effects, False, share, down)
+                    station.plans.append(plan)
+                    world.after(_CRASH_WITHIN, self._crash_now, station, plan)
+            case Pause(broker=broker, seconds=seconds):
+                station = world.stations[broker]
+                station.free_at = max(station.free_at, world.now + seconds)
+            case Slow(broker=broker, seconds=seconds, each=each):
+                world.stations[broker].each = each
+                world.after(seconds, setattr, world.stations[broker], "each", 0.0)
+            case Cut(links=links, seconds=seconds, noticed=noticed):
+                for link in links:
+                    wire = world.wires[link]
+                    wire.cut_until = max(wire.cut_until, world.now + seconds)
+                    world.cut(wire, *noticed)
+                    world.after(seconds, world.connect, wire)
+            case Lag(link=link, seconds=seconds, more=more):
+                world.wires[link].more = more
+                world.after(seconds, setattr, world.wires[link], "more", 0.0)
+            case Full(broker=broker, seconds=seconds):
+                world.stations[broker].disk.full = True
+                world.after(seconds, world.room, world.stations[broker])
+            case SlowDisk(broker=broker, seconds=seconds, each=each):
+                world.stations[broker].disk_each = each
+                world.after(seconds, setattr, world.stations[broker], "disk_each", DISK_EACH)
+            case Jump(broker=broker, by=by):
+                world.jump(world.stations[broker], by)
+            case _:
+                self._client_step(step)
+
+    def _crash_now(self, station: Station, plan: Plan) -> None:
+        if station.plans and station.plans[0] is plan:
+            self.world.crash(station, plan.share, plan.down)
+
+    def _client_step(self, step: Step) -> None:
+        clients = self.clients
+        match step:
+            case Say():
+                clients.publishers[step.publisher].say(step)
+            case Take():
+                taker = clients.takers[step.name] = Taker(self.world, step)
+                taker.connect(step.broker)
+            case Leave(name=name) if name in clients.takers:
+                clients.takers[name].leave(step.manner, step.seconds, step.broker)
+            case Twice(name=name) if name in clients.takers:
+                clients.takers[name].twice(step.brokers)
+            case Refilter(name=name) if name in clients.takers:
+                clients.takers[name].change(step.filter)
+            case End(name=name) if name in clients.takers:
+                clients.takers[name].end()
+
+
+def _about(step: Say | Take | Leave | Twice | Refilter | End) -> object:
+    return step.contents[0][0] if isinstance(step, Say) else step.name

@@ -1,0 +1,96 @@
+"""`FaultScenario`: everything that decides a run with faults. The same scenario gives the same run, always."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from palio.sim.faults.station import Plan
+from palio.sim.faults.steps import Step
+from palio.sim.scenario import Shape, Topology, WrongScenario
+
+Strategy = Literal["flooding", "simple", "identity", "covering", "merging"]
+
+
+# Fields that say how often something goes wrong, or is done by clients, and the most of it in a soak.
+TROUBLE: dict[str, int] = {
+    "crashes": 3,
+    "pauses": 3,
+    "cuts": 4,
+    "partitions": 2,
+    "lags": 3,
+    "full_disks": 2,
+    "slow_disks": 2,
+    "jumps": 3,
+    "leaves": 5,
+    "refilters": 2,
+    "ends": 1,
+}
+
+
+class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="faults"):
+    """A network, who is on it, what they do and what goes wrong, for `length` simulated seconds.
+
+    Which kinds of trouble there are, and how much of each, depends on the seed, too, where it is drawn for a
+    soak.
+    """
+
+    seed: int = 1
+    shape: Shape = "line"
+    topology: Topology = "acyclic"
+    brokers: int = 3
+    strategy: Strategy = "covering"
+    merging_excess: float = 0.0
+    advertisements: bool = False
+
+    takers: int = 2
+    publishers: int = 2
+    notifications: int = 20
+    length: float = 20.0
+    late: bool = False  # whether publishers come only when they have something to say
+
+    # How often something goes wrong or is done, in all
+    crashes: int = 0
+    pauses: int = 0
+    cuts: int = 0
+    partitions: int = 0
+    lags: int = 0
+    full_disks: int = 0
+    slow_disks: int = 0
+    jumps: int = 0
+    leaves: int = 0
+    refilters: int = 0
+    ends: int = 0
+
+    outbox: int = 12
+    page: int = 3
+    attempts: int = 1000
+    script: tuple[Step, ...] = ()  # these steps instead of what the seed draws: they stay what they are
+    scene: str = ""  # one of a few small scenes instead of luck
+    crash_at: tuple[Plan, ...] = ()  # crashes of brokers, by the effects that they carry out in a scene
+    keep: tuple[int, ...] | None = None  # of the steps only these, by number, to look at a failure
+
+    def __post_init__(self) -> None:
+        for field in ("brokers", "publishers", "takers", "page", "attempts", "outbox"):
+            if getattr(self, field) < 1:
+                raise WrongScenario(field, "There must be at least one.")
+        if not self.length > 0:
+            raise WrongScenario("length", "It must be more than nothing.")
+
+    def to_json(self) -> str:
+        """As one line that `from_json` reads back; what has its default value is left out."""
+        changed = {
+            field.name: getattr(self, field.name)
+            for field in msgspec.structs.fields(type(self))
+            if getattr(self, field.name) != field.default
+        }
+        return msgspec.json.encode({"type": "faults", **changed}).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> FaultScenario:
+        """Read a scenario. Raises `WrongScenario`."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError as problem:
+            raise WrongScenario("$", f"{problem}.") from None

@@ -1,0 +1,199 @@
+"""Scripts: the steps of a run with faults, drawn from its scenario's seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import msgspec
+
+from palio.sim.faults.scenario import FaultScenario
+from palio.sim.faults.steps import (
+    Crash,
+    Cut,
+    End,
+    Full,
+    Jump,
+    Lag,
+    Leave,
+    Pause,
+    Refilter,
+    Say,
+    Slow,
+    SlowDisk,
+    Step,
+    Take,
+    Twice,
+)
+from palio.sim.topologies import Layout
+
+FILTERS = (
+    "n > 0",
+    "kind = 1",
+    "kind = 2",
+    "kind > 1",
+    "kind = 1 and v > 3",
+    "v < 5",
+    "v > 2 and v < 8",
+    "kind = 3 or v = 7",
+    "kind = 2 and v >= 5",
+)
+
+
+def steps(scenario: FaultScenario, layout: Layout) -> tuple[Step, ...]:
+    """All steps of a scenario, as they are drawn."""
+    return tuple(_Drawing(scenario, layout).all())
+
+
+def kept(scenario: FaultScenario, script: tuple[Step, ...]) -> list[Step]:
+    """The steps that the scenario keeps, numbered in the order of their times."""
+    found = sorted(script, key=lambda step: step.time)
+    numbered = [msgspec.structs.replace(step, number=number) for number, step in enumerate(found)]
+    keep = scenario.keep
+    return numbered if keep is None else [step for step in numbered if step.number in set(keep)]
+
+
+class _Drawing:
+    def __init__(self, scenario: FaultScenario, layout: Layout) -> None:
+        self._scenario = scenario
+        self._layout = layout
+        self._chance = Random(f"faults {scenario.seed}")
+        self._brokers = [f"b{number}" for number in range(layout.size)]
+        self._takers = [f"s{number}" for number in range(scenario.takers)]
+        # Clients and faults like some places more than others, so that they meet.
+        self._popular = self._chance.choices(self._brokers, k=2)
+
+    def _broker(self) -> str:
+        chance = self._chance
+        return chance.choice(self._popular if chance.random() < 0.4 else self._brokers)
+
+    def _time(self, share: float = 0.95) -> float:
+        return self._chance.uniform(0.0, share * self._scenario.length)
+
+    def _span(self) -> float:
+        """How long something lasts: often a moment, sometimes long."""
+        chance = self._chance
+        return chance.choice((chance.uniform(0.0, 0.5), chance.uniform(0.2, 3.0), chance.uniform(2.0, 10.0)))
+
+    def all(self) -> Iterator[Step]:
+        scenario = self._scenario
+        yield from self._takes()
+        yield from self._says()
+        for _ in range(scenario.crashes):
+            yield from self._crash()
+        for _ in range(scenario.pauses):
+            yield self._pause()
+        if self._layout.links:
+            for _ in range(scenario.cuts):
+                yield self._cut()
+            for _ in range(scenario.partitions):
+                yield from self._partition()
+            for _ in range(scenario.lags):
+                yield self._lag()
+        for _ in range(scenario.full_disks):
+            yield Full(time=self._time(), broker=self._broker(), seconds=self._span())
+        for _ in range(scenario.slow_disks):
+            each = self._chance.choice((0.05, 0.3, 1.0))
+            yield SlowDisk(time=self._time(), broker=self._broker(), seconds=self._span(), each=each)
+        for _ in range(scenario.jumps):
+            by = self._chance.choice((self._chance.uniform(0.5, 60.0), self._chance.uniform(-2.0, 0.0)))
+            yield Jump(time=self._time(), broker=self._broker(), by=by)
+        for _ in range(scenario.leaves):
+            yield self._leave()
+        for _ in range(scenario.refilters):
+            yield Refilter(
+                time=self._time(), name=self._chance.choice(self._takers), filter=self._chance.choice(FILTERS)
+            )
+        for name in self._chance.sample(self._takers, min(scenario.ends, len(self._takers))):
+            yield End(time=self._time(), name=name)
+
+    def _takes(self) -> Iterator[Step]:
+        chance = self._chance
+        for position, name in enumerate(self._takers):
+            # Most are there when it begins, the others find a history.
+            late = position > 0 and chance.random() < 0.35
+            time = self._time(0.8) if late else chance.uniform(0.0, 0.5)
+            since: str | float = "now"
+            if chance.random() < (0.7 if late else 0.2):
+                since = chance.choice(("all", round(chance.uniform(0.0, time), 3)))
+            yield Take(time=time, name=name, broker=self._broker(), filter=chance.choice(FILTERS), since=since)
+
+    def _says(self) -> Iterator[Step]:
+        chance, scenario = self._chance, self._scenario
+        number = 0
+        priorities = chance.choice(((4,), (4,), (2, 4, 7)))
+        lifetimes = chance.choice(((None,), (None,), (None, None, 2.0, 10_000.0)))
+        while number < scenario.notifications:
+            time = self._time(1.0)
+            # Notifications come in bursts, so that several are under way when something happens.
+            for _ in range(chance.choice((1, 1, 2, 5))):
+                size = chance.choice((1, 1, 1, 3))
+                contents = tuple(
+                    (number + offset, chance.randint(1, 3), chance.randint(0, 9))
+                    for offset in range(1, size + 1)
+                )
+                number += size
+                time += chance.uniform(0.0, 0.05)
+                yield Say(
+                    time=time,
+                    publisher=f"p{chance.randrange(scenario.publishers)}",
+                    contents=contents,
+                    identified=chance.random() < 0.85,
+                    priority=chance.choice(priorities),
+                    lifetime=chance.choice(lifetimes),
+                )
+
+    def _crash(self) -> Iterator[Step]:
+        chance = self._chance
+        broker, time = self._broker(), self._time()
+        for _ in range(chance.choice((1, 1, 1, 2, 3))):
+            down = chance.choice((0.0, chance.uniform(0.0, 1.0), self._span()))
+            yield Crash(
+                time=time,
+                broker=broker,
+                effects=chance.choice((0, chance.randint(0, 10), chance.randint(0, 60))),
+                share=chance.choice((0.0, 1.0, chance.random())),
+                down=down,
+            )
+            time += down + chance.uniform(0.0, 2.0)  # some crash again while they begin
+
+    def _pause(self) -> Step:
+        chance = self._chance
+        broker, time, seconds = self._broker(), self._time(), self._span()
+        if chance.random() < 0.5:
+            return Pause(time=time, broker=broker, seconds=seconds)
+        return Slow(time=time, broker=broker, seconds=seconds, each=chance.choice((0.005, 0.03, 0.1)))
+
+    def _cut(self) -> Step:
+        chance = self._chance
+        links = (chance.randrange(len(self._layout.links)),)
+        return Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
+
+    def _noticed(self) -> tuple[float, float]:
+        chance = self._chance
+        return chance.choice(((0.0, 0.0), (0.0, chance.uniform(0.0, 2.0)), (chance.uniform(0.0, 2.0), 0.0)))
+
+    def _partition(self) -> Iterator[Step]:
+        """Some brokers on one side, the others on the other: all links between them are cut."""
+        chance = self._chance
+        side = set(chance.sample(range(len(self._brokers)), chance.randint(1, max(1, len(self._brokers) // 2))))
+        links = tuple(
+            number
+            for number, link in enumerate(self._layout.links)
+            if (link.one in side) != (link.other in side)
+        )
+        if links:
+            yield Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
+
+    def _lag(self) -> Step:
+        chance = self._chance
+        link = chance.randrange(len(self._layout.links))
+        return Lag(time=self._time(), link=link, seconds=self._span(), more=chance.choice((0.05, 0.3, 1.5)))
+
+    def _leave(self) -> Step:
+        chance = self._chance
+        time, name = self._time(), chance.choice(self._takers)
+        if chance.random() < 0.2:
+            return Twice(time=time, name=name, brokers=(self._broker(), self._broker()))
+        manner = chance.choice(("closes", "detaches", "vanishes", "moves"))
+        return Leave(time=time, name=name, manner=manner, seconds=self._span(), broker=self._broker())

@@ -1,0 +1,88 @@
+"""Soaking with faults: as many different scenarios as asked for, each drawn from its seed.
+
+Strategy, topology and advertisements go through all their combinations; which kinds of trouble there are, and
+how much of each, is luck: some runs have one kind only, some have everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from random import Random
+from typing import Any
+
+import msgspec
+
+from palio.sim.faults.run import simulate
+from palio.sim.faults.scenario import TROUBLE, FaultScenario
+from palio.sim.scenario import Shape
+from palio.sim.soak import COMBINATIONS
+
+_SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
+_CHUNK = 8  # seeds that a worker is given at once
+
+
+class FaultSoaked(msgspec.Struct, frozen=True):
+    """What came of one seed."""
+
+    seed: int
+    scenario: FaultScenario
+    violations: tuple[str, ...]
+    deliveries: int
+    messages: int
+
+
+def drawn(seed: int) -> FaultScenario:
+    """The scenario of a seed; those of any `len(COMBINATIONS)` seeds in a row have all combinations."""
+    (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
+    chance = Random(f"faults soak {seed}")
+    # Most runs are short, since most mistakes are about two or three things that meet. Some are longer.
+    large = chance.random() < 0.15
+    kinds = chance.sample(list(TROUBLE), chance.choice((1, 2, 3, 4, 6, len(TROUBLE))))
+    most = 2 if large else 1
+    trouble: dict[str, Any] = {kind: chance.randint(1, most * TROUBLE[kind]) for kind in kinds}
+    return FaultScenario(
+        seed=seed,
+        shape=chance.choice(_SHAPES),
+        topology=topology,
+        brokers=chance.choice((4, 6, 8) if large else (1, 2, 2, 3, 3, 3, 4, 5)),
+        strategy=strategy,
+        merging_excess=excess,
+        advertisements=advertisements,
+        takers=chance.randint(2, 6) if large else chance.randint(1, 4),
+        publishers=chance.randint(1, 4),
+        notifications=chance.randint(30, 80) if large else chance.randint(5, 30),
+        length=chance.choice((8.0, 20.0, 40.0) if large else (3.0, 8.0, 20.0)),
+        late=chance.random() < 0.3,
+        outbox=chance.choice((4, 12, 100)),
+        page=chance.choice((1, 3, 50)),
+        attempts=chance.choice((3, 1000, 1000)),
+        **trouble,
+    )
+
+
+def soak_one(seed: int) -> FaultSoaked:
+    """Simulate the scenario of a seed."""
+    scenario = drawn(seed)
+    run = simulate(scenario)
+    return FaultSoaked(
+        seed=seed,
+        scenario=scenario,
+        violations=tuple(map(str, run.violations)),
+        deliveries=len(run.record.handings),
+        messages=run.world.handled,
+    )
+
+
+def soak(first: int, count: int, workers: int = 1) -> Iterator[FaultSoaked]:
+    """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
+    seeds = range(first, first + count)
+    if workers <= 1:
+        yield from map(soak_one, seeds)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        try:
+            yield from pool.map(soak_one, seeds, chunksize=_CHUNK)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,89 @@
+"""Stations and wires: a broker with all that is around it, and a link between two of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from palio.routing.router import Router
+from palio.sim.faults.disk import Disk
+from palio.sim.topologies import Link
+
+DISK_EACH = 0.004  # seconds that a write takes
+
+
+class Plan(msgspec.Struct, frozen=True, array_like=True):
+    """When to crash: before or after the effect with this number. A `share` of the writes survives."""
+
+    broker: str
+    at: int
+    after: bool
+    share: float
+    down: float = 0.3
+
+
+class Station:
+    """A broker, its disk and its clock. `life` is another one after each crash and each beginning."""
+
+    def __init__(self, name: str, disk: Disk) -> None:
+        self.name = name
+        self.disk = disk
+        self.router: Router | None = None
+        self.incarnation = 0
+        self.life = 0
+        self.wires: dict[str, Wire] = {}
+        self.timers: dict[str, tuple[int, float]] = {}  # number, when by the broker's clock
+        self.inbox: deque[tuple[Any, str]] = deque()
+        self.handling = False
+        self.free_at = 0.0
+        self.each = 0.0  # seconds for a message
+        self.writing = False
+        self.disk_each = DISK_EACH
+        self.offset = 0.0
+        self.last = 0.0
+        self.carried = 0  # effects
+        self.plans: deque[Plan] = deque()
+        self.ends: list[int] = []  # how many effects had been carried out after each message
+
+    def clock(self, now: float) -> float:
+        """The broker's time: it may be wrong, but never goes back."""
+        self.last = max(self.last, now + self.offset)
+        return self.last
+
+    def forget(self) -> None:
+        """What a crash takes."""
+        self.timers.clear()
+        self.inbox.clear()
+        self.handling = self.writing = False
+
+
+class Line:
+    """One direction of a link. Messages of an earlier epoch are lost."""
+
+    __slots__ = ("arrival", "epoch", "up")
+
+    def __init__(self) -> None:
+        self.up = False
+        self.epoch = 0
+        self.arrival = 0.0
+
+
+class Wire:
+    """A link. `told` is whether the broker at an end has been told that it is up."""
+
+    def __init__(self, number: int, one: Station, other: Station, link: Link) -> None:
+        self.number = number
+        self.one = one
+        self.other = other
+        self.link = link
+        self.latency = link.latency
+        self.more = 0.0
+        self.cut_until = 0.0
+        self.up = False
+        self.lines = {one.name: Line(), other.name: Line()}  # by where they begin
+        self.told = {one.name: False, other.name: False}
+
+    def opposite(self, name: str) -> Station:
+        return self.other if name == self.one.name else self.one

@@ -1,0 +1,284 @@
+"""Takers: the clients of durable subscriptions.
+
+A taker comes back when its broker has crashed, asks again when its home cannot be reached, repeats a change
+or an end that was not answered, and acknowledges what it gets sooner, later or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palio.model.filter import Filter
+from palio.routing.durable.effects import Hand
+from palio.routing.durable.messages import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Change,
+    Changed,
+    Detach,
+    Done,
+    DurableReady,
+    Finish,
+    Rejected,
+    Taken,
+)
+from palio.routing.messages import Close, Ended, Open, Refused
+from palio.sim.faults.record import NEVER, Handing, Taking, Wish
+from palio.sim.faults.station import Station
+from palio.sim.faults.steps import Take
+
+if TYPE_CHECKING:
+    from palio.sim.faults.world import World
+
+_ATTACH_WITHIN = 15.0  # seconds until a taker tries again
+_LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
+
+
+class Taker:
+    """The client of one durable subscription, in one session after the other."""
+
+    def __init__(self, world: World, take: Take) -> None:
+        self.world = world
+        self.name = take.name
+        self.broker = take.broker
+        self.session = ""  # the present one
+        self.attached = False
+        self.away = False
+        self.sessions: dict[str, str] = {}  # those that live, and their brokers
+        self._looking: dict[str, str] = {}  # those whose wish to attach was not answered, and their brokers
+        self._connections = 0
+        self.taking = world.record.takings[take.name] = Taking(take.name, take.since)
+        self._wish(take.filter).known = world.record.moment
+
+    @property
+    def _ended(self) -> bool:
+        return self.taking.ended != NEVER
+
+    def _wish(self, filter: str) -> Wish:
+        wish = Wish(self.world.record.tick(), Filter.parse(filter))
+        self.taking.wishes.append(wish)
+        return wish
+
+    # Coming and going
+
+    def connect(self, broker: str) -> None:
+        """Come (back), to a broker that may be down."""
+        if self._ended:
+            return
+        world = self.world
+        self.away = False
+        self.broker = broker
+        self.attached = False
+        self._connections += 1
+        self.session = session = f"{self.name}.{self._connections}"
+        station = world.stations[broker]
+        if station.router is None:
+            world.after(_LOOK_AGAIN, self._if_still, session, self.connect, broker)
+            return
+        self.sessions[session] = broker
+        world.note(self.name, f"connects to {broker} as {session}", self.name)
+        world.post(station, Open(), session)
+        self._attach(session)
+        world.after(_ATTACH_WITHIN, self._give_up, session)
+
+    def _attach(self, session: str) -> None:
+        if session in self.sessions:
+            filter = self.taking.wishes[0].filter
+            self._looking[session] = self.sessions[session]
+            self._post(session, Attach(self.name, filter, self.taking.since))
+
+    def _give_up(self, session: str) -> None:
+        if session == self.session and not self.attached and not self.away:
+            self.world.note(self.name, "has had no answer and connects again", self.name)
+            self._close(session)
+            self.connect(self.broker)
+
+    def _if_still(self, session: str, do: object, *arguments: object) -> None:
+        if session == self.session and not self.away and callable(do):
+            do(*arguments)
+
+    def _post(self, session: str, message: object) -> None:
+        broker = self.sessions.get(session)
+        if broker is not None:
+            self.world.post(self.world.stations[broker], message, session)
+
+    def _close(self, session: str) -> None:
+        self._post(session, Close())
+        self.sessions.pop(session, None)
+        self._looking.pop(session, None)
+
+    def leave(self, manner: str, seconds: float, broker: str) -> None:
+        """Go away in one of several manners, and come back later."""
+        if self.taking.ending != NEVER:
+            return
+        world, session = self.world, self.session
+        self.away = True
+        self.attached = False
+        if manner == "closes":
+            self._close(session)
+        elif manner == "detaches":
+            self._post(session, Detach(self.name))
+            self._looking.pop(session, None)
+        elif manner == "moves":
+            pass  # the old session is left to itself: it hears that another one has taken over
+        elif session in self.sessions:
+            world.after(4.0, self._found_gone, session, self.sessions.pop(session))
+        world.after(seconds, self._back, session, broker)
+
+    def _found_gone(self, session: str, broker: str) -> None:
+        """A broker finds out that a client has vanished."""
+        self._looking.pop(session, None)
+        self.world.post(self.world.stations[broker], Close(), session)
+
+    def _back(self, session: str, broker: str) -> None:
+        if self.away and self.session == session:
+            self.connect(broker)
+
+    def lost(self, broker: str) -> None:
+        """A broker crashed."""
+        for session in [one for one, place in self.sessions.items() if place == broker]:
+            del self.sessions[session]
+        self._looking = {session: place for session, place in self._looking.items() if place != broker}
+        if self.broker == broker and not self.away:
+            self.attached = False
+            world = self.world
+            places = list(world.stations)
+            place = broker
+            if not world.calm and world.chance("elsewhere", self.session) < 0.25:
+                place = places[int(world.chance("where", self.session) * len(places))]
+            world.after(0.3, self._if_still, self.session, self.connect, place)
+
+    def come_back(self) -> None:
+        """All faults are over."""
+        if self.away:
+            self.connect(self.broker)
+
+    # Wishes
+
+    def twice(self, brokers: tuple[str, str]) -> None:
+        """Connect two times at once."""
+        if self.taking.ending == NEVER:
+            for broker in brokers:
+                self.connect(broker)
+
+    def change(self, filter: str) -> None:
+        if self._ended or self.taking.ending != NEVER:
+            return
+        self._wish(filter)
+        self._ask()
+
+    def end(self) -> None:
+        if self.taking.ending == NEVER:
+            self.taking.ending = self.world.record.tick()
+            if self.away:
+                self.connect(self.broker)
+            else:
+                self._ask()
+
+    def _ask(self) -> None:
+        """Ask for what was not answered yet."""
+        if not self.attached:
+            return
+        if self.taking.ending != NEVER:
+            # Another session of ours that is still looking for it would create it once more.
+            if not self._ended and not self._looking:
+                self._post(self.session, Finish(self.name))
+        elif self.taking.wishes[-1].known == NEVER:
+            self._post(self.session, Change(self.name, self.taking.wishes[-1].filter))
+
+    # Hearing
+
+    def answered(self, session: str, answer: object) -> None:
+        world, record, taking = self.world, self.world.record, self.taking
+        if isinstance(answer, Attached | Refused | Taken) and session in self._looking:
+            del self._looking[session]
+            if session != self.session:
+                self._ask()
+        if session not in self.sessions:
+            return
+        if not isinstance(answer, Done):
+            world.note(self.name, f"hears {answer}", self.name)
+        match answer:
+            case Attached():
+                if session == self.session:
+                    self.attached = True
+                    self._ask()
+            case DurableReady():
+                if taking.ready == NEVER:
+                    taking.ready = record.moment
+                    taking.ready_trimmed = {
+                        name: one.disk.will_be_trimmed for name, one in world.stations.items()
+                    }
+            case Done(_, deliveries):
+                record.tick()
+                for delivery in deliveries:
+                    record.done.setdefault((self.name, delivery), record.moment)
+            case Changed():
+                if session == self.session and taking.wishes[-1].known == NEVER:
+                    taking.wishes[-1].known = record.moment
+            case Ended():
+                taking.ended = record.tick()
+            case Taken() if session == self.session and not self.away:
+                self.attached = False
+                world.after(1.0, self._if_still, session, self.connect, self.broker)
+            case Refused(_, "HomeUnreachable", _) if session == self.session:
+                world.after(1.5, self._if_still, session, self._attach, session)
+            case Refused(subject, "NotTaker", _) if session == self.session:
+                if subject in ("change", "finish"):
+                    self.attached = False
+                    world.after(1.0, self._if_still, session, self.connect, self.broker)
+
+    def handed(self, station: Station, hand: Hand) -> None:
+        world, record = self.world, self.world.record
+        envelope = hand.envelope
+        number = envelope.notification["n"]
+        seen = hand.session in self.sessions
+        world.note(
+            self.name,
+            f"{'gets' if seen else 'is gone and does not get'} delivery {hand.delivery} from {station.name}, "
+            f"attempt {hand.attempt}: {envelope.origin}#{envelope.sequence} (n={number})",
+            self.name,
+            number,
+        )
+        record.handings.append(
+            Handing(
+                record.tick(),
+                world.now,
+                station.last,
+                station.name,
+                self.name,
+                hand.delivery,
+                hand.attempt,
+                envelope,
+                seen,
+            )
+        )
+        if seen:
+            self._think(hand)
+
+    def _think(self, hand: Hand) -> None:
+        world = self.world
+        luck = world.chance("think", self.name, hand.delivery, hand.attempt)
+        if world.calm or luck < 0.7:
+            world.after(0.01 + 0.3 * luck, self._post, hand.session, Acknowledged(hand.name, (hand.delivery,)))
+        elif luck < 0.8:
+            world.after(0.02, self._post, hand.session, Rejected(hand.name, (hand.delivery,)))
+        elif luck < 0.9:
+            late = Acknowledged(hand.name, (hand.delivery,))
+            world.after(40.0 * (luck - 0.8) + 1.0, self._post, hand.session, late)
+
+    def unanswered(self) -> list[str]:
+        taking = self.taking
+        found = [f"{session} has had no answer to its wish to attach" for session in self._looking]
+        if taking.ending != NEVER:
+            if not self._ended:
+                found.append(f"{self.name} has not been told that it has ended")
+            return found
+        if not self.attached:
+            found.append(f"{self.name} is not attached")
+        if taking.ready == NEVER:
+            found.append(f"{self.name} has not been told that it is ready")
+        if taking.wishes[-1].known == NEVER:
+            found.append(f"{self.name} has not been told that its filter has changed")
+        return found

@@ -1,0 +1,366 @@
+"""`World`: brokers with disks and clocks, links and clients, moved on by one queue of events.
+
+Everything is an event in one queue, ordered by time and then by number. Handling one is: a broker handles a
+message, a timer or the news that something is on disk, and the effects that it returns are carried out one by
+one. A crash may come before or after any of them.
+
+What is drawn by luck while the world runs (how long a client thinks, for instance) depends on the seed and on
+what it is about, not on what was drawn before: a run with fewer steps is otherwise the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from traceback import extract_tb
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from palio.routing.configuration import Configuration
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.effects import Append, Hand, Trim
+from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
+from palio.routing.facts import Facts
+from palio.routing.messages import LinkDown, LinkUp
+from palio.routing.router import Router
+from palio.sim.faults.disk import Disk
+from palio.sim.faults.inspection import MOST_EVENTS, check_trim, describe_write, look
+from palio.sim.faults.record import Record, number_of
+from palio.sim.faults.station import Station, Wire
+from palio.sim.topologies import Layout
+
+RouterMaker = Callable[..., Router]
+
+_REDIAL = 0.4  # seconds until two brokers try to connect again
+_LOOK_EVERY = 16  # messages between two looks at what is in memory
+
+
+class World:
+    """Brokers, links and time. Clients are told what concerns them by `clients`."""
+
+    def __init__(
+        self,
+        seed: int,
+        layout: Layout,
+        configuration: Configuration,
+        *,
+        batch: int,
+        make_router: RouterMaker = Router,
+        trace: bool = False,
+    ) -> None:
+        assert configuration.durable is not None
+        self.seed = seed
+        self.settings: DurableSettings = configuration.durable
+        self.record = Record()
+        self.now = 0.0
+        self.calm = False
+        self.trace = trace
+        self.clients: Any = None  # set by `Clients`
+        self.batch = batch
+        self._configuration = configuration
+        self._make_router = make_router
+        self._facts = Facts()
+        self.queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._number = 0
+        self.handled = 0
+        names = [f"b{number}" for number in range(layout.size)]
+        self.stations = {name: Station(name, Disk()) for name in names}
+        self.wires = [
+            Wire(number, self.stations[names[link.one]], self.stations[names[link.other]], link)
+            for number, link in enumerate(layout.links)
+        ]
+        for wire in self.wires:
+            wire.one.wires[wire.other.name] = wire
+            wire.other.wires[wire.one.name] = wire
+        for station in self.stations.values():
+            self.begin(station)
+        for wire in self.wires:
+            self.connect(wire)
+
+    def chance(self, *what: Any) -> float:
+        """A share from 0 to 1 that depends on the seed and what it is for."""
+        return crc32(f"{self.seed} {what}".encode()) / 2**32
+
+    # Time
+
+    def after(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
+        self._number += 1
+        heappush(self.queue, (self.now + seconds, self._number, do, arguments))
+
+    def run(self, until: float | None = None) -> bool:
+        """Until nothing is left to happen, or a time. Returns whether nothing is left."""
+        queue, record = self.queue, self.record
+        while queue and not record.error:
+            if until is not None and queue[0][0] > until:
+                self.now = until
+                return False
+            if self.handled > MOST_EVENTS:
+                return False
+            time, _, do, arguments = heappop(queue)
+            self.now = time
+            do(*arguments)
+        return not queue
+
+    def note(self, who: str, what: str, *about: Any) -> None:
+        self.record.note(self.now, who, what, *about)
+
+    # Brokers
+
+    def begin(self, station: Station) -> None:
+        """A broker begins, with what is on its disk."""
+        if station.router is not None:
+            return
+        station.incarnation += 1
+        station.life += 1
+        station.last = 0.0
+        configuration = msgspec.structs.replace(
+            self._configuration, broker=station.name, incarnation=station.incarnation
+        )
+        station.router = self._make_router(configuration, self._facts, station.disk.recovered())
+        if station.incarnation > 1:
+            self.note(station.name, "begins anew")
+        self._do(station, lambda router, clock: router.on_timer("begin", clock))
+        for wire in station.wires.values():
+            self.after(_REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
+
+    def crash(self, station: Station, share: float, down: float) -> None:
+        """A broker ends at once. Of what it was writing, the first part is on disk."""
+        if station.router is None:
+            return
+        lost = station.disk.crash(share)
+        self.observe(station)
+        station.router = None
+        station.life += 1
+        station.forget()
+        if station.plans:
+            station.plans.popleft()
+        self.record.tick()
+        what = f" It had not yet written {'; '.join(map(describe_write, lost))}." if lost else ""
+        self.note(station.name, f"crashes.{what}")
+        for wire in station.wires.values():
+            wire.told[station.name] = False
+            self.cut(wire, 0.5 * self.chance("notice", wire.number, station.incarnation))
+        self.clients.lost(station.name)
+        self.after(down, self.begin, station)
+
+    def post(self, station: Station, message: Any, source: str) -> None:
+        """A message for a broker; it is handled at once if the broker is not busy."""
+        if station.router is None:
+            return
+        station.inbox.append((message, source))
+        if len(station.inbox) == 1:
+            wait = max(station.free_at - self.now, 0.0)
+            if wait or station.handling:
+                self.after(wait, self._work, station, station.life)
+            else:
+                self._work(station, station.life)
+
+    def _work(self, station: Station, life: int) -> None:
+        if station.life != life or not station.inbox:
+            return
+        if station.free_at > self.now:
+            self.after(station.free_at - self.now, self._work, station, life)
+            return
+        station.handling = True
+        message, source = station.inbox[0]
+        self._handle(station, message, source)
+        station.handling = False
+        if station.life == life:
+            station.inbox.popleft()
+            station.free_at = max(station.free_at, self.now + station.each)
+            if station.inbox:
+                self.after(max(station.free_at - self.now, 0.0), self._work, station, life)
+
+    def wake(self, station: Station) -> None:
+        """A broker goes on with what has been waiting."""
+        if station.router is not None and station.inbox:
+            self.after(0.0, self._work, station, station.life)
+
+    def _handle(self, station: Station, message: Any, source: str) -> None:
+        if self.trace:
+            self.note(station.name, f"handles {message} from {source}", "trace")
+        if source == "timer":
+            name, number, at = message
+            if station.timers.get(name) == (number, at):
+                del station.timers[name]
+                station.last = max(station.last, at)
+                self._do(station, lambda router, clock: router.on_timer(name, clock))
+            return
+        self._do(station, lambda router, clock: router.handle(message, source, clock))
+
+    def _do(self, station: Station, handle: Callable[[Router, float], list[Any]]) -> None:
+        assert station.router is not None
+        self.handled += 1
+        self.record.tick()
+        try:
+            effects = handle(station.router, station.clock(self.now))
+        except Exception as problem:  # noqa: BLE001 (whatever it is, it is a finding)
+            place = extract_tb(problem.__traceback__)[-1]
+            self.record.error = (
+                f"{station.name}: {type(problem).__name__}: {problem} "
+                f"({place.filename.rsplit('/', 1)[-1]}, {place.name}, line {place.lineno})"
+            )
+            return
+        self._carry_out(station, effects)
+        if self.handled % _LOOK_EVERY == 0 and station.router is not None:
+            look(self, station)
+
+    # Effects
+
+    def _carry_out(self, station: Station, effects: list[Any]) -> None:
+        for effect in effects:
+            plan = station.plans[0] if station.plans else None
+            if plan is not None and not plan.after and station.carried >= plan.at:
+                self.crash(station, plan.share, plan.down)
+                return
+            self._carry_out_one(station, effect)
+            station.carried += 1
+            if plan is not None and plan.after and station.carried > plan.at:
+                self.crash(station, plan.share, plan.down)
+                return
+        station.ends.append(station.carried)
+
+    def _carry_out_one(self, station: Station, effect: Any) -> None:
+        match effect:
+            case Send(broker, message):
+                self._send(station, broker, message)
+            case Reply(session, answer):
+                self.clients.answered(station, session, answer)
+            case Hand():
+                self.clients.handed(station, effect)
+            case SetTimer(name, at):
+                self._set_timer(station, name, at)
+            case CancelTimer(name):
+                station.timers.pop(name, None)
+            case CloseLink(broker, reason):
+                self._close(station, broker, reason)
+            case Deliver():
+                pass  # nobody here has a transient subscription
+            case _:
+                if isinstance(effect, Trim):
+                    check_trim(self, station, effect)
+                station.disk.queue.append(effect)
+                self._write_next(station)
+
+    def _set_timer(self, station: Station, name: str, at: float) -> None:
+        self._number += 1
+        station.timers[name] = self._number, at
+        wait = max(at - self.now - station.offset, 0.0)
+        self.after(wait, self._timer, station, station.life, (name, self._number, at))
+
+    def _timer(self, station: Station, life: int, timer: tuple[str, int, float]) -> None:
+        if station.life == life:
+            self.post(station, timer, "timer")
+
+    def jump(self, station: Station, by: float) -> None:
+        """Set a clock."""
+        station.offset += by
+        for name, (_, at) in list(station.timers.items()):
+            self._set_timer(station, name, at)
+
+    # Disks
+
+    def _write_next(self, station: Station) -> None:
+        if not station.writing and station.disk.queue and not station.disk.is_blocked:
+            station.writing = True
+            self.after(station.disk_each, self._written, station, station.life)
+
+    def _written(self, station: Station, life: int) -> None:
+        if station.life != life:
+            return
+        station.writing = False
+        disk = station.disk
+        if disk.queue and not disk.is_blocked:
+            effect = disk.queue[0]
+            message = disk.complete()
+            self.observe(station)
+            if isinstance(effect, Append) and self.trace:
+                self.note(station.name, f"completes {effect} with {message}", "trace")
+            if message is not None:
+                self.post(station, message, "store")
+        self._write_next(station)
+
+    def observe(self, station: Station) -> None:
+        """Keep account of what is in a journal."""
+        disk, written = station.disk, self.record.written
+        sequence = disk.head
+        while sequence > disk.trimmed:
+            envelope = disk.journal[sequence]
+            known = written.get((station.name, sequence))
+            if known is envelope:
+                break
+            if known is not None and known.notification != envelope.notification:
+                numbers = number_of(known), number_of(envelope)
+                self.record.given_twice.append((station.name, sequence, *numbers))
+            written[station.name, sequence] = envelope
+            sequence -= 1
+
+    def room(self, station: Station) -> None:
+        """There is room on a disk again."""
+        station.disk.full = False
+        if station.router is not None:
+            self._write_next(station)
+
+    # Links
+
+    def _send(self, station: Station, broker: str, message: Any) -> None:
+        wire = station.wires[broker]
+        line = wire.lines[station.name]
+        if line.up:
+            arrival = line.arrival = max(line.arrival, self.now + wire.latency + wire.more)
+            self.after(arrival - self.now, self._arrive, wire, station.name, line.epoch, message)
+
+    def _arrive(self, wire: Wire, source: str, epoch: int, message: Any) -> None:
+        if wire.lines[source].epoch == epoch:
+            self.post(wire.opposite(source), message, source)
+
+    def connect(self, wire: Wire) -> None:
+        """Two brokers connect, if they can; an end that has not noticed the last cut notices it now."""
+        if wire.up or wire.cut_until > self.now or wire.one.router is None or wire.other.router is None:
+            return
+        wire.up = True
+        if self.now:
+            self.note(wire.one.name, f"is connected with {wire.other.name} again")
+        kinds = {wire.one.name: wire.link.kind, wire.other.name: wire.link.other_kind}
+        for line in wire.lines.values():
+            line.up = True
+            line.epoch += 1
+        for end in (wire.one, wire.other):
+            neighbour = wire.opposite(end.name).name
+            if wire.told[end.name]:
+                self.post(end, LinkDown(orderly=False), neighbour)
+            wire.told[end.name] = True
+            self.post(end, LinkUp(kinds[end.name], wire.link.cost), neighbour)
+
+    def cut(self, wire: Wire, *noticed: float) -> None:
+        """A link is gone, with what is on it. Each end notices that later."""
+        if not wire.up:
+            return
+        wire.up = False
+        for line in wire.lines.values():
+            line.up = False
+            line.epoch += 1
+        epoch = wire.lines[wire.one.name].epoch
+        for end, delay in zip((wire.one, wire.other), (*noticed, *noticed)[:2], strict=True):
+            self.after(delay, self._notice, wire, end, epoch)
+
+    def _notice(self, wire: Wire, end: Station, epoch: int) -> None:
+        if wire.told[end.name] and wire.lines[wire.one.name].epoch == epoch:
+            wire.told[end.name] = False
+            self.post(end, LinkDown(orderly=False), wire.opposite(end.name).name)
+
+    def _close(self, station: Station, broker: str, reason: str) -> None:
+        """A broker will not use a link. What it said before, its reason for instance, still arrives."""
+        wire = station.wires[broker]
+        wire.told[station.name] = False
+        self.note(station.name, f"closes its link with {broker}: {reason}")
+        if wire.up:
+            wire.up = False
+            for line in wire.lines.values():
+                line.up = False
+            wire.lines[broker].epoch += 1
+            epoch = wire.lines[wire.one.name].epoch
+            self.after(2 * wire.latency + wire.more, self._notice, wire, wire.opposite(station.name), epoch)
+        self.after(_REDIAL * (1.0 + self.chance("again", wire.number, self.now)), self.connect, wire)

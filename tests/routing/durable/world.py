@@ -1,0 +1,309 @@
+"""A small world in which everything goes wrong: brokers with disks that crash, links that break, and one seed.
+
+Everything that can happen next is a choice: a message of some link arrives, the store completes something, a
+timer comes due, a broker crashes or begins anew, a link is cut or made. `heal` repairs everything and lets the
+world come to rest.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+from palio import Filter, Notification
+from palio.routing import Configuration, Router, Strategy
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.effects import (
+    Append,
+    Hand,
+    Read,
+    Recovered,
+    Remove,
+    SaveCursor,
+    Spool,
+    Subscribed,
+    Trim,
+)
+from palio.routing.durable.messages import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Done,
+    DurableReady,
+    Found,
+    Stored,
+    Taken,
+)
+from palio.routing.durable.outbox import Patience
+from palio.routing.effects import CancelTimer, CloseLink, Reply, Send, SetTimer
+from palio.routing.messages import LinkDown, LinkKind, LinkUp, Open, Publish, Published, Refused
+
+SETTINGS = DurableSettings(
+    patience=Patience(in_flight=4, acknowledge_within=5.0, first_pause=0.5, attempts=1_000), page=3, outbox=50
+)
+
+
+class Disk:
+    """What a broker has on disk."""
+
+    def __init__(self) -> None:
+        self.journal = {}
+        self.trimmed = 0
+        self.recent = []
+        self.cursors = {}
+        self.subscriptions = {}
+
+    def write(self, effect) -> None:
+        match effect:
+            case Append(_, envelopes, publisher):
+                for envelope in envelopes:
+                    assert envelope.sequence == max(self.journal, default=self.trimmed) + 1
+                    self.journal[envelope.sequence] = envelope
+                    if envelope.notification.id is not None:
+                        key = publisher, envelope.notification.id, envelope.sequence, envelope.time
+                        self.recent.append(key)
+            case SaveCursor(_, reader, sequence):
+                self.cursors[reader] = sequence
+                if sequence < 0:
+                    del self.cursors[reader]
+            case Remove(_, name):
+                self.subscriptions.pop(name, None)
+            case Spool():
+                self._spool(effect)
+
+    def _spool(self, effect: Spool) -> None:
+        stored = self.subscriptions.get(effect.name)
+        if stored is None:
+            if effect.filter is None:
+                return  # it was removed meanwhile
+            stored = self.subscriptions[effect.name] = {"spool": {}, "dead": {}, "position": {}, "next": 1}
+        if effect.filter is not None:
+            stored |= {"filter": effect.filter, "generation": effect.generation, "since": effect.since}
+            stored["moving_to"] = effect.moving_to
+            stored["identity"] = effect.identity
+            stored["next"] = max(stored["next"], effect.next_delivery)
+        for number, attempts, envelope in effect.add:
+            stored["spool"][number] = attempts, envelope
+            stored["next"] = max(stored["next"], number + 1)
+        for number, attempts, envelope in effect.dead:
+            stored["dead"][number] = attempts, envelope
+            stored["next"] = max(stored["next"], number + 1)
+        for number in effect.remove:
+            stored["spool"].pop(number, None)
+        stored["position"] |= dict(effect.position)
+
+    def recovered(self) -> Recovered:
+        return Recovered(
+            head=max(self.journal, default=self.trimmed),
+            trimmed=self.trimmed,
+            recent=tuple(self.recent),
+            readers=tuple(self.cursors.items()),
+            subscriptions=tuple(
+                Subscribed(
+                    name,
+                    one["identity"],
+                    one["generation"],
+                    one["filter"],
+                    one["since"],
+                    dict(one["position"]),
+                    tuple((number, *rest) for number, rest in one["spool"].items()),
+                    tuple((number, *rest) for number, rest in one["dead"].items()),
+                    one["next"],
+                    one["moving_to"],
+                )
+                for name, one in self.subscriptions.items()
+            ),
+        )
+
+    def read(self, effect: Read) -> Found:
+        found, upto = [], effect.upto
+        for sequence in range(effect.after + 1, effect.upto + 1):
+            envelope = self.journal.get(sequence)
+            if envelope is None or envelope.time < effect.since:
+                continue
+            if effect.filter.matches(envelope.notification):
+                found.append(envelope)
+                if len(found) == effect.limit:
+                    upto = sequence
+                    break
+        return Found(effect.token, upto, tuple(found))
+
+
+class World:
+    """Brokers, disks, links and clients, moved on by one random generator."""
+
+    def __init__(self, seed, brokers, links, *, kind=LinkKind.PEER, strategy="covering") -> None:
+        self.choose = random.Random(f"{seed}")
+        self.now = 0.0
+        self.strategy = strategy
+        self.kind = kind
+        self.links = {frozenset(link): link for link in links}
+        self.up = set()
+        self.disks = {name: Disk() for name in brokers}
+        self.incarnations = dict.fromkeys(brokers, 0)
+        self.routers = {}
+        self.messages = {}  # (to, source) -> deque
+        self.stores = {}  # broker -> deque of effects that are not completed
+        self.timers = {}  # (broker, name) -> time
+        self.history = []
+        self.takers = {}  # session -> broker
+        self.published = {}  # text of the notification -> when it was confirmed
+        for name in brokers:
+            self.begin(name)
+        for link in links:
+            self.connect(frozenset(link))
+
+    # What can go wrong
+
+    def begin(self, name) -> None:
+        self.incarnations[name] += 1
+        configuration = Configuration(
+            broker=name, strategy=Strategy(self.strategy), incarnation=self.incarnations[name], durable=SETTINGS
+        )
+        self.routers[name] = Router(configuration, recovered=self.disks[name].recovered())
+        self.stores[name] = deque()
+        self.note("begins", name)
+        self.carry_out(name, self.routers[name].on_timer("begin", self.now))
+
+    def crash(self, name) -> None:
+        self.note("crashes", name)
+        # What was not completed is lost, but for a prefix that had reached the disk.
+        for effect in list(self.stores[name])[: self.choose.randint(0, len(self.stores[name]))]:
+            self.disks[name].write(effect)
+        del self.routers[name], self.stores[name]
+        for key in [key for key in self.timers if key[0] == name]:
+            del self.timers[key]
+        for link in sorted([link for link in self.up if name in link], key=sorted):
+            self.cut(link)
+        for session in [session for session, broker in self.takers.items() if broker == name]:
+            del self.takers[session]
+        self.messages = {key: queue for key, queue in self.messages.items() if key[0] != name}
+
+    def connect(self, link) -> None:
+        one, other = self.links[link]
+        if link in self.up or one not in self.routers or other not in self.routers:
+            return
+        self.note("link up", sorted(link))
+        self.up.add(link)
+        back = {LinkKind.MASTER: LinkKind.BELOW}.get(self.kind, self.kind)
+        self.post(one, LinkUp(self.kind), other)
+        self.post(other, LinkUp(back), one)
+
+    def cut(self, link) -> None:
+        self.note("link down", sorted(link))
+        self.up.discard(link)
+        one, other = sorted(link)
+        for name, neighbour in ((one, other), (other, one)):
+            self.messages.pop((name, neighbour), None)
+            if name in self.routers:
+                self.post(name, LinkDown(orderly=False), neighbour)
+
+    # Mechanics
+
+    def post(self, name, message, source) -> None:
+        self.messages.setdefault((name, source), deque()).append(message)
+
+    def step(self) -> bool:
+        """One thing happens; False if nothing can but time."""
+        ways = [("message", key) for key, queue in self.messages.items() if queue]
+        ways += [("store", name) for name, queue in self.stores.items() if queue]
+        if not ways:
+            return False
+        what, key = self.choose.choice(ways)
+        if what == "message":
+            name, source = key
+            self.carry_out(name, self.routers[name].handle(self.messages[key].popleft(), source, self.now))
+        else:
+            effect = self.stores[key].popleft()
+            if isinstance(effect, Read):
+                message = self.disks[key].read(effect)
+            else:
+                self.disks[key].write(effect)
+                message = Stored(effect.token)
+            self.carry_out(key, self.routers[key].handle(message, "store", self.now))
+        return True
+
+    def wait(self) -> bool:
+        """Time passes until the next timer; False if there is none."""
+        if not self.timers:
+            return False
+        (name, timer), at = min(self.timers.items(), key=lambda item: (item[1], item[0]))
+        del self.timers[name, timer]
+        self.now = max(self.now, at)
+        self.carry_out(name, self.routers[name].on_timer(timer, self.now))
+        return True
+
+    def carry_out(self, name, effects) -> None:
+        for effect in effects:
+            match effect:
+                case Send(broker, message):
+                    if frozenset((name, broker)) in self.up:
+                        self.post(broker, message, name)
+                case Reply(session, answer):
+                    self.answered(session, answer)
+                case Hand():
+                    self.handed(name, effect)
+                case SetTimer(timer, at):
+                    self.timers[name, timer] = at
+                case CancelTimer(timer):
+                    self.timers.pop((name, timer), None)
+                case CloseLink(broker, reason):
+                    self.up.discard(frozenset((name, broker)))
+                    self.note("closed", name, broker, reason)
+                case Trim(upto):
+                    disk = self.disks[name]
+                    disk.trimmed = max(disk.trimmed, upto)
+                    disk.journal = {s: e for s, e in disk.journal.items() if s > upto}
+                case _:
+                    self.stores[name].append(effect)
+
+    def note(self, *what) -> None:
+        self.history.append((round(self.now, 3), *what))
+
+    # Clients
+
+    def attach(self, session, broker, name, text, *, since="now") -> None:
+        self.takers[session] = broker
+        self.note("attach", session, broker, name, text)
+        self.post(broker, Open(), session)
+        self.post(broker, Attach(name, Filter.parse(text), since), session)
+
+    def publish(self, session, broker, request, notification) -> None:
+        self.note("publish", session, broker, request, dict(notification.attributes))
+        self.post(broker, Open(), session)
+        self.post(broker, Publish((notification,), request), session)
+
+    def answered(self, session, answer) -> None:
+        match answer:
+            case Attached(name) | DurableReady(name) | Taken(name):
+                self.note(type(answer).__name__, session, name)
+            case Done(name, deliveries):
+                self.note("done", session, name, deliveries)
+            case Published(request):
+                self.note("confirmed", session, request)
+            case Refused(subject, error, reason):
+                self.note("refused", session, subject, error, reason)
+
+    def handed(self, broker, hand: Hand) -> None:
+        self.note("handed", hand.session, hand.name, hand.delivery, hand.attempt, hand.envelope.origin,
+                  hand.envelope.sequence, hand.envelope.notification["n"])  # fmt: skip
+        if self.choose.random() < 0.8:
+            self.post(broker, Acknowledged(hand.name, (hand.delivery,)), hand.session)
+
+    def run(self, limit=20_000) -> None:
+        """Until nothing happens and no timer is left, or everybody only waits for time to pass."""
+        for _ in range(limit):
+            if not self.step() and not self.wait():
+                return
+        raise AssertionError("The world does not come to rest.")
+
+    def heal(self) -> None:
+        for name in self.disks:
+            if name not in self.routers:
+                self.begin(name)
+        for link in self.links:
+            self.connect(link)
+
+
+def number(n, **attributes) -> Notification:
+    return Notification({"n": n, **attributes})

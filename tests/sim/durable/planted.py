@@ -1,0 +1,177 @@
+"""Brokers with a planted fault: what each check of the oracle is there to catch.
+
+A fault gets the effects of a broker before anybody sees them, and returns others. It is made anew for each
+broker that begins: a crash takes what it knows.
+"""
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.routing.durable.effects import Append, Hand, Read, Remove, Spool, Trim
+from palio.routing.durable.messages import Attached, DurableReady, Head, Stored, Told
+from palio.routing.effects import Reply, Send, SetTimer
+from palio.routing.messages import Ended, Forward, Published
+from palio.routing.router import Router
+
+replace = msgspec.structs.replace
+
+
+class Planted(Router):
+    """A router whose effects are spoilt."""
+
+    def handle(self, message, source, now):
+        return self.spoil(super().handle(message, source, now), now)
+
+    def on_timer(self, name, now):
+        return self.spoil(super().on_timer(name, now), now)
+
+    def spoil(self, effects, now):
+        return [other for effect in effects for other in self.spoil_one(effect, now)]
+
+    def spoil_one(self, effect, now):
+        raise NotImplementedError
+
+
+class ConfirmsBeforeItWrites(Planted):
+    def handle(self, message, source, now):
+        if isinstance(message, Stored) and message.token in self.__dict__.setdefault("early", set()):
+            return []
+        effects = super().handle(message, source, now)
+        for effect in list(effects):
+            if isinstance(effect, Append):
+                self.early.add(effect.token)
+                effects += Router.handle(self, Stored(effect.token), "store", now)
+        return effects
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class ForgetsAnEvent(Planted):
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Send) and isinstance(effect.message, Forward):
+            envelopes = tuple(one for one in effect.message.envelopes if one.sequence % 3)
+            return [Send(effect.broker, Forward(envelopes))] if envelopes else []
+        return [effect]
+
+
+class AdvancesWithoutSpooling(Planted):
+    """The position is on disk, what it stands for is not."""
+
+    def spoil_one(self, effect, now):
+        return [replace(effect, add=())] if isinstance(effect, Spool) else [effect]
+
+
+class ForgetsAcknowledgements(Planted):
+    def spoil_one(self, effect, now):
+        return [replace(effect, remove=())] if isinstance(effect, Spool) else [effect]
+
+
+class DoesNotMark(Planted):
+    def spoil_one(self, effect, now):
+        return [replace(effect, attempt=1)] if isinstance(effect, Hand) else [effect]
+
+
+class ForgetsIds(Planted):
+    def __init__(self, configuration, facts, recovered):
+        super().__init__(configuration, facts, replace(recovered, recent=()))
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class ReadsEverything(Planted):
+    def spoil_one(self, effect, now):
+        return [replace(effect, filter=Filter.parse("n > 0"))] if isinstance(effect, Read) else [effect]
+
+
+class TurnsRound(Planted):
+    def spoil(self, effects, now):
+        hands = [effect for effect in effects if isinstance(effect, Hand)]
+        return [hands.pop() if isinstance(effect, Hand) else effect for effect in effects]
+
+
+class CountsDeliveriesAnew(Planted):
+    def __init__(self, configuration, facts, recovered):
+        anew = tuple(replace(one, next_delivery=1) for one in recovered.subscriptions)
+        super().__init__(configuration, facts, replace(recovered, subscriptions=anew))
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class RenumbersRedeliveries(Planted):
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Hand) and effect.attempt > 1:
+            return [replace(effect, delivery=effect.delivery + 1_000)]
+        return [effect]
+
+
+class TrimsEverything(Planted):
+    def spoil_one(self, effect, now):
+        return [effect, Trim(effect.envelopes[-1].sequence)] if isinstance(effect, Append) else [effect]
+
+
+class NeverRemoves(Planted):
+    def spoil_one(self, effect, now):
+        return [replace(effect, name="-")] if isinstance(effect, Remove) else [effect]
+
+
+class NeverSaysReady(Planted):
+    def spoil_one(self, effect, now):
+        ready = isinstance(effect, Reply) and isinstance(effect.answer, DurableReady)
+        return [] if ready else [effect]
+
+
+class NeverRests(Planted):
+    def spoil(self, effects, now):
+        return [*effects, SetTimer("nothing", now + 1.0)]
+
+
+class HasNoLimit(Planted):
+    def __init__(self, configuration, facts, recovered):
+        limitless = replace(configuration, durable=replace(configuration.durable, outbox=10_000))
+        super().__init__(limitless, facts, recovered)
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class HidesItsHistory(Planted):
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Send) and isinstance(effect.message, Told):
+            heads = tuple(Head(one.origin, one.head, one.head) for one in effect.message.heads)
+            return [Send(effect.broker, replace(effect.message, heads=heads))]
+        return [effect]
+
+
+class GoesOnAfterTheEnd(Planted):
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Hand):
+            self.__dict__.setdefault("handed", {})[effect.name] = effect
+        if isinstance(effect, Reply) and isinstance(effect.answer, Ended):
+            late = self.__dict__.get("handed", {}).get(effect.answer.handles[0])
+            return [effect, late] if late is not None else [effect]
+        return [effect]
+
+
+class ChangesWhatWasSaid(Planted):
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Hand) and effect.envelope.sequence % 2:
+            sequence = effect.envelope.sequence + 1
+            return [replace(effect, envelope=replace(effect.envelope, sequence=sequence))]
+        return [effect]
+
+
+class Fails(Planted):
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Reply) and isinstance(effect.answer, Attached):
+            raise KeyError("planted")
+        return [effect]
+
+
+class ConfirmsTheWrongSequence(Planted):
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Reply) and isinstance(effect.answer, Published):
+            return [Reply(effect.session, replace(effect.answer, sequence=1))]
+        return [effect]

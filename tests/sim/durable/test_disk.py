@@ -1,0 +1,111 @@
+"""The simulated disk: what is on it, what a crash takes, and what happens when it is full."""
+
+import pytest
+
+from palio import Filter, Notification
+from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveCursor, Spool, Subscribed, Trim
+from palio.routing.durable.messages import Failed, Found, Stored
+from palio.routing.messages import Envelope
+from palio.sim.faults.disk import Disk
+
+EVERYTHING = Filter.parse("n > 0")
+
+
+def envelope(sequence, **properties):
+    return Envelope("b0", sequence, float(sequence), 0, "b0", Notification({"n": sequence}, **properties))
+
+
+def append(token, *sequences):
+    return Append(token, tuple(envelope(sequence) for sequence in sequences), "p0")
+
+
+def disk_with(*effects):
+    disk = Disk()
+    disk.queue.extend(effects)
+    return disk
+
+
+def test_the_disk_knows_all_that_is_written():
+    """A field that the core adds and the simulated disk does not keep would look like a fault of the core."""
+    assert set(Spool.__struct_fields__) == {
+        "token", "name", "filter", "generation", "since", "identity", "moving_to", "next_delivery", "add", "remove", "dead",
+        "position",
+    }  # fmt: skip
+    assert set(Subscribed.__struct_fields__) == {
+        "name", "generation", "filter", "since", "position", "spool", "dead", "next_delivery", "moving_to", "identity",
+    }  # fmt: skip
+    assert set(Recovered.__struct_fields__) == {"head", "trimmed", "recent", "readers", "subscriptions"}
+
+
+def test_what_is_written_is_found_again():
+    disk = disk_with(
+        Append(1, (envelope(1, id="x"),), "p0"),
+        append(2, 2, 3),
+        SaveCursor(3, "s0", 1),
+        Spool(
+            4,
+            "s0",
+            EVERYTHING,
+            identity="i",
+            generation=2,
+            since=0.5,
+            moving_to="b1",
+            next_delivery=7,
+            add=((3, 0, envelope(2)),),
+            position=(("b0", 2),),
+        ),
+        Trim(1),
+    )
+    assert [disk.complete() for _ in range(5)] == [Stored(1), Stored(2), Stored(3), Stored(4), None]
+    recovered = disk.recovered()
+    assert (recovered.head, recovered.trimmed) == (3, 1)
+    assert recovered.recent == (("p0", "x", 1, 1.0),)
+    assert recovered.readers == (("s0", 1),)
+    assert recovered.subscriptions == (
+        Subscribed(
+            name="s0",
+            identity="i",
+            generation=2,
+            filter=EVERYTHING,
+            since=0.5,
+            position={"b0": 2},
+            spool=((3, 0, envelope(2)),),
+            dead=(),
+            next_delivery=7,
+            moving_to="b1",
+        ),
+    )
+
+
+@pytest.mark.parametrize(("share", "head"), [(0.0, 0), (0.5, 1), (1.0, 2)])
+def test_a_crash_leaves_the_first_part_of_what_was_being_written(share, head):
+    disk = disk_with(append(1, 1), append(2, 2))
+    lost = disk.crash(share)
+    assert disk.head == head
+    assert len(lost) == 2 - head
+    assert not disk.queue
+
+
+def test_a_full_disk_refuses_to_append_and_what_follows_it():
+    disk = disk_with(append(1, 1), append(2, 2), append(3, 1))
+    disk.full = True
+    assert isinstance(disk.complete(), Failed)
+    disk.full = False
+    assert isinstance(disk.complete(), Failed)
+    assert disk.complete() == Stored(3)
+
+
+def test_on_a_full_disk_other_writes_wait_and_all_behind_them():
+    disk = disk_with(Spool(1, "s0", EVERYTHING), Remove(2, "s0"))
+    disk.full = True
+    assert disk.is_blocked
+    assert disk.crash(1.0) == [Spool(1, "s0", EVERYTHING), Remove(2, "s0")]
+    assert not disk.subscriptions
+
+
+def test_reading_is_limited_and_says_how_far_it_came():
+    disk = disk_with(append(1, 1, 2, 3, 4), Trim(1))
+    disk.complete(), disk.complete()
+    assert disk.read(Read(2, EVERYTHING, 0, 4, 2)) == Found(2, 3, (envelope(2), envelope(3)))
+    assert disk.read(Read(3, Filter.parse("n > 8"), 1, 4, 2)) == Found(3, 4, ())
+    assert disk.read(Read(4, EVERYTHING, 1, 4, 9, since=4.0)) == Found(4, 4, (envelope(4),))

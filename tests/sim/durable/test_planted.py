@@ -1,0 +1,79 @@
+"""No check that cannot fail: each one finds the fault that was planted for it."""
+
+import pytest
+
+from palio.sim.faults import violations
+from palio.sim.faults.failures import shrink, story
+from palio.sim.faults.oracle import CHECKS
+from palio.sim.faults.run import simulate
+from palio.sim.faults.soak import drawn
+from palio.sim.faults.violations import BrokenPromise
+from tests.sim.durable import planted
+
+MOST_RUNS = 120
+FAULTS = {
+    planted.ConfirmsBeforeItWrites: violations.ConfirmedTooEarly,
+    planted.ConfirmsTheWrongSequence: violations.SequenceReused,
+    planted.ForgetsAnEvent: violations.Lost,
+    planted.AdvancesWithoutSpooling: violations.Lost,
+    planted.ForgetsAcknowledgements: violations.AfterDone,
+    planted.DoesNotMark: violations.Unmarked,
+    planted.ForgetsIds: violations.PublishedTwice,
+    planted.ReadsEverything: violations.Outside,
+    planted.TurnsRound: violations.Disorder,
+    planted.CountsDeliveriesAnew: violations.OneDelivery,
+    planted.RenumbersRedeliveries: violations.TwoDeliveries,
+    planted.TrimsEverything: violations.TrimmedTooFar,
+    planted.NeverRemoves: violations.WrongHomes,
+    planted.NeverSaysReady: violations.Unanswered,
+    planted.NeverRests: violations.Unquiet,
+    planted.HasNoLimit: violations.TooMuchInMemory,
+    planted.HidesItsHistory: violations.HistoryLost,
+    planted.GoesOnAfterTheEnd: violations.AfterEnd,
+    planted.ChangesWhatWasSaid: violations.NeverSaid,
+    planted.Fails: violations.EndedWithError,
+}
+
+
+def caught(router, kind, **changes):
+    for seed in range(1, MOST_RUNS + 1):
+        run = simulate(drawn(seed), make_router=router)
+        if any(type(one) is kind for one in run.violations):
+            return run
+    raise AssertionError(f"{router.__name__} was not caught as {kind.__name__} in {MOST_RUNS} runs")
+
+
+@pytest.mark.parametrize("router", FAULTS, ids=lambda router: router.__name__)
+def test_a_planted_fault_is_caught(router):
+    run = caught(router, FAULTS[router])
+    assert all(str(one).endswith(".") for one in run.violations)
+
+
+def test_what_is_delivered_too_late_is_caught(monkeypatch):
+    monkeypatch.setattr("palio.routing.durable.outbox.has_expired", lambda envelope, now: False)
+    monkeypatch.setattr("palio.routing.durable.homes.has_expired", lambda envelope, now: False)
+    caught(planted.Router, violations.Expired)
+
+
+def test_every_kind_of_broken_promise_is_caught_somewhere():
+    kinds = {
+        one
+        for one in vars(violations).values()
+        if isinstance(one, type) and issubclass(one, BrokenPromise) and one is not BrokenPromise
+    }
+    assert kinds == {*FAULTS.values(), violations.Expired}
+    assert len(CHECKS) >= len(kinds) - 3  # some checks tell two kinds
+
+
+def test_a_failing_run_is_shrunk_to_a_short_story():
+    run = caught(planted.AdvancesWithoutSpooling, violations.Lost)
+
+    def again(scenario):
+        return simulate(scenario, make_router=planted.AdvancesWithoutSpooling)
+
+    short = shrink(run, again)
+    assert len(short.script) <= 9 < len(run.script)
+    lines = list(story(short, short.violations[0]))
+    assert "never came" in lines[0]
+    assert any("crashes" in line for line in lines)
+    assert len(lines) < 40
