@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from palio.cli import bench, covers, demo, explain, lint, match
+from palio.cli import bench, covers, demo, explain, lint, match, sim
 from palio.cli.terminal import help_epilog, orderly_endings
 
 EPILOG = help_epilog(
@@ -49,6 +49,7 @@ app.command("covers", epilog=covers.EPILOG)(covers.covers)
 app.command("lint", epilog=lint.EPILOG)(lint.lint)
 app.command("demo", epilog=demo.EPILOG)(demo.demo)
 app.add_typer(bench.app, name="bench")
+app.add_typer(sim.app, name="sim")
 
 
 def _show_version(wanted: bool) -> None:
