@@ -214,7 +214,7 @@ def mean(action: Callable[[Filter], object], filters: list[Filter]) -> float:
 
 def naive_insertion(poset: Poset, newcomers: list[Filter], choose: random.Random) -> float:
     """Microseconds for comparing a filter with all of the poset's both ways, from a sample."""
-    others = choose.sample([node.filter for node in poset], min(YARDSTICK_OTHERS, len(poset)))
+    others = choose.sample([node.item for node in poset], min(YARDSTICK_OTHERS, len(poset)))
     started = time.process_time()
     for filter in newcomers[:YARDSTICK_FILTERS]:
         for other in others:
@@ -233,7 +233,7 @@ def measure(poset: Poset, newcomers: list[Filter], choose: random.Random) -> Mea
     compared = (poset.statistics().comparisons - before.comparisons) / len(coming)
     for filter in coming:
         poset.remove(filter)
-    leaving = choose.sample([node.filter for node in poset], min(MEASURED, len(poset) // 2))
+    leaving = choose.sample([node.item for node in poset], min(MEASURED, len(poset) // 2))
     removal = mean(poset.remove, leaving)
     for filter in leaving:
         poset.insert(filter)

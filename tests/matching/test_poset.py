@@ -91,11 +91,11 @@ def naive_relations(filters: list[Filter]) -> set[tuple[Filter, Filter]]:
 
 
 def relations(poset: Poset) -> set[tuple[Filter, Filter]]:
-    return {(node.filter, child.filter) for node in poset for child in node.children}
+    return {(node.item, child.item) for node in poset for child in node.children}
 
 
 def filters_of(nodes: list[Node]) -> set[Filter]:
-    found = {node.filter for node in nodes}
+    found = {node.item for node in nodes}
     assert len(found) == len(nodes)
     return found
 
@@ -280,7 +280,7 @@ def test_filters_proven_equal_only_around_a_circle_become_one_node():
 
     poset = Circle([first, second])
     assert len(poset) == 2
-    assert poset.insert(third).filter in (first, second)
+    assert poset.insert(third).item in (first, second)
     assert poset.find(third) is not None
     assert len(poset) == 2
     assert relations(poset) == {(first, second)}
@@ -305,7 +305,7 @@ def test_after_any_inserts_and_removes_it_is_the_naive_poset(drawn, data):
         else:
             node = poset.insert(filter)
             assert poset.insert(filter) is node
-            assert node.filter == filter
+            assert node.item == filter
             if filter not in held:
                 held.append(filter)
     assert_is_the_naive_poset(poset, held)
@@ -329,7 +329,7 @@ def test_questions_are_answered_as_by_brute_force(drawn, asked, data):
 def test_matching_equals_brute_force(drawn, sent):
     poset = Poset(drawn)
     for notification in sent:
-        expected = {node for node in poset if node.filter.matches(notification)}
+        expected = {node for node in poset if node.item.matches(notification)}
         assert set(poset.match(notification)) == expected
 
 

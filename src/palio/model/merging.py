@@ -13,6 +13,7 @@ where text or list questions are involved a real part counts as one half.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -48,12 +49,20 @@ def merge_boxes(left: Conjunction, right: Conjunction) -> tuple[Conjunction, tup
     Raises `FilterTooLarge`.
     """
     box = join(left, right)
+    pieces, share = excess(box, [left, right])
+    return box, settle(pieces), share
+
+
+def excess(box: Conjunction, parts: Sequence[Conjunction]) -> tuple[list[Conjunction], float]:
+    """What a box holds beyond its parts, as disjoint pieces and as a share of its volume.
+
+    Raises `FilterTooLarge`.
+    """
     try:
-        pieces = pieces_outside(box, [left, right], Effort(MAX_EFFORT))
+        pieces = pieces_outside(box, parts, Effort(MAX_EFFORT))
     except Undecided:
         raise FilterTooLarge(limit=MAX_EFFORT, got=MAX_EFFORT + 1, what="pieces or more to merge") from None
-    share = min(1.0, math.fsum(_volume_share(piece, box) for piece in pieces))
-    return box, settle(pieces), share
+    return pieces, min(1.0, math.fsum(_volume_share(piece, box) for piece in pieces))
 
 
 def _volume_share(piece: Conjunction, whole: Conjunction) -> float:

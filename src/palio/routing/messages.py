@@ -13,7 +13,7 @@ subscription takes the place of a wide one.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -38,15 +38,15 @@ class _Message(msgspec.Struct, frozen=True, tag=str.lower):
 # From clients. A handle is the client's own name for a subscription or an advertisement.
 
 
-class Open(_Message):
+class Open(_Message, frozen=True):
     """A session begins."""
 
 
-class Close(_Message):
+class Close(_Message, frozen=True):
     """A session ends; all that it subscribed and advertised goes with it."""
 
 
-class Subscribe(_Message):
+class Subscribe(_Message, frozen=True):
     """Ask for all that the filter selects.
 
     A filter that the session has subscribed already is the same subscription, with one more handle.
@@ -58,19 +58,19 @@ class Subscribe(_Message):
     ready: bool = False
 
 
-class Release(_Message):
+class Release(_Message, frozen=True):
     """Give a handle back; a subscription or an advertisement without handles ends."""
 
     handle: str
 
 
-class Unsubscribe(_Message):
+class Unsubscribe(_Message, frozen=True):
     """End every subscription of the session that the filter covers, whatever its handles."""
 
     filter: Filter
 
 
-class Advertise(_Message):
+class Advertise(_Message, frozen=True):
     """Say what will be published. Handles, repetition and `ready` are as in `Subscribe`."""
 
     handle: str
@@ -78,13 +78,13 @@ class Advertise(_Message):
     ready: bool = False
 
 
-class Unadvertise(_Message):
+class Unadvertise(_Message, frozen=True):
     """End every advertisement of the session that this one covers, whatever its handles."""
 
     advertisement: Advertisement
 
 
-class Publish(_Message):
+class Publish(_Message, frozen=True):
     """Notifications, in the order in which their takers shall get them."""
 
     notifications: tuple[Notification, ...]
@@ -97,25 +97,25 @@ ClientMessage: TypeAlias = Open | Close | Subscribe | Release | Unsubscribe | Ad
 # To clients, as answers.
 
 
-class Accepted(_Message):
+class Accepted(_Message, frozen=True):
     """The broker holds the subscription or advertisement; `handle` is its name."""
 
     handle: str
 
 
-class Ready(_Message):
+class Ready(_Message, frozen=True):
     """The whole network knows of the subscription or advertisement."""
 
     handle: str
 
 
-class Ended(_Message):
+class Ended(_Message, frozen=True):
     """These handles have come to their end, by whatever request."""
 
     handles: tuple[str, ...]
 
 
-class Published(_Message):
+class Published(_Message, frozen=True):
     """The notifications were taken and numbered from `sequence` on at this origin."""
 
     request: int
@@ -123,7 +123,7 @@ class Published(_Message):
     sequence: int
 
 
-class Refused(_Message):
+class Refused(_Message, frozen=True):
     """A request that was not carried out. `error` names the type of the error, `reason` is its sentence."""
 
     subject: str
@@ -137,14 +137,14 @@ Answer: TypeAlias = Accepted | Ready | Ended | Published | Refused
 # About links, from the shell that owns them.
 
 
-class LinkUp(_Message):
+class LinkUp(_Message, frozen=True):
     """`peer_connect`: messages can be exchanged with a broker from now on."""
 
     kind: LinkKind = LinkKind.PEER
     cost: float = 1.0
 
 
-class LinkDown(_Message):
+class LinkDown(_Message, frozen=True):
     """`peer_disconnect`: the link is gone, closed in order or found dead."""
 
     orderly: bool = True
@@ -160,7 +160,7 @@ class Component(msgspec.Struct, frozen=True, order=True):
     count: int = 0
 
 
-class Hello(_Message):
+class Hello(_Message, frozen=True):
     """The first message on a link, each way. Who cannot work together finds out here."""
 
     kind: LinkKind
@@ -169,43 +169,39 @@ class Hello(_Message):
     component: Component
 
 
-class Goodbye(_Message):
+class Goodbye(_Message, frozen=True):
     """The sender will not use this link, and why."""
 
     reason: str
 
 
-class Joined(_Message):
+class Joined(_Message, frozen=True):
     """The part of the acyclic network on the sender's side has this name now."""
 
     component: Component
 
 
-class Row(msgspec.Struct, frozen=True, gc=False):
-    """A subscription as a link carries it."""
-
-    number: int
-    filter: Filter
+# A row: its number on the link, and what it says.
+Row: TypeAlias = tuple[int, Filter]
+AdvertisementRow: TypeAlias = tuple[int, Advertisement]
 
 
-class AdvertisementRow(msgspec.Struct, frozen=True, gc=False):
-    """An advertisement as a link carries it."""
+class Update(_Message, frozen=True):
+    """All that changes on a link at one moment. Additions apply before removals. Versions only grow.
 
-    number: int
-    advertisement: Advertisement
-
-
-class Update(_Message):
-    """All that changes on a link at one moment. Additions apply before removals. Versions count from 1."""
+    With `confirm`, an `Acknowledge` shall follow once everyone behind the receiver knows it and all before it;
+    an empty one asks for that alone.
+    """
 
     version: int
     add: tuple[Row, ...] = ()
     remove: tuple[int, ...] = ()
     advertise: tuple[AdvertisementRow, ...] = ()
     withdraw: tuple[int, ...] = ()
+    confirm: bool = False
 
 
-class Acknowledge(_Message):
+class Acknowledge(_Message, frozen=True):
     """All updates of the link up to this version are known to everyone behind the sender."""
 
     version: int
@@ -226,21 +222,25 @@ class Envelope(msgspec.Struct, frozen=True):
     notification: Notification
 
 
-class Forward(_Message):
+class Forward(_Message, frozen=True):
     """Notifications for whoever wants them at the receiver or behind it."""
 
     envelopes: tuple[Envelope, ...]
 
 
-class LinkState(_Message):
-    """The links that a broker has in the graph, with their costs; flooded, the newest version counts."""
+class LinkState(_Message, frozen=True):
+    """The links that a broker has in the graph, with their costs; flooded, the newest version counts.
+
+    `component` names the acyclic cluster that the broker joins to the graph.
+    """
 
     broker: str
     version: int
     links: tuple[tuple[str, float], ...]
+    component: Component
 
 
-class Interest(_Message):
+class Interest(_Message, frozen=True):
     """An update of what a broker of the graph wants and advertises, for all others; flooded.
 
     A `whole` one replaces all that was known of that broker: what a new neighbour is told.
@@ -251,7 +251,7 @@ class Interest(_Message):
     whole: bool = False
 
 
-class Known(_Message):
+class Known(_Message, frozen=True):
     """Everyone behind the sender knows this version of the broker's interest."""
 
     broker: str
@@ -263,5 +263,3 @@ PeerMessage: TypeAlias = (
 )
 LinkMessage: TypeAlias = LinkUp | LinkDown
 Message: TypeAlias = ClientMessage | LinkMessage | PeerMessage
-
-Semantics: TypeAlias = Literal["subscription", "advertisement"]

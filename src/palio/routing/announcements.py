@@ -1,0 +1,182 @@
+"""What the brokers of a general graph tell each other: everyone's interest, flooded to everyone.
+
+To the tables of a broker the whole graph is one port. What they send on it is this broker's *interest*, for all
+others; the rows that come on it belong each to one of the other brokers. So covering and merging work within
+the interest of one broker, and it does not matter over which links it came: when links come and go, trees
+change, interest does not.
+
+An update of somebody's interest is passed on to all other neighbours when it is heard for the first time. As
+every broker passes on each broker's updates in the order of their versions, and every link keeps order, they
+are complete at every broker; a new neighbour gets the whole interest of everyone first.
+
+Confirming (see `waves`) follows the flood: a broker answers the neighbour from which it first heard of an
+update once all its other neighbours have answered it, or have sent it the same update, which says as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from palio.model.advertisement import Advertisement
+from palio.model.filter import Filter
+from palio.routing.effects import Effect, Send
+from palio.routing.graph import Graph
+from palio.routing.links import Link
+from palio.routing.messages import Component, Interest, Known, LinkState, Update
+from palio.routing.table import GRAPH, Entry
+from palio.routing.tables import Side, Tables
+from palio.routing.waves import Wave, Waves
+
+# The incarnation of a broker is the upper part of its versions.
+INCARNATION_BITS = 32
+
+
+class Announced:
+    """What is known of the interest of one other broker."""
+
+    __slots__ = ("advertisements", "rows", "version")
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.rows: dict[int, Entry[Filter]] = {}
+        self.advertisements: dict[int, Entry[Advertisement]] = {}
+
+
+class Announcements:
+    """This broker's part in the flooding of links and interest."""
+
+    def __init__(
+        self, broker: str, incarnation: int, tables: Tables, waves: Waves, links: dict[str, Link]
+    ) -> None:
+        self._broker = broker
+        self._tables = tables
+        self._waves = waves
+        self._links = links  # of the graph, established ones only
+        self.graph = Graph(broker)
+        self.known: dict[str, Announced] = {}
+        self.first_version = incarnation << INCARNATION_BITS
+        self._state_version = self.first_version
+        # For each update that is being confirmed: the wave, and the neighbours that have not answered.
+        self._echoes: dict[tuple[str, int], tuple[Wave | None, set[str]]] = {}
+
+    # Links
+
+    def link_established(self, link: Link, component: Component) -> list[Effect]:
+        """Tell the new neighbour all there is to know, and everyone of the new link."""
+        name = link.broker
+        states = [state for state in self.graph.states.values() if state.broker != self._broker]
+        effects: list[Effect] = [Send(name, state) for state in states]
+        effects += [Send(name, whole) for whole in self._whole_interests()]
+        return effects + self.announce_links(component)
+
+    def link_lost(self, broker: str, component: Component) -> list[Effect]:
+        """A link of the graph is gone; nobody waits for an answer from there."""
+        effects = self.announce_links(component)
+        for key in list(self._echoes):
+            effects += self._answered(key, broker)
+        return effects
+
+    def announce_links(self, component: Component) -> list[Effect]:
+        """Flood the state of this broker's links."""
+        self._state_version += 1
+        costs = tuple(sorted([(link.broker, link.cost) for link in self._links.values()]))
+        state = LinkState(self._broker, self._state_version, costs, component)
+        self.graph.learn(state)
+        return [Send(name, state) for name in self._links]
+
+    def hear_links(self, source: str, state: LinkState) -> list[Effect]:
+        """A neighbour passes on the state of somebody's links."""
+        if state.broker == self._broker or not self.graph.learn(state):
+            return []
+        return [Send(name, state) for name in self._links if name != source]
+
+    # Interest
+
+    def announce(self, update: Update) -> list[Effect]:
+        """Flood an update of this broker's own interest."""
+        key = self._broker, update.version
+        if update.confirm:
+            self._echoes[key] = (None, set(self._links))
+        interest = Interest(self._broker, update)
+        return [*[Send(name, interest) for name in self._links], *self._answered(key, None)]
+
+    def hear_interest(self, source: str, interest: Interest) -> list[Effect] | None:
+        """A neighbour passes on an update of somebody's interest. None if updates before it are missing."""
+        update = interest.update
+        key = interest.broker, update.version
+        if interest.broker == self._broker:
+            return self._answered(key, source)
+        known = self.known.get(interest.broker)
+        version = -1 if known is None else known.version
+        if update.version <= version:
+            return self._answered(key, source)
+        if not interest.whole and not _follows(update.version, version):
+            return None
+        if known is None:
+            known = self.known[interest.broker] = Announced()
+        elif version >> INCARNATION_BITS != update.version >> INCARNATION_BITS:
+            self._forget(interest.broker, known)  # it began anew, and so did its numbers
+        self._apply(interest, known)
+        others = {name for name in self._links if name != source}
+        effects: list[Effect] = [Send(name, interest) for name in self._links if name in others]
+        if update.confirm:
+            wave = self._waves.begin(Send(source, Known(interest.broker, update.version)), GRAPH)
+            if others:
+                wave.missing += 1
+                self._echoes[key] = (wave, others)
+        return effects
+
+    def hear_known(self, source: str, known: Known) -> list[Effect]:
+        """Everyone behind a neighbour knows an update."""
+        return self._answered((known.broker, known.version), source)
+
+    def _apply(self, interest: Interest, known: Announced) -> None:
+        name, update = interest.broker, interest.update
+        sides: tuple[tuple[Side[Any], dict[int, Any], Iterable[Any], Iterable[int]], ...] = (
+            (self._tables.filters, known.rows, update.add, update.remove),
+            (self._tables.advertisements, known.advertisements, update.advertise, update.withdraw),
+        )
+        for side, rows, add, remove in sides:
+            if interest.whole:
+                told = {number for number, _ in add}
+                remove = [number for number in rows if number not in told]
+                add = [row for row in add if row[0] not in rows]
+            side.receive(rows, add, GRAPH, name)
+            side.drop(rows, remove, GRAPH, name)
+        known.version = update.version
+
+    def _forget(self, name: str, known: Announced) -> None:
+        self._tables.filters.drop(known.rows, list(known.rows), GRAPH, name)
+        self._tables.advertisements.drop(known.advertisements, list(known.advertisements), GRAPH, name)
+
+    def _whole_interests(self) -> Iterable[Interest]:
+        progress = self._waves.ports.get(GRAPH)
+        if progress is not None and progress.sent > self.first_version:
+            own = tuple(self._tables.filters.table.sent(GRAPH).items())
+            advertised = tuple(self._tables.advertisements.table.sent(GRAPH).items())
+            yield Interest(self._broker, Update(progress.sent, add=own, advertise=advertised), whole=True)
+        for broker, known in self.known.items():
+            rows = tuple([(number, entry.item) for number, entry in known.rows.items()])
+            advertisements = tuple([(number, entry.item) for number, entry in known.advertisements.items()])
+            yield Interest(broker, Update(known.version, add=rows, advertise=advertisements), whole=True)
+
+    def _answered(self, key: tuple[str, int], source: str | None) -> list[Effect]:
+        """A neighbour has answered, or sent the same update; if it was the last one, the echo ends."""
+        echo = self._echoes.get(key)
+        if echo is None:
+            return []
+        wave, missing = echo
+        missing.discard(source or "")
+        if missing:
+            return []
+        del self._echoes[key]
+        if wave is None:  # our own update: the port as a whole has confirmed it
+            return [ended.effect for ended in self._waves.ports[GRAPH].confirm(key[1])]
+        wave.missing -= 1
+        return [wave.effect] if not wave.missing else []
+
+
+def _follows(version: int, known: int) -> bool:
+    """Whether a version is the next one, or the first of its broker's incarnation."""
+    return version == known + 1 or version & ((1 << INCARNATION_BITS) - 1) == 1

@@ -1,0 +1,92 @@
+"""Covering: a neighbour is told of a filter only if it was not told of a wider one.
+
+The rule of Carzaniga, Rosenblum and Wolf is: a filter goes to all ports that it is for, except those to which
+something that strictly covers it goes. An entry is for all ports but at most one (its only source). So what
+lies above an entry leaves only three possibilities for the ports that are still *open* for it:
+
+- nothing lies above it: all ports;
+- everything above it came from one and the same port p, and from nowhere else: p alone, since there, and only
+  there, none of those is sent;
+- otherwise none.
+
+So it is enough to count, for each entry, the entries strictly above it by their excluded port (`above`). When
+an entry comes, goes, or gets or loses a source, the counts of all below it change, and only these are looked
+at again. This holds with advertisements too: what overlaps an advertisement is covered only by what overlaps
+it as well, so a port that attracts an entry attracts all above it.
+
+Which filters cover each other comes from an order (`matching.order`) that routers of one process may share:
+it is only a store of facts about filters. Each table holds a reference to the nodes that it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import KeysView
+
+from palio.matching.order import Item as Coverable
+from palio.matching.order import Node, Order
+from palio.routing.table import Entry, Identity, Port
+
+
+class Covering(Identity[Coverable]):
+    """Sends what nothing else that is sent covers."""
+
+    def __init__(self, order: Order[Coverable], *, by_partners: bool = False) -> None:
+        super().__init__(by_partners=by_partners)
+        self._order = order
+
+    def _obtain(self, item: Coverable) -> tuple[Entry[Coverable], bool]:
+        node = self._order.insert(item)
+        entry = self._entries.get(node)
+        if entry is not None:
+            return entry, False
+        node.value = (node.value or 0) + 1
+        entry = self._entries[node] = Entry(item, node)
+        return entry, True
+
+    def _entered(self, entry: Entry[Coverable]) -> None:
+        entries = self._entries
+        for node in entry.place.ancestors():
+            if (upper := entries.get(node)) is not None:
+                _count(entry, upper.excluded, 1)
+        self._count_below(entry, entry.excluded, 1)
+
+    def _changed(self, entry: Entry[Coverable], before: Port | None) -> None:
+        self._count_below(entry, before, -1)
+        self._count_below(entry, entry.excluded, 1)
+
+    def _left(self, entry: Entry[Coverable], before: Port | None) -> None:
+        self._count_below(entry, before, -1)
+        super()._left(entry, before)
+        node: Node[Coverable] = entry.place
+        node.value -= 1
+        if not node.value:
+            self._order.remove(node)
+
+    def _count_below(self, entry: Entry[Coverable], excluded: Port | None, change: int) -> None:
+        entries = self._entries
+        for node in entry.place.descendants():
+            if (lower := entries.get(node)) is not None:
+                _count(lower, excluded, change)
+                self._dirty[lower] = None
+
+    def _targets(self, entry: Entry[Coverable]) -> KeysView[Port] | tuple[Port, ...]:
+        above = entry.above
+        if not above:
+            return self._wanted_on(entry)
+        if len(above) == 1:
+            (port,) = above
+            if port is not None and port in self._wanted_on(entry):
+                return (port,)
+        return ()
+
+
+def _count(entry: Entry[Coverable], excluded: Port | None, change: int) -> None:
+    """One more or less of the entries above this one is for all ports but the excluded one."""
+    above = entry.above
+    if above is None:
+        above = entry.above = {}
+    count = above.get(excluded, 0) + change
+    if count:
+        above[excluded] = count
+    else:
+        del above[excluded]

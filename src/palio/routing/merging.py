@@ -1,0 +1,200 @@
+"""Merging: several filters are sent as one that covers them all.
+
+What covering leaves for a port is put into *groups*. A group sends one filter: of a single member that filter
+itself, of several the smallest box around them. A merge is *perfect* if the box selects nothing that no member
+selects; an imperfect one is allowed up to a bound on the share of the box that nobody asked for
+(`model.merging` says how that is estimated). The bound holds for each group as a whole, against its members,
+so it does not creep as a group grows.
+
+Members are remembered, so a cancellation is exact: when one goes, its group is taken apart and the others are
+grouped anew, as if they had just come. All of that is one update of the port.
+
+Only conjunctions are merged. Where to look: two boxes merge perfectly if they differ in one attribute; so
+each group is filed, for each of its attributes, under all the others. For imperfect merging, the latest
+groups with the same attributes are tried as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from itertools import islice
+
+from palio.matching.order import Order
+from palio.model.conjunction import Conjunction, join
+from palio.model.errors import FilterTooLarge
+from palio.model.filter import Filter
+from palio.model.merging import excess
+from palio.routing.covering import Covering
+from palio.routing.table import Entry, Port, Settled
+
+# A cancellation regroups up to so many members.
+MAX_MEMBERS = 32
+# How many groups with the same attributes are tried for an imperfect merge.
+MAX_TRIED = 8
+
+
+class Group:
+    """Entries that are sent as one filter on one port."""
+
+    __slots__ = ("box", "filter", "members", "number", "sent")
+
+    def __init__(self, entry: Entry[Filter], box: Conjunction | None) -> None:
+        self.members: dict[Entry[Filter], None] = {entry: None}
+        self.filter = entry.item
+        self.box = box  # None if it cannot be merged
+        self.number = 0
+        self.sent: Filter | None = None
+
+
+class Groups:
+    """The groups of one port."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._group_of: dict[Entry[Filter], Group] = {}
+        self._filed: dict[Hashable, dict[Group, None]] = {}
+        self.touched: dict[Group, None] = {}
+        self.arriving: dict[Entry[Filter], None] = {}
+        self.leaving: dict[Entry[Filter], None] = {}
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(dict.fromkeys(self._group_of.values()))
+
+    def regroup(self) -> None:
+        """Take the leaving out and the arriving in; `touched` then has all groups that differ."""
+        for entry in self.leaving:
+            self._take_out(entry)
+        for entry in self.arriving:
+            self._take_in(entry)
+        self.leaving.clear()
+        self.arriving.clear()
+
+    def _take_out(self, entry: Entry[Filter]) -> None:
+        group = self._group_of.pop(entry, None)
+        if group is None:  # it went together with another member
+            return
+        self._unfile(group)
+        self.touched[group] = None
+        for member in group.members:
+            if member is not entry and member not in self.leaving:
+                self.arriving[member] = None
+        for member in group.members:
+            self._group_of.pop(member, None)
+        group.members = {}
+
+    def _take_in(self, entry: Entry[Filter]) -> None:
+        boxes = entry.item.conjunctions
+        box = boxes[0] if len(boxes) == 1 else None
+        for group in self._possible(box):
+            if self._join(group, entry, box):
+                return
+        group = Group(entry, box)
+        self._group_of[entry] = group
+        self.touched[group] = None
+        self._file(group)
+
+    def _join(self, group: Group, entry: Entry[Filter], box: Conjunction | None) -> bool:
+        if box is None or group.box is None or len(group.members) >= MAX_MEMBERS:
+            return False
+        if not group.box.includes(box):
+            try:
+                around = join(group.box, box)
+                parts = [member.item.conjunctions[0] for member in group.members]
+                pieces, share = excess(around, [*parts, box])
+            except FilterTooLarge:
+                return False
+            if share > self._limit or (pieces and not self._limit):
+                return False
+            self._unfile(group)
+            group.box = around
+            group.filter = Filter((around,))
+            self._file(group)
+        group.members[entry] = None
+        self._group_of[entry] = group
+        self.touched[group] = None
+        return True
+
+    def _possible(self, box: Conjunction | None) -> Iterator[Group]:
+        if box is None:
+            return
+        tried: dict[Group, None] = {}
+        for key in _differing_in_one(box):
+            for group in list(self._filed.get(key, ())):
+                if group not in tried:
+                    tried[group] = None
+                    yield group
+        if self._limit:
+            latest = reversed(self._filed.get(_attributes(box), {}))
+            yield from [group for group in islice(latest, MAX_TRIED) if group not in tried]
+
+    def _file(self, group: Group) -> None:
+        for key in _keys(group.box):
+            self._filed.setdefault(key, {})[group] = None
+
+    def _unfile(self, group: Group) -> None:
+        for key in _keys(group.box):
+            filed = self._filed[key]
+            del filed[group]
+            if not filed:
+                del self._filed[key]
+
+
+def _keys(box: Conjunction | None) -> Iterator[Hashable]:
+    if box is not None:
+        yield from _differing_in_one(box)
+        yield _attributes(box)
+
+
+def _differing_in_one(box: Conjunction) -> Iterator[Hashable]:
+    for name in box.sides:
+        yield name, frozenset([(other, side) for other, side in box.sides.items() if other != name])
+
+
+def _attributes(box: Conjunction) -> Hashable:
+    return frozenset(box.sides)
+
+
+class Merging(Covering[Filter]):
+    """Sends what covering leaves, merged."""
+
+    def __init__(self, order: Order[Filter], *, limit: float = 0.0, by_partners: bool = False) -> None:
+        super().__init__(order, by_partners=by_partners)
+        self._limit = limit
+        self._groups: dict[Port, Groups] = {}
+
+    def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
+        super().open_port(port, attracts_all=attracts_all)
+        self._groups[port] = Groups(self._limit)
+
+    def close_port(self, port: Port) -> None:
+        super().close_port(port)
+        self._groups.pop(port, None)
+
+    def groups(self, port: Port) -> dict[int, tuple[Filter, list[Filter]]]:
+        """The filter and the members of each row that was sent on a port."""
+        return {
+            group.number: (group.filter, [member.item for member in group.members])
+            for group in self._groups[port]
+        }
+
+    def _begin(self, settled: Settled[Filter], port: Port, entry: Entry[Filter]) -> int:
+        self._groups[port].arriving[entry] = None
+        return 0
+
+    def _end(self, settled: Settled[Filter], port: Port, entry: Entry[Filter]) -> None:
+        self._groups[port].leaving[entry] = None
+
+    def _finish(self, settled: Settled[Filter]) -> None:
+        for port, groups in self._groups.items():
+            if not groups.arriving and not groups.leaving:
+                continue
+            groups.regroup()
+            for group in groups.touched:
+                if group.members and group.filter is not group.sent:
+                    former, group.number = group.number, self._send(settled, port, group.filter)
+                    group.sent = group.filter
+                    if former:
+                        self._unsend(settled, port, former)
+                elif not group.members and group.number:
+                    self._unsend(settled, port, group.number)
+            groups.touched.clear()

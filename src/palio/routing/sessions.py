@@ -1,0 +1,175 @@
+"""The clients of a broker: what each session has subscribed and advertised.
+
+A session holds a filter at most once; the handles by which the client calls it are counted by name. Releasing
+the last one ends the subscription. `unsubscribe` goes by covering, as in Siena: it ends all subscriptions of
+the session that its filter covers, whatever their handles, and nothing else; the narrower ones that stay are
+in force without further ado, because the broker keeps every subscription, covered or not. The same holds for
+advertisements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.table import Entry
+from palio.routing.tables import Side, Tables
+
+
+class NoSession(PalioError):
+    """A request in a session that was not opened, or is closed."""
+
+    session: str
+
+    def __init__(self, session: str) -> None:
+        super().__init__(f"There is no open session {session!r}; open it first.", session=session)
+
+
+class UnknownHandle(PalioError):
+    """A handle that the session does not have."""
+
+    handle: str
+
+    def __init__(self, handle: str) -> None:
+        super().__init__(f"This session has no subscription or advertisement {handle!r}.", handle=handle)
+
+
+class HandleInUse(PalioError):
+    """A handle that names something else already."""
+
+    handle: str
+
+    def __init__(self, handle: str) -> None:
+        super().__init__(
+            f"The handle {handle!r} names something else in this session; release it first.", handle=handle
+        )
+
+
+class NotAdvertised(PalioError):
+    """A notification that none of the publisher's advertisements covers."""
+
+    position: int
+
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            f"No advertisement of this session covers notification {position} of the request; "
+            "advertise it first. Nothing of the request was published.",
+            position=position,
+        )
+
+
+class Held:
+    """A filter or an advertisement that a session holds, with the handles by which the client calls it."""
+
+    __slots__ = ("entry", "handles", "item", "session")
+
+    entry: Entry[Any]
+
+    def __init__(self, session: str, item: Filter | Advertisement) -> None:
+        self.session = session
+        self.item = item
+        self.handles: dict[str, None] = {}
+
+
+class Session:
+    """What one client holds, by content and by handle."""
+
+    __slots__ = ("handles", "held", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.held: dict[Filter | Advertisement, Held] = {}
+        self.handles: dict[str, Held] = {}
+
+
+class Sessions:
+    """All sessions of a broker. Errors are raised before anything has changed."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._sessions: dict[str, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, name: str) -> None:
+        """Begin a session; one that is open stays as it is."""
+        self._sessions.setdefault(name, Session(name))
+
+    def close(self, name: str) -> None:
+        """End a session with all that it holds. It need not be open."""
+        session = self._sessions.pop(name, None)
+        if session is not None:
+            for held in session.held.values():
+                self._let_go(held)
+
+    def get(self, name: str) -> Session:
+        """The open session of that name. Raises `NoSession`."""
+        session = self._sessions.get(name)
+        if session is None:
+            raise NoSession(name)
+        return session
+
+    def has(self, name: str, handle: str) -> bool:
+        """Whether the session is open and the handle names something."""
+        session = self._sessions.get(name)
+        return session is not None and handle in session.handles
+
+    def hold(self, name: str, handle: str, item: Filter | Advertisement) -> None:
+        """Subscribe or advertise. Raises `NoSession`, `ContradictoryFilter` or `HandleInUse`."""
+        session = self.get(name)
+        if isinstance(item, Filter):
+            item.require_satisfiable()
+        held = session.held.get(item)
+        known = session.handles.get(handle)
+        if known is not None and known is not held:
+            raise HandleInUse(handle)
+        if held is None:
+            held = session.held[item] = Held(name, item)
+            held.entry = self._side(item).hold(item, held)
+        held.handles[handle] = None
+        session.handles[handle] = held
+
+    def release(self, name: str, handle: str) -> None:
+        """Give one handle back. Raises `NoSession` or `UnknownHandle`."""
+        session = self.get(name)
+        held = session.handles.pop(handle, None)
+        if held is None:
+            raise UnknownHandle(handle)
+        del held.handles[handle]
+        if not held.handles:
+            del session.held[held.item]
+            self._let_go(held)
+
+    def cancel(self, name: str, item: Filter | Advertisement) -> tuple[str, ...]:
+        """End all of its kind that the item covers. Returns the handles that ended. Raises `NoSession`."""
+        session = self.get(name)
+        covers: Callable[[Any], bool] = item.covers
+        covered = [
+            held for held in session.held.values() if type(held.item) is type(item) and covers(held.item)
+        ]
+        handles: list[str] = []
+        for held in covered:
+            handles += held.handles
+            for handle in held.handles:
+                del session.handles[handle]
+            del session.held[held.item]
+            self._let_go(held)
+        return tuple(handles)
+
+    def require_advertised(self, name: str, notifications: tuple[Notification, ...]) -> None:
+        """Raises `NotAdvertised` for the first notification that the session has not advertised."""
+        advertised = [item for item in self.get(name).held if isinstance(item, Advertisement)]
+        for position, notification in enumerate(notifications):
+            if not any(one.covers(notification) for one in advertised):
+                raise NotAdvertised(position)
+
+    def _let_go(self, held: Held) -> None:
+        self._side(held.item).let_go(held.entry, held)
+
+    def _side(self, item: Filter | Advertisement) -> Side[Any]:
+        return self._tables.filters if isinstance(item, Filter) else self._tables.advertisements

@@ -1,0 +1,174 @@
+"""Both tables of a broker, filters and advertisements, with the index that finds the filters by content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, cast
+
+from palio.matching import MatchIndex
+from palio.matching.order import Order
+from palio.matching.poset import Poset
+from palio.model.advertisement import Advertisement
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.configuration import Configuration, Strategy
+from palio.routing.covering import Covering
+from palio.routing.merging import Merging
+from palio.routing.messages import Update
+from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
+
+
+class Side(Generic[Item]):
+    """A table, and what follows for the other one when entries come and go."""
+
+    def __init__(self, table: Table[Item], overlaps: Callable[[Item, Any], bool]) -> None:
+        self.table = table
+        self._overlaps = overlaps
+        self._index: MatchIndex | None = None
+        self._partner: Side[Any] | None = None
+        self._draws = False
+
+    def be_indexed(self) -> MatchIndex:
+        """Keep an index over the entries."""
+        self._index = MatchIndex()
+        return self._index
+
+    def attract(self, other: Side[Any]) -> None:
+        """Entries of this side draw those of the other one that they overlap to the ports where they came."""
+        self._partner = other
+        self._draws = True
+        other._partner = self
+
+    def hold(self, item: Item, holder: Any) -> Entry[Item]:
+        """A local session has it."""
+        entry, fresh = self.table.hold(item, holder)
+        if fresh:
+            self._entered(entry)
+        return entry
+
+    def let_go(self, entry: Entry[Item], holder: Any) -> None:
+        """A local session has it no more."""
+        if self.table.let_go(entry, holder):
+            self._left(entry)
+
+    def receive(
+        self, rows: dict[int, Entry[Item]], add: Iterable[tuple[int, Item]], port: Port, *of: str
+    ) -> None:
+        """Rows came on a port, in the graph of some broker; they are noted by number."""
+        for number, item in add:
+            entry, fresh = self.table.receive(item, port, (*of, number))
+            if fresh:
+                self._entered(entry)
+            rows[number] = entry
+            self._ports_changed(entry)
+
+    def drop(self, rows: dict[int, Entry[Item]], remove: Iterable[int], port: Port, *of: str) -> None:
+        """Rows were removed on their port."""
+        for number in remove:
+            entry = rows.pop(number)
+            gone = self.table.drop(entry, port, (*of, number))
+            self._ports_changed(entry)
+            if gone:
+                self._left(entry)
+
+    def _entered(self, entry: Entry[Item]) -> None:
+        if self._index is not None:
+            self._index.add(entry, cast("Filter", entry.item))
+        if self._partner is not None:
+            others = self._partner.table.entries()
+            entry.partners = {other: None for other in others if self._overlaps(entry.item, other.item)}
+            for other in entry.partners:
+                other.partners[entry] = None
+
+    def _left(self, entry: Entry[Item]) -> None:
+        if self._index is not None:
+            self._index.remove(entry)
+        for other in entry.partners:
+            del other.partners[entry]
+
+    def _ports_changed(self, entry: Entry[Item]) -> None:
+        if self._partner is not None and self._draws:
+            self._partner.table.partners_changed(entry.partners)
+
+
+class Tables:
+    """Who wants what and who publishes what, as far as this broker has to know."""
+
+    def __init__(self, configuration: Configuration, order: Poset | None = None) -> None:
+        attract = configuration.advertisements and configuration.strategy is not Strategy.FLOODING
+        order = order if order is not None else Poset()
+        self.filters = Side(_filter_table(configuration, order, attract), _overlapped)
+        self.advertisements = Side(_advertisement_table(configuration, attract), Advertisement.overlaps)
+        self._index = self.filters.be_indexed()
+        if attract:
+            self.advertisements.attract(self.filters)
+
+    def match(self, notification: Notification) -> list[Entry[Filter]]:
+        """The entries that a notification satisfies."""
+        return self._index.match(notification)
+
+    def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
+        """Rows are sent on this port from now on."""
+        self.filters.table.open_port(port, attracts_all=attracts_all)
+        self.advertisements.table.open_port(port)
+
+    def close_port(self, port: Port) -> None:
+        """The port is gone; what came on it is dropped by the owner of the rows."""
+        self.filters.table.close_port(port)
+        self.advertisements.table.close_port(port)
+
+    def settle(self) -> dict[Port, tuple[Changes[Filter], Changes[Advertisement]]]:
+        """All that ports are to be told."""
+        advertised = self.advertisements.table.settle()
+        wanted = self.filters.table.settle()
+        return {
+            port: (wanted.get(port) or Changes(), advertised.get(port) or Changes())
+            for port in advertised | wanted
+        }
+
+
+def update(
+    version: int, changes: tuple[Changes[Filter], Changes[Advertisement]] | None, *, confirm: bool
+) -> Update:
+    """The message that tells a port of changes; without any, it only asks to confirm."""
+    if changes is None:
+        return Update(version, confirm=confirm)
+    wanted, advertised = changes
+    return Update(
+        version,
+        tuple(wanted.add),
+        tuple(wanted.remove),
+        tuple(advertised.add),
+        tuple(advertised.remove),
+        confirm=confirm,
+    )
+
+
+def _overlapped(filter: Filter, advertisement: Advertisement) -> bool:
+    return advertisement.overlaps(filter)
+
+
+def _filter_table(configuration: Configuration, order: Poset, attract: bool) -> Table[Filter]:
+    match configuration.strategy:
+        case Strategy.FLOODING:
+            return Table()
+        case Strategy.SIMPLE:
+            return Simple(by_partners=attract)
+        case Strategy.IDENTITY:
+            return Identity(by_partners=attract)
+        case Strategy.COVERING:
+            return Covering(order, by_partners=attract)
+        case Strategy.MERGING:
+            return Merging(order, limit=configuration.merging_excess, by_partners=attract)
+
+
+def _advertisement_table(configuration: Configuration, attract: bool) -> Table[Advertisement]:
+    if not attract:
+        return Table()
+    match configuration.strategy:
+        case Strategy.SIMPLE:
+            return Simple()
+        case Strategy.IDENTITY:
+            return Identity()
+        case _:
+            return Covering(Order())
