@@ -1,11 +1,116 @@
-"""`run`: one scenario, from its network to its outcome."""
+"""`run`: one scenario, from its network to its outcome.
+
+The seed is used in independent pieces, one for the network and one for the clients, so that the same clients
+can be put on another topology.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
+from time import perf_counter
+
+import msgspec
+
+from palio.matching.poset import Poset
+from palio.routing.configuration import Configuration, Strategy
+from palio.routing.messages import Advertise, ClientMessage, Open, Subscribe
+from palio.routing.router import Router
+from palio.sim.clients import ClientStep, Phase, Script, Step
+from palio.sim.metrics import measure
+from palio.sim.network import Network
+from palio.sim.oracle import Verdict, judge
 from palio.sim.outcome import Outcome
 from palio.sim.scenario import Scenario
+from palio.sim.sessions import Record
+from palio.sim.shapes import draw
+from palio.sim.tables import compare, consistency
+from palio.sim.topologies import lay_out
+from palio.sim.trace import Trace
+from palio.sim.workloads import Workload
+
+RouterMaker = Callable[[Configuration, Poset], Router]
+
+
+class Run:
+    """A run that has come to its end, with all that can be asked about it."""
+
+    def __init__(self, scenario: Scenario, network: Network, verdict: Verdict, wall_seconds: float) -> None:
+        self.scenario = scenario
+        self.network = network
+        self.verdict = verdict
+        self.wall_seconds = wall_seconds
+
+    @property
+    def trace(self) -> Trace:
+        assert self.network.trace is not None, "the run was not traced"
+        return self.network.trace
+
+    def outcome(self) -> Outcome:
+        return measure(self.network, self.verdict, wall_seconds=self.wall_seconds)
 
 
 def run(scenario: Scenario) -> Outcome:
     """Simulate a scenario. The same scenario gives the same outcome, but for `wall_seconds`."""
-    raise NotImplementedError
+    return simulate(scenario).outcome()
+
+
+def simulate(
+    scenario: Scenario, *, trace: bool = False, make_router: RouterMaker = Router, tables: bool = True
+) -> Run:
+    """Simulate a scenario, and let the oracle judge it.
+
+    `tables` checks the tables, too: what each broker recorded as sent against what its neighbour has and,
+    after churn, against tables that are built from scratch.
+    """
+    begin = perf_counter()
+    network, script = _build(scenario, trace, make_router)
+    for phase in script.phases:
+        network.play(phase)
+    network.finish()
+    verdict = judge(network.history, advertisements=scenario.advertisements)
+    if tables and not network.history.unquiet:
+        verdict.violations += consistency(network)
+        record = verdict.record
+        if (scenario.churn or scenario.link_churn) and network.is_whole:
+            verdict.violations += compare(network, _fresh(scenario, record, make_router), scenario, record)
+    return Run(scenario, network, verdict, perf_counter() - begin)
+
+
+def _build(scenario: Scenario, trace: bool, make_router: RouterMaker) -> tuple[Network, Script]:
+    chance = Random(f"network {scenario.seed}")
+    graph = draw(scenario.shape, scenario.brokers, chance)
+    layout = lay_out(graph, scenario.topology, chance)
+    order = Poset()  # remembers covering relations for all brokers; what they know stays their own
+    settings = Configuration(
+        broker="-",
+        strategy=Strategy(scenario.strategy),
+        advertisements=scenario.advertisements,
+        merging_excess=scenario.merging_excess,
+    )
+
+    def router(name: str) -> Router:
+        return make_router(msgspec.structs.replace(settings, broker=name), order)
+
+    network = Network(layout, router, Trace() if trace else None)
+    return network, Script(scenario, Workload(scenario, graph), len(layout.links))
+
+
+def _fresh(scenario: Scenario, record: Record, make_router: RouterMaker) -> Network:
+    """A network on which nothing ever happened but what the clients of another one still hold at its end."""
+    if scenario.strategy == "merging" and scenario.merging_excess:
+        scenario = msgspec.structs.replace(scenario, strategy="covering", merging_excess=0.0)
+    network, script = _build(scenario, False, make_router)
+    brokers = {station.name: number for number, station in enumerate(network.stations)}
+    steps: list[Step] = []
+    for session in record.sessions.values():
+        if session.open:
+            items: list[ClientMessage] = [
+                Open(),
+                *(Advertise(f"a{number}", one) for number, one in enumerate(session.by_advertisement)),
+                *(Subscribe(f"f{number}", one) for number, one in enumerate(session.by_filter)),
+            ]
+            steps += [ClientStep(0, 0.0, brokers[session.broker], session.name, item) for item in items]
+    network.play(script.phases[0])
+    network.play(Phase("fresh", tuple(steps)))
+    return network

@@ -6,11 +6,22 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from palio.model.errors import PalioError
+
 Shape: TypeAlias = Literal[
     "single", "line", "star", "tree", "hierarchy", "ring", "grid", "hypercube", "graph", "scale-free",
     "transit-stub",
 ]  # fmt: skip
 Topology: TypeAlias = Literal["acyclic", "hierarchical", "graph", "hybrid"]
+
+
+class WrongScenario(PalioError):
+    """A scenario that describes no network."""
+
+    field: str
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"The scenario's field {field!r} cannot be so: {reason}", field=field)
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,6 +30,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `shape` says how the brokers are linked, `topology` how these links are used: as they are with cycles
     (graph), by a spanning tree of equals (acyclic), by a spanning tree with a root (hierarchical), or as
     acyclic or hierarchical clusters whose roots are joined by a graph (hybrid).
+
+    Who is where, wants what and says what depends on neither strategy nor topology nor advertisements: with
+    the same seed they can be compared.
     """
 
     seed: int = 1
@@ -40,3 +54,41 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     covered: float = 0.5  # the share of subscriptions that another one covers
     churn: float = 0.0  # the share of subscriptions that are cancelled and replaced while events flow
     link_churn: float = 0.0  # the share of links that go and come back while events flow
+    repeats: float = 0.0  # the share of subscriptions that are asked for once more, under a second handle
+    both: float = 0.0  # the share of subscriptions that are made by publishers
+    batch: int = 1  # how many notifications are published at once, at most
+    ready: bool = True  # whether clients ask to be told when the network knows
+
+    keep: tuple[int, ...] | None = None  # of the script only these steps, by number, to look at a failure
+
+    def __post_init__(self) -> None:
+        for field in ("brokers", "interests", "batch"):
+            if getattr(self, field) < 1:
+                raise WrongScenario(field, "There must be at least one.")
+        for field in ("subscribers", "publishers", "subscriptions", "notifications"):
+            if getattr(self, field) < 0:
+                raise WrongScenario(field, "There cannot be fewer than none.")
+        if self.subscriptions and not self.subscribers:
+            raise WrongScenario("subscribers", "Somebody has to make the subscriptions.")
+        if self.notifications and not self.publishers:
+            raise WrongScenario("publishers", "Somebody has to publish the notifications.")
+        for field in ("locality", "covered", "churn", "link_churn", "repeats", "both"):
+            if not 0.0 <= getattr(self, field) <= 1.0:
+                raise WrongScenario(field, "It is a share, from 0 to 1.")
+
+    def to_json(self) -> str:
+        """As one line that `from_json` reads back; what has its default value is left out."""
+        changed = {
+            field.name: getattr(self, field.name)
+            for field in msgspec.structs.fields(type(self))
+            if getattr(self, field.name) != field.default
+        }
+        return msgspec.json.encode(changed).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Scenario:
+        """Read a scenario. Raises `WrongScenario`."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError as problem:
+            raise WrongScenario("$", f"{problem}.") from None

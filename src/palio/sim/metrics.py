@@ -1,0 +1,158 @@
+"""Metrics: the numbers of an `Outcome`, from what the network counted and the oracle found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from palio.routing.messages import (
+    Acknowledge,
+    Advertise,
+    Forward,
+    Goodbye,
+    Hello,
+    Interest,
+    Joined,
+    Known,
+    LinkState,
+    Release,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Update,
+)
+from palio.sim.network import Counts, Network
+from palio.sim.oracle import Verdict
+from palio.sim.outcome import Outcome
+from palio.sim.sessions import Record
+
+_GREETINGS = (Hello, Goodbye, Joined)
+_ACKNOWLEDGEMENTS = (Acknowledge, Known)
+_UPDATES = (Update, Interest)
+
+
+def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outcome:
+    """Everything that is measured about a run."""
+    history, counts, record = network.history, network.counts, verdict.record
+    updates, update_cost = _of(counts, _UPDATES)
+    requests = [type(request.message) for request in history.requests]
+    advertisement_releases = sum(
+        handle in one.handles
+        for request in history.requests
+        if isinstance(request.message, Release)
+        for handle in (request.message.handle,)
+        for one in record.sessions[request.session].advertisements
+    )
+    return Outcome(
+        brokers=len(network.stations),
+        links=len(network.layout.links),
+        sessions=len(record.sessions),
+        violations=len(verdict.violations),
+        messages=sum(counts.messages.values()),
+        cost=sum(counts.costs.values()),
+        subscription_messages=updates - counts.advertisement_messages,
+        subscription_cost=update_cost - counts.advertisement_cost,
+        rows_added=counts.rows_added,
+        rows_removed=counts.rows_removed,
+        advertisement_messages=counts.advertisement_messages,
+        advertisement_cost=counts.advertisement_cost,
+        advertisements_added=counts.advertisements_added,
+        advertisements_removed=counts.advertisements_removed,
+        forwards=counts.forwards,
+        forwards_cost=counts.forwards_cost,
+        subscribes=requests.count(Subscribe),
+        unsubscribes=requests.count(Unsubscribe) + requests.count(Release) - advertisement_releases,
+        advertises=requests.count(Advertise),
+        unadvertises=requests.count(Unadvertise) + advertisement_releases,
+        published=len(record.publications),
+        refused=record.refused,
+        deliveries=len(history.deliveries),
+        deliveries_expected=verdict.expected,
+        deliveries_possible=verdict.possible,
+        notifications_checked=verdict.checked,
+        wasted_forwards=counts.wasted_forwards,
+        simulated_messages=network.handled,
+        simulated_seconds=network.now,
+        wall_seconds=wall_seconds,
+        **_kinds(counts),
+        **_tables(network),
+        **_work(network),
+        **_delays(network, record),
+    )
+
+
+def _of(counts: Counts, kinds: tuple[type, ...]) -> tuple[int, float]:
+    messages = sum(counts.messages.get(kind, 0) for kind in kinds)
+    return messages, sum(counts.costs.get(kind, 0.0) for kind in kinds)
+
+
+def _kinds(counts: Counts) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, kinds in (
+        ("forward", (Forward,)),
+        ("acknowledgement", _ACKNOWLEDGEMENTS),
+        ("link_state", (LinkState,)),
+        ("greeting", _GREETINGS),
+    ):
+        found[f"{name}_messages"], found[f"{name}_cost"] = _of(counts, kinds)
+    return found
+
+
+def _tables(network: Network) -> dict[str, Any]:
+    rows, advertisements = [], []
+    for station in network.stations:
+        router = station.router
+        rows.append(router.statistics().rows_received)
+        advertisements.append(sum(len(router.received_advertisements(name)) for name in router.neighbours()))
+    return {
+        "table_rows": sum(rows),
+        "table_rows_mean": sum(rows) / len(rows),
+        "table_rows_max": max(rows),
+        "advertisement_rows": sum(advertisements),
+        "advertisement_rows_mean": sum(advertisements) / len(advertisements),
+        "advertisement_rows_max": max(advertisements),
+    }
+
+
+def _work(network: Network) -> dict[str, Any]:
+    all_statistics = [station.router.statistics().forwarding for station in network.stations]
+    return {
+        "matching_calls": sum(one.taken for one in all_statistics),
+        "matched_ids": sum(one.matched for one in all_statistics),
+    }
+
+
+def _delays(network: Network, record: Record) -> dict[str, Any]:
+    hops, latencies = [], []
+    for delivery in network.history.deliveries:
+        publication = record.publications.get((delivery.envelope.origin, delivery.envelope.sequence))
+        if publication is not None:
+            hops.append(float(delivery.envelope.hops))
+            latencies.append(delivery.time - publication.time)
+    return {
+        **_spread("hops", hops),
+        **_spread("latency", latencies),
+        "ready_mean": _mean(record.waits),
+        "ready_max": max(record.waits, default=0.0),
+    }
+
+
+def _spread(name: str, values: list[float]) -> dict[str, Any]:
+    values.sort()
+    return {
+        f"{name}_mean": _mean(values),
+        f"{name}_p50": _share(values, 0.5),
+        f"{name}_p99": _share(values, 0.99),
+        f"{name}_max": values[-1] if values else 0.0,
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _share(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of the values does not exceed."""
+    if not ordered:
+        return 0.0
+    return ordered[max(0, -(-int(len(ordered) * share * 1_000) // 1_000) - 1)]

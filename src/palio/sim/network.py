@@ -1,0 +1,333 @@
+"""`Network`: brokers, links and a queue of events. The shell around the routing core that has no clock.
+
+Everything that happens is an event in one queue, ordered by time and then by the number that it was given
+when it was put there. Handling an event means: one broker handles one message or timer, and the effects that
+it returns are carried out at once, in their order. Nothing else ever touches a broker.
+
+Invariants.
+
+- A link is first in, first out: its latency does not change, time does not run backwards, and of events at
+  the same time the older one comes first.
+- What is on a link when it goes down is lost. Each line (one direction of a link) has an epoch, which is in
+  every event that it carries; a message of an earlier epoch is dropped where it arrives.
+- Clients are where their access broker is: a request is handled at the time at which it is made, answers and
+  deliveries arrive at the moment they are given.
+- No event depends on the order of a set or on the address of an object, so a run is repeated exactly.
+
+There is one event per message, and large networks have millions: events are plain tuples, and counts are kept
+in the loop that handles them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.messages import Envelope, Forward, Interest, LinkDown, LinkUp, Message, Update
+from palio.sim.clients import ClientStep, LinkStep, Phase
+from palio.sim.history import Answered, Delivery, History, Request
+from palio.sim.topologies import Layout, Link
+
+if TYPE_CHECKING:
+    from palio.routing.router import Router
+    from palio.sim.trace import Trace
+
+# A run that handles so many messages per broker and step of its script will not come to rest.
+_MOST_MESSAGES_PER_STEP = 50
+
+
+class Line:
+    """One direction of a link."""
+
+    __slots__ = ("cost", "epoch", "latency", "source", "target", "up")
+
+    def __init__(self, source: Station, target: Station, link: Link) -> None:
+        self.source = source.name
+        self.target = target
+        self.cost = link.cost
+        self.latency = link.latency
+        self.epoch = 0
+        self.up = False
+
+
+class Station:
+    """A broker and the lines that lead away from it."""
+
+    __slots__ = ("handle", "lines", "name", "router", "timers")
+
+    def __init__(self, name: str, router: Router) -> None:
+        self.name = name
+        self.router = router
+        self.handle: Callable[[Message, str, float], list[Effect]] = router.handle
+        self.lines: dict[str, Line] = {}
+        self.timers: dict[str, int] = {}
+
+
+class Counts:
+    """What went over the links, by type of message: how often, and at what cost."""
+
+    def __init__(self) -> None:
+        self.messages: dict[type, int] = {}
+        self.costs: dict[type, float] = {}
+        self.rows_added = self.rows_removed = 0
+        self.advertisements_added = self.advertisements_removed = 0
+        self.advertisement_messages = 0  # updates that carry advertisements only
+        self.advertisement_cost = 0.0
+        self.forwards = self.wasted_forwards = 0
+        self.forwards_cost = 0.0
+
+
+# An event: time, number, and either (line, message, epoch), (station, message, source) or (None, step, 0).
+# They are of several types in one place for speed; `Any` is the price.
+_Event = tuple[float, int, Any, Any, Any]
+
+
+class Network:
+    """A network of brokers that can be taken through the phases of a script."""
+
+    def __init__(
+        self, layout: Layout, make_router: Callable[[str], Router], trace: Trace | None = None
+    ) -> None:
+        self.layout = layout
+        self.stations = [Station(name, make_router(name)) for name in map(broker_name, range(layout.size))]
+        self.lines = [
+            (
+                Line(self.stations[link.one], self.stations[link.other], link),
+                Line(self.stations[link.other], self.stations[link.one], link),
+            )
+            for link in layout.links
+        ]
+        for there, back in self.lines:
+            there_name, back_name = there.target.name, back.target.name
+            back.target.lines[there_name] = there
+            there.target.lines[back_name] = back
+        self.history = History()
+        self.counts = Counts()
+        self.trace = trace
+        self.now = 0.0
+        self.moment = 0
+        self._queue: list[_Event] = []
+        self._number = 0
+        self._down = 0
+        self._disturbed_since: int | None = None
+
+    @property
+    def handled(self) -> int:
+        """How many messages and timers the brokers have handled; a rest is a moment in which none did."""
+        return self.moment - len(self.history.rests)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all links are up."""
+        return all(there.up for there, _ in self.lines)
+
+    # The script
+
+    def play(self, phase: Phase) -> None:
+        """Take all steps of a phase and go on until the network is at rest."""
+        if self.history.unquiet:
+            return
+        begin = self.now
+        for step in phase.steps:
+            self._put(begin + step.time, None, step, 0)
+        limit = self.moment + _MOST_MESSAGES_PER_STEP * (len(self.stations) + 10) * (len(phase.steps) + 10)
+        self._work(limit, initial=phase.name == "links")
+        self.moment += 1
+        self.history.rests.append(self.moment)
+        if self._disturbed_since is not None and not self._down:
+            self.history.disturbances.append((self._disturbed_since, self.moment))
+            self._disturbed_since = None
+
+    def finish(self) -> None:
+        """No more phases: what is disturbed now stays so."""
+        if self._disturbed_since is not None:
+            self.history.disturbances.append((self._disturbed_since, self.moment + 1))
+
+    # The queue
+
+    def _put(self, time: float, first: Any, second: Any, third: Any) -> None:
+        self._number += 1
+        heappush(self._queue, (time, self._number, first, second, third))
+
+    def _work(self, limit: int, *, initial: bool) -> None:
+        queue, history, counts, trace = self._queue, self.history, self.counts, self.trace
+        last_seen = history.last_seen
+        while queue:
+            time, _, first, second, third = heappop(queue)
+            self.now = time
+            if first.__class__ is Line:
+                if first.epoch != third:
+                    continue
+                station, source, message = first.target, first.source, second
+            elif first is None:
+                if second.__class__ is LinkStep:
+                    self._link_step(second, initial=initial)
+                else:
+                    self._client_step(second)
+                continue
+            elif second.__class__ is int:
+                self._timer(first, second, third)
+                continue
+            else:
+                station, message, source = first, second, third
+            self.moment = moment = self.moment + 1
+            if moment > limit:
+                history.unquiet = f"{moment:,} messages were handled and {len(queue):,} were still under way"
+                queue.clear()
+                return
+            if trace is not None:
+                trace.handled(moment, time, station.name, source, message)
+            effects = station.handle(message, source, time)
+            if message.__class__ is Forward:
+                envelopes = message.envelopes
+                for envelope in envelopes:
+                    last_seen[envelope.origin, envelope.sequence] = moment
+                if not effects:
+                    counts.wasted_forwards += len(envelopes)
+                elif len(envelopes) > 1:
+                    counts.wasted_forwards += _wasted(envelopes, effects)
+            if effects:
+                self._carry_out(station, effects)
+
+    def _handle(self, station: Station, message: Message, source: str) -> None:
+        self.moment += 1
+        if self.trace is not None:
+            self.trace.handled(self.moment, self.now, station.name, source, message)
+        self._carry_out(station, station.handle(message, source, self.now))
+
+    def _client_step(self, step: ClientStep) -> None:
+        station = self.stations[step.broker]
+        self.history.requests.append(
+            Request(self.moment + 1, self.now, station.name, step.session, step.message)
+        )
+        self._handle(station, step.message, step.session)
+
+    def _timer(self, station: Station, number: int, name: str) -> None:
+        if station.timers.get(name) != number:
+            return  # it was cancelled, or set anew
+        del station.timers[name]
+        self.moment += 1
+        if self.trace is not None:
+            self.trace.timer(self.moment, self.now, station.name, name)
+        self._carry_out(station, station.router.on_timer(name, self.now))
+
+    # Links
+
+    def _link_step(self, step: LinkStep, *, initial: bool) -> None:
+        link = self.layout.links[step.link]
+        there, back = self.lines[step.link]
+        if there.up == step.up:
+            return
+        for line in (there, back):
+            line.epoch += 1
+            line.up = step.up
+        if not initial:
+            self._down += -1 if step.up else 1
+            self._disturb()
+        one, other = back.target, there.target
+        message: Message
+        other_message: Message
+        if step.up:
+            message, other_message = LinkUp(link.kind, link.cost), LinkUp(link.other_kind, link.cost)
+        else:
+            message = other_message = LinkDown(step.orderly)
+        self._handle(one, message, other.name)
+        if step.delay:
+            self._put(self.now + step.delay, other, other_message, one.name)
+        else:
+            self._handle(other, other_message, one.name)
+
+    def _disturb(self) -> None:
+        if self._disturbed_since is None:
+            self._disturbed_since = self.moment + 1
+
+    # Effects
+
+    def _carry_out(self, station: Station, effects: list[Effect]) -> None:
+        counts, now = self.counts, self.now
+        effect: Any
+        for effect in effects:
+            kind = effect.__class__
+            if kind is Send:
+                line = station.lines[effect.broker]
+                message = effect.message
+                what = message.__class__
+                counts.messages[what] = counts.messages.get(what, 0) + 1
+                cost = line.cost
+                counts.costs[what] = counts.costs.get(what, 0.0) + cost
+                if what is Forward:
+                    count = len(message.envelopes)
+                    counts.forwards += count
+                    counts.forwards_cost += count * cost
+                elif what is Update:
+                    self._count_update(message, cost)
+                elif what is Interest:
+                    self._count_update(message.update, cost)
+                if line.up:
+                    self._number = number = self._number + 1
+                    heappush(self._queue, (now + line.latency, number, line, message, line.epoch))
+            elif kind is Deliver:
+                self.history.deliveries.append(
+                    Delivery(self.moment, now, effect.session, effect.envelope, effect.handles)
+                )
+                if self.trace is not None:
+                    self.trace.delivered(self.moment, now, station.name, effect)
+            elif kind is Reply:
+                self.history.answers.append(Answered(self.moment, now, effect.session, effect.answer))
+                if self.trace is not None:
+                    self.trace.answered(self.moment, now, station.name, effect)
+            else:
+                self._carry_out_rarely(station, effect)
+
+    def _carry_out_rarely(self, station: Station, effect: Effect) -> None:
+        match effect:
+            case SetTimer(name, at):
+                self._number += 1
+                station.timers[name] = self._number
+                heappush(self._queue, (max(at, self.now), self._number, station, self._number, name))
+            case CancelTimer(name):
+                station.timers.pop(name, None)
+            case CloseLink(broker, reason):
+                self.history.refused_links.append((station.name, broker, reason))
+                self._close(station, broker)
+
+    def _close(self, station: Station, neighbour: str) -> None:
+        """A broker will not use a link: nothing goes over it any more, and the other end finds out."""
+        line = station.lines[neighbour]
+        back = line.target.lines[station.name]
+        if line.up:
+            for one in (line, back):
+                one.epoch += 1
+                one.up = False
+            self._down += 1
+            self._disturb()
+            self._put(self.now + line.latency, line.target, LinkDown(), station.name)
+
+    def _count_update(self, update: Update, cost: float) -> None:
+        counts = self.counts
+        counts.rows_added += len(update.add)
+        counts.rows_removed += len(update.remove)
+        if update.advertise or update.withdraw:
+            counts.advertisements_added += len(update.advertise)
+            counts.advertisements_removed += len(update.withdraw)
+            if not (update.add or update.remove):
+                counts.advertisement_messages += 1
+                counts.advertisement_cost += cost
+
+
+def _wasted(envelopes: tuple[Envelope, ...], effects: list[Effect]) -> int:
+    """How many of the notifications went neither to a session nor to another broker."""
+    used: set[tuple[str, int]] = set()
+    for effect in effects:
+        if isinstance(effect, Deliver):
+            used.add((effect.envelope.origin, effect.envelope.sequence))
+        elif isinstance(effect, Send) and isinstance(effect.message, Forward):
+            used.update((one.origin, one.sequence) for one in effect.message.envelopes)
+    return sum((one.origin, one.sequence) not in used for one in envelopes)
+
+
+def broker_name(number: int) -> str:
+    """What the broker with this number is called."""
+    return f"b{number}"

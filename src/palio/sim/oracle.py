@@ -1,0 +1,204 @@
+"""The oracle: what had to be delivered, what could be, and what must not. It knows nothing of routing.
+
+It reads a `History` and asks `Filter.matches`, nothing else.
+
+A subscription of a session has a span in which it is *held*, from the moment of its request to that of its
+end; its access broker is at the same place, so both are exact. Within it lies the span in which it is
+*known*, from the moment at which the client was told `Ready`, or at which the network was at rest, whichever
+is earlier. A notification has a span too: from its publication to the moment at which it was last under way.
+
+- A session *must* get a notification if, at every moment of the notification's span, it has some known
+  subscription that selects it. (One subscription may take over from another: additions come before removals
+  everywhere in the network, so there is no gap for a notification to fall through.) With advertisements, the
+  publisher must all the while have had a known advertisement that covers it. While links are missing, nothing
+  must be delivered.
+- It *may* get it if a subscription that selects it is held at some moment of that span: the two race.
+- Otherwise it must not get it.
+
+And for each delivery: it names exactly the handles of those subscriptions that are held at that very moment
+and select the notification; its content is what was published; there is one copy; the notifications of one
+publisher come in their order. (While links come and go, a graph finds new ways, on which a notification can
+overtake another one: then order is not demanded.)
+
+For a large run not every notification is compared with every subscription; as many as fit into a budget are,
+evenly spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.sim.history import Delivery, History
+from palio.sim.sessions import Held, Publication, Record, Session, Subscription, replay
+from palio.sim.violations import (
+    Duplicate,
+    LinkRefused,
+    Missing,
+    Name,
+    NeverPublished,
+    NotAtRest,
+    OutOfOrder,
+    Unwanted,
+    Violation,
+    WrongHandles,
+)
+
+# Comparisons of a notification with a filter take about a microsecond each: some seconds in all.
+_MOST_COMPARISONS = 4_000_000
+
+
+class Verdict:
+    """What the oracle found, and the `record` that it read from the history.
+
+    `expected` and `possible` count deliveries of the notifications that were `checked`.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.violations: list[Violation] = list(record.violations)
+        self.expected = 0
+        self.possible = 0
+        self.checked = 0
+
+
+def judge(history: History, *, advertisements: bool) -> Verdict:
+    """Compare what clients got with what they had to get."""
+    return _Judge(history, advertisements).verdict
+
+
+class _Judge:
+    def __init__(self, history: History, advertisements: bool) -> None:
+        self._history = history
+        self._advertisements = advertisements
+        record = replay(history, advertisements=advertisements)
+        self.verdict = Verdict(record)
+        self._found = self.verdict.violations
+        self._sessions = record.sessions
+        self._publications = record.publications
+        self._by_filter: dict[Filter, list[tuple[Session, Subscription]]] = {}
+        for session in self._sessions.values():
+            for subscription in session.subscriptions:
+                self._by_filter.setdefault(subscription.filter, []).append((session, subscription))
+        if history.unquiet:
+            self._found.append(NotAtRest(reason=history.unquiet))
+        for broker, neighbour, reason in history.refused_links:
+            self._found.append(LinkRefused(broker=broker, neighbour=neighbour, reason=reason))
+        self._deliveries()
+
+    def _deliveries(self) -> None:
+        got: dict[Name, list[Delivery]] = {name: [] for name in self._publications}
+        latest: dict[tuple[str, str], Publication] = {}
+        for delivery in self._history.deliveries:
+            name = (delivery.envelope.origin, delivery.envelope.sequence)
+            publication = self._publications.get(name)
+            if publication is None:
+                self._found.append(NeverPublished(session=delivery.session, notification=name))
+                continue
+            if not _same(delivery.envelope.notification, publication.notification):
+                self._found.append(NeverPublished(session=delivery.session, notification=name, altered=True))
+            got[name].append(delivery)
+            self._order(latest, delivery, publication)
+        for name in self._chosen():
+            self._notification(self._publications[name], got.pop(name))
+        for name, deliveries in got.items():
+            self._copies(name, deliveries)
+
+    def _chosen(self) -> Iterator[Name]:
+        names = list(self._publications)
+        affordable = max(1, _MOST_COMPARISONS // max(1, len(self._by_filter)))
+        step = max(1, -(-len(names) // affordable))
+        return iter(names[::step])
+
+    def _order(self, latest: dict[tuple[str, str], Publication], delivery: Delivery, one: Publication) -> None:
+        key = (delivery.session, one.session)
+        before = latest.get(key)
+        if before is None or before.number <= one.number:
+            latest[key] = one
+        elif not (self._disturbed(one) or self._disturbed(before)):
+            self._found.append(
+                OutOfOrder(
+                    session=delivery.session, notification=one.name, publisher=one.session, after=before.name
+                )
+            )
+
+    def _copies(self, name: Name, deliveries: list[Delivery]) -> dict[str, Delivery]:
+        copies: dict[str, Delivery] = {}
+        for delivery in deliveries:
+            if delivery.session in copies:
+                self._found.append(Duplicate(session=delivery.session, notification=name))
+            copies[delivery.session] = delivery
+        return copies
+
+    def _notification(self, publication: Publication, deliveries: list[Delivery]) -> None:
+        verdict = self.verdict
+        verdict.checked += 1
+        copies = self._copies(publication.name, deliveries)
+        selecting: dict[str, list[Subscription]] = {}
+        for filter, holders in self._by_filter.items():
+            if filter.matches(publication.notification):
+                for session, subscription in holders:
+                    selecting.setdefault(session.name, []).append(subscription)
+        certain = self._is_certain(publication)
+        for name, subscriptions in selecting.items():
+            racing = [one for one in subscriptions if one.overlaps(publication.begin, publication.end)]
+            verdict.possible += bool(racing)
+            if certain and _known_throughout(racing, publication.begin, publication.end):
+                verdict.expected += 1
+                if name not in copies:
+                    self._found.append(
+                        Missing(session=name, notification=publication.name, filter=str(racing[0].filter))
+                    )
+        for delivery in deliveries:
+            self._delivery(publication, delivery, selecting.get(delivery.session, []))
+
+    def _delivery(self, publication: Publication, delivery: Delivery, selecting: list[Subscription]) -> None:
+        held = [one for one in selecting if one.begin <= delivery.moment < one.end]
+        if not held:
+            ended = any(one.end <= delivery.moment for one in selecting)
+            self._found.append(Unwanted(session=delivery.session, notification=publication.name, ended=ended))
+            return
+        expected = sorted(handle for one in held for handle in one.handles_at(delivery.moment))
+        if expected != sorted(delivery.handles):
+            self._found.append(
+                WrongHandles(
+                    session=delivery.session,
+                    notification=publication.name,
+                    expected=tuple(expected),
+                    got=delivery.handles,
+                )
+            )
+
+    def _is_certain(self, publication: Publication) -> bool:
+        if self._disturbed(publication):
+            return False
+        if not self._advertisements:
+            return True
+        covering = [
+            one
+            for one in self._sessions[publication.session].advertisements
+            if one.advertisement.covers(publication.notification)
+        ]
+        return _known_throughout(covering, publication.begin, publication.end)
+
+    def _disturbed(self, publication: Publication) -> bool:
+        return any(
+            begin <= publication.end and publication.begin <= end for begin, end in self._history.disturbances
+        )
+
+
+def _known_throughout(held: Sequence[Held], begin: int, end: int) -> bool:
+    """Whether at every moment from `begin` to `end` at least one of them is known and held."""
+    reached = begin  # up to here, but not including it, all is well
+    for one in sorted(held, key=lambda one: one.known):
+        if one.known > reached:
+            return False
+        reached = max(reached, one.end)
+        if reached > end:
+            return True
+    return False
+
+
+def _same(one: Notification, other: Notification) -> bool:
+    return one is other or one == other

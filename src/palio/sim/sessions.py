@@ -1,0 +1,269 @@
+"""Sessions as the history tells them: what each client held, from when to when, and what it published.
+
+This is the oracle's model of a client at its access broker. It is a few dozen lines of dictionaries, on
+purpose: it has to be right at sight. It also knows how each request should be answered.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from palio.model.advertisement import Advertisement
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.messages import (
+    Accepted,
+    Advertise,
+    Answer,
+    Close,
+    Ended,
+    Open,
+    Publish,
+    Published,
+    Ready,
+    Refused,
+    Release,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+from palio.sim.history import Answered, History, Request
+from palio.sim.trace import describe
+from palio.sim.violations import Name, NotReady, Violation, WrongAnswer
+
+FOREVER = sys.maxsize  # a moment that never comes
+
+
+class Held:
+    """Something that a session holds from the moment `begin` up to, not including, the moment `end`.
+
+    From `known` on the whole network knows of it. `handles` has the span of each handle.
+    """
+
+    def __init__(self, begin: int) -> None:
+        self.begin = begin
+        self.known = FOREVER
+        self.end = FOREVER
+        self.handles: dict[str, tuple[int, int]] = {}
+
+    def handles_at(self, moment: int) -> list[str]:
+        return [handle for handle, (begin, end) in self.handles.items() if begin <= moment < end]
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        return self.begin <= end and begin < self.end
+
+
+class Subscription(Held):
+    """A filter that a session has subscribed."""
+
+    def __init__(self, begin: int, filter: Filter) -> None:
+        super().__init__(begin)
+        self.filter = filter
+
+
+class Advertised(Held):
+    """An advertisement that a session has made."""
+
+    def __init__(self, begin: int, advertisement: Advertisement) -> None:
+        super().__init__(begin)
+        self.advertisement = advertisement
+
+
+class Session:
+    """All that a session ever held, under all the sessions of that name."""
+
+    def __init__(self, name: str, broker: str) -> None:
+        self.name = name
+        self.broker = broker
+        self.open = False
+        self.subscriptions: list[Subscription] = []
+        self.advertisements: list[Advertised] = []
+        # What is held now
+        self.handles: dict[str, Held] = {}
+        self.by_filter: dict[Filter, Subscription] = {}
+        self.by_advertisement: dict[Advertisement, Advertised] = {}
+
+
+class Publication(msgspec.Struct, frozen=True):
+    """A notification that was taken, and the span of moments in which it was under way."""
+
+    number: int  # in the order of publication, over all publishers
+    name: Name
+    session: str
+    notification: Notification
+    begin: int
+    end: int
+    time: float
+
+
+class Record:
+    """What `replay` makes of a history."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.publications: dict[Name, Publication] = {}
+        self.violations: list[Violation] = []
+        self.refused = 0
+        self.waits: list[float] = []  # seconds from a request to its `Ready`
+
+    def filters_at(self, broker: str) -> Iterator[Filter]:
+        """What the clients of a broker want at the end."""
+        for session in self.sessions.values():
+            if session.broker == broker:
+                yield from session.by_filter
+
+
+def replay(history: History, *, advertisements: bool) -> Record:
+    """Go through the requests in their order and keep account of who holds what."""
+    return _Replay(history, advertisements).record
+
+
+class _Replay:
+    def __init__(self, history: History, advertisements: bool) -> None:
+        self._history = history
+        self._strict = advertisements
+        self.record = Record()
+        self._waiting: dict[tuple[str, str], tuple[Held, Request]] = {}
+        answers: dict[int, list[Answer]] = {}
+        ready = []
+        for answered in history.answers:
+            answers.setdefault(answered.moment, []).append(answered.answer)
+            if isinstance(answered.answer, Ready):
+                ready.append(answered)
+        for request in history.requests:
+            session = self.record.sessions.setdefault(request.session, Session(request.session, request.broker))
+            self._request(session, request, answers.get(request.moment, []))
+        self._known(ready)
+
+    def _request(self, session: Session, request: Request, answers: list[Answer]) -> None:
+        message, moment = request.message, request.moment
+        self.record.refused += any(isinstance(one, Refused) for one in answers)
+        match message:
+            case Subscribe(handle, filter):
+                known = session.by_filter.get(filter)
+                if known is None:
+                    known = session.by_filter[filter] = Subscription(moment, filter)
+                    session.subscriptions.append(known)
+                self._take(session, request, known, handle)
+                self._expect(request, answers, Accepted(handle))
+            case Advertise(handle, advertisement):
+                made = session.by_advertisement.get(advertisement)
+                if made is None:
+                    made = session.by_advertisement[advertisement] = Advertised(moment, advertisement)
+                    session.advertisements.append(made)
+                self._take(session, request, made, handle)
+                self._expect(request, answers, Accepted(handle))
+            case Release(handle):
+                held = session.handles.get(handle)
+                if held is not None:
+                    self._give_back(session, held, [handle], moment)
+                    self._expect_ended(request, answers, [handle])
+            case Unsubscribe(filter):
+                covered = [one for own, one in session.by_filter.items() if filter.covers(own)]
+                self._expect_ended(request, answers, self._end(session, covered, moment))
+            case Unadvertise(advertisement):
+                within = [one for own, one in session.by_advertisement.items() if advertisement.covers(own)]
+                self._expect_ended(request, answers, self._end(session, within, moment))
+            case Open():
+                session.open = True
+            case Close():
+                session.open = False
+                self._end(session, [*session.by_filter.values(), *session.by_advertisement.values()], moment)
+            case Publish():
+                self._publish(session, request, message, answers)
+
+    def _take(self, session: Session, request: Request, held: Held, handle: str) -> None:
+        held.handles[handle] = (request.moment, FOREVER)
+        session.handles[handle] = held
+        self._waiting[session.name, handle] = (held, request)
+
+    def _end(self, session: Session, all_held: Iterable[Held], moment: int) -> list[str]:
+        ended = []
+        for held in all_held:
+            handles = held.handles_at(moment)
+            self._give_back(session, held, handles, moment)
+            ended += handles
+        return ended
+
+    def _give_back(self, session: Session, held: Held, handles: list[str], moment: int) -> None:
+        for handle in handles:
+            held.handles[handle] = (held.handles[handle][0], moment)
+            del session.handles[handle]
+        if not held.handles_at(moment):
+            held.end = moment
+            if isinstance(held, Subscription):
+                del session.by_filter[held.filter]
+            elif isinstance(held, Advertised):
+                del session.by_advertisement[held.advertisement]
+
+    def _publish(self, session: Session, request: Request, message: Publish, answers: list[Answer]) -> None:
+        allowed = not self._strict or all(
+            any(one.covers(notification) for one in session.by_advertisement)
+            for notification in message.notifications
+        )
+        published = next((one for one in answers if isinstance(one, Published)), None)
+        if published is None or not allowed:
+            refused = next((one for one in answers if isinstance(one, Refused)), None)
+            if allowed or refused is None:
+                self._complain(request, answers, "published" if allowed else "refused")
+        if published is None:
+            return
+        for offset, notification in enumerate(message.notifications):
+            name = (published.origin, published.sequence + offset)
+            if name in self.record.publications:
+                self._complain(request, answers, "published under a name that no other one has")
+            self.record.publications[name] = Publication(
+                number=len(self.record.publications),
+                name=name,
+                session=session.name,
+                notification=notification,
+                begin=request.moment,
+                end=max(request.moment, self._history.last_seen.get(name, 0)),
+                time=request.time,
+            )
+
+    # Answers
+
+    def _expect(self, request: Request, answers: list[Answer], expected: Answer) -> None:
+        if expected not in answers:
+            self._complain(request, answers, describe(expected))
+
+    def _expect_ended(self, request: Request, answers: list[Answer], handles: list[str]) -> None:
+        ended = sorted(handle for one in answers if isinstance(one, Ended) for handle in one.handles)
+        if ended != sorted(handles):
+            self._complain(request, answers, describe(Ended(tuple(handles))))
+
+    def _complain(self, request: Request, answers: list[Answer], expected: str) -> None:
+        self.record.violations.append(
+            WrongAnswer(
+                session=request.session,
+                request=describe(request.message),
+                expected=expected,
+                got="; ".join(map(describe, answers)) or "nothing",
+            )
+        )
+
+    def _known(self, ready: list[Answered]) -> None:
+        told: set[tuple[str, str]] = set()
+        for moment, time, session, answer in ready:
+            assert isinstance(answer, Ready)
+            key = (session, answer.handle)
+            if key in self._waiting:
+                held, request = self._waiting[key]
+                held.known = min(held.known, moment)
+                self.record.waits.append(time - request.time)
+                told.add(key)
+        rests = self._history.rests
+        for (session, handle), (held, request) in self._waiting.items():
+            place = bisect_left(rests, request.moment)
+            if place == len(rests):
+                continue
+            held.known = min(held.known, rests[place])
+            message = request.message
+            asked = isinstance(message, Subscribe | Advertise) and message.ready
+            if asked and (session, handle) not in told and held.handles[handle][1] > rests[place]:
+                self.record.violations.append(NotReady(session=session, handle=handle))

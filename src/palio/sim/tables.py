@@ -1,0 +1,197 @@
+"""Tables: what brokers know of each other, checked when the network is at rest.
+
+Two things are demanded.
+
+- What a broker recorded as sent on a link is what its neighbour holds for it, number by number; and in a
+  graph everyone holds of a broker what that broker has announced.
+- After any churn the tables are those that a network builds from scratch for what the clients hold at the
+  end. "Are" means: on each link, the two sets of filters cover each other as unions. Where a strategy decides
+  which filters it sends (all but merging do), they are the same filters.
+
+Imperfect merging sends more than is wanted, by choice, and what it sends depends on the order of events. There
+the table must cover all that a broker that does not merge would send, and each filter must stay within the
+bound, measured against what its sender was told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from palio.model.advertisement import Advertisement
+from palio.model.errors import FilterTooLarge
+from palio.model.filter import Filter
+from palio.model.merging import excess
+from palio.routing.messages import LinkKind
+from palio.sim.network import Network, Station
+from palio.sim.scenario import Scenario
+from palio.sim.sessions import Record
+from palio.sim.violations import RowsDiffer, TableExcess, TableLacks, Violation
+
+_ROUNDING = 1e-9
+
+
+_Item = TypeVar("_Item", Filter, Advertisement)
+
+
+def consistency(network: Network) -> Iterator[Violation]:
+    """Whether both ends of each link agree on what was said."""
+    for station, neighbour in _tree_links(network):
+        router, other = station.router, neighbour.router
+        yield from _differences(
+            station,
+            neighbour,
+            "subscription",
+            router.sent(neighbour.name),
+            other.received(station.name),
+        )
+        yield from _differences(
+            station,
+            neighbour,
+            "advertisement",
+            router.sent_advertisements(neighbour.name),
+            other.received_advertisements(station.name),
+        )
+    for station, subject, announced, held in _announcements(network):
+        for text in _surplus(announced, held):
+            yield TableLacks(broker=station.name, neighbour=subject, filter=text)
+        for text in _surplus(held, announced):
+            yield TableExcess(broker=station.name, neighbour=subject, filter=text)
+
+
+def compare(network: Network, fresh: Network, scenario: Scenario, record: Record) -> Iterator[Violation]:
+    """Whether the tables after churn are those of a network that was built from scratch."""
+    merging = scenario.strategy == "merging"
+    imperfect = merging and scenario.merging_excess > 0
+    again = {station.name: station for station in fresh.stations}
+    for station, neighbour in _tree_links(network):
+        broker, source = neighbour.name, station.name
+        sent = list(station.router.sent(broker).values())
+        wanted = list(again[source].router.sent(broker).values())
+        yield from _lacking(broker, source, sent, wanted, exact=not merging)
+        if imperfect:
+            yield from _beyond_bound(station, broker, sent, scenario.merging_excess, record)
+        else:
+            yield from _exceeding(broker, source, sent, wanted, exact=not merging)
+        advertised = list(station.router.sent_advertisements(broker).values())
+        expected = list(again[source].router.sent_advertisements(broker).values())
+        for one in expected:
+            if not any(other.covers(one) for other in advertised):
+                yield TableLacks(broker=broker, neighbour=source, filter=str(one))
+        for one in advertised:
+            if not any(other.covers(one) for other in expected):
+                yield TableExcess(broker=broker, neighbour=source, filter=str(one))
+    if _has_graph(network):
+        for station in network.stations:
+            announced = station.router.interest().get(station.name, [])
+            wanted = again[station.name].router.interest().get(station.name, [])
+            yield from _lacking("graph", station.name, announced, wanted, exact=not merging)
+            if not imperfect:
+                yield from _exceeding("graph", station.name, announced, wanted, exact=not merging)
+
+
+# What both ends say
+
+
+def _tree_links(network: Network) -> Iterator[tuple[Station, Station]]:
+    """Each direction in which rows are sent: up in a hierarchy, both ways between equals."""
+    stations = {station.name: station for station in network.stations}
+    for station in network.stations:
+        for name, kind in station.router.neighbours().items():
+            if kind in (LinkKind.PEER, LinkKind.MASTER):
+                yield station, stations[name]
+
+
+def _has_graph(network: Network) -> bool:
+    return any(link.kind is LinkKind.GRAPH for link in network.layout.links)
+
+
+def _announcements(network: Network) -> Iterator[tuple[Station, str, list[Filter], list[Filter]]]:
+    if not _has_graph(network):
+        return
+    inside = [
+        station
+        for station in network.stations
+        if any(kind is LinkKind.GRAPH for kind in station.router.neighbours().values())
+    ]
+    known = {station.name: station.router.interest() for station in inside}
+    for station in inside:
+        for subject, told in known.items():
+            yield station, subject, told.get(subject, []), known[station.name].get(subject, [])
+
+
+def _differences(
+    station: Station,
+    neighbour: Station,
+    what: str,
+    sent: Mapping[int, _Item],
+    received: Mapping[int, _Item],
+) -> Iterator[Violation]:
+    if sent == received:
+        return
+    for number in sorted({*sent, *received}):
+        if sent.get(number) != received.get(number):
+            yield RowsDiffer(
+                broker=station.name,
+                neighbour=neighbour.name,
+                what=what,
+                number=number,
+                sent=str(sent.get(number, "nothing")),
+                received=str(received.get(number, "nothing")),
+            )
+
+
+def _surplus(one: Iterable[Filter], other: Iterable[Filter]) -> list[str]:
+    return sorted((Counter(map(str, one)) - Counter(map(str, other))).elements())
+
+
+# After churn
+
+
+def _lacking(
+    broker: str, source: str, sent: list[Filter], wanted: list[Filter], *, exact: bool
+) -> Iterator[Violation]:
+    for text in _surplus(wanted, sent) if exact else _uncovered(wanted, sent):
+        yield TableLacks(broker=broker, neighbour=source, filter=text)
+
+
+def _exceeding(
+    broker: str, source: str, sent: list[Filter], wanted: list[Filter], *, exact: bool
+) -> Iterator[Violation]:
+    for text in _surplus(sent, wanted) if exact else _uncovered(sent, wanted):
+        yield TableExcess(broker=broker, neighbour=source, filter=text)
+
+
+def _uncovered(filters: list[Filter], others: list[Filter]) -> Iterator[str]:
+    """Those that the others, taken together, do not cover."""
+    for filter in filters:
+        if any(other.covers(filter) for other in others):
+            continue
+        boxes = tuple(box for other in others if other.overlaps(filter) for box in other.conjunctions)
+        if not Filter(boxes).covers(filter):
+            yield str(filter)
+
+
+def _beyond_bound(
+    station: Station, neighbour: str, sent: list[Filter], bound: float, record: Record
+) -> Iterator[Violation]:
+    """Filters of which a larger share than allowed is nobody's wish, as far as their sender knows."""
+    told = list(record.filters_at(station.name))
+    for name in station.router.neighbours():
+        if name != neighbour:
+            told += station.router.received(name).values()
+    for broker, filters in station.router.interest().items():
+        if broker != station.name:
+            told += filters
+    for filter in sent:
+        if len(filter.conjunctions) != 1:
+            continue
+        whole = filter.conjunctions[0]
+        parts = [box for one in told for box in one.conjunctions if whole.includes(box)]
+        try:
+            _, share = excess(whole, parts)
+        except FilterTooLarge:
+            continue
+        if share > bound + _ROUNDING:
+            yield TableExcess(broker=neighbour, neighbour=station.name, filter=str(filter))

@@ -1,0 +1,138 @@
+"""`Trace`: every message that a broker handled in a run, and what its clients got. For people, and for tests.
+
+A line is `time broker < source: message`; what a client gets is `time broker > session: answer`. The same
+scenario gives the same text, byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from palio.routing.effects import Deliver, Reply
+from palio.routing.messages import (
+    Accepted,
+    Advertise,
+    Answer,
+    Ended,
+    Envelope,
+    Forward,
+    Hello,
+    Interest,
+    LinkState,
+    LinkUp,
+    Message,
+    Publish,
+    Published,
+    Ready,
+    Refused,
+    Release,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Update,
+)
+
+
+class Entry(NamedTuple):
+    """One line of a trace. `message` is a timer's name if it is a text."""
+
+    moment: int
+    time: float
+    broker: str
+    source: str
+    message: Message | Answer | Deliver | str
+
+    def __str__(self) -> str:
+        outward = isinstance(self.message, Deliver | Accepted | Ready | Ended | Published | Refused)
+        arrow = ">" if outward else "<"
+        return f"{self.time:.6f} {self.broker} {arrow} {self.source}: {describe(self.message)}"
+
+
+class Trace:
+    """The entries of a run, in order."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def handled(self, moment: int, time: float, broker: str, source: str, message: Message) -> None:
+        self.entries.append(Entry(moment, time, broker, source, message))
+
+    def timer(self, moment: int, time: float, broker: str, name: str) -> None:
+        self.entries.append(Entry(moment, time, broker, "timer", name))
+
+    def delivered(self, moment: int, time: float, broker: str, effect: Deliver) -> None:
+        self.entries.append(Entry(moment, time, broker, effect.session, effect))
+
+    def answered(self, moment: int, time: float, broker: str, effect: Reply) -> None:
+        self.entries.append(Entry(moment, time, broker, effect.session, effect.answer))
+
+    def lines(self) -> Iterator[str]:
+        return map(str, self.entries)
+
+    def __str__(self) -> str:
+        return "".join(f"{line}\n" for line in self.lines())
+
+
+def describe(message: Message | Answer | Deliver | str) -> str:
+    """A message in one line that a person can read."""
+    match message:
+        case str():
+            return message
+        case Subscribe(handle, filter, ready):
+            return f"subscribe {handle}{' (ready)' if ready else ''}: {filter}"
+        case Unsubscribe(filter):
+            return f"unsubscribe: {filter}"
+        case Release(handle):
+            return f"release {handle}"
+        case Advertise(handle, advertisement, ready):
+            return f"advertise {handle}{' (ready)' if ready else ''}: {advertisement}"
+        case Unadvertise(advertisement):
+            return f"unadvertise: {advertisement}"
+        case Publish(notifications, request):
+            return f"publish {request}: {_joined(one.to_json() for one in notifications)}"
+        case Accepted(handle) | Ready(handle):
+            return f"{_name(message)} {handle}"
+        case Ended(handles):
+            return f"ended {' '.join(handles)}"
+        case Published(request, origin, sequence):
+            return f"published {request} as {origin}#{sequence}"
+        case Refused(subject, error, reason):
+            return f"refused {subject} ({error}): {reason}"
+        case LinkUp(kind, cost):
+            return f"link up ({kind.value}, cost {cost})"
+        case Hello(kind, cost, terms, component):
+            return f"hello ({kind.value}, cost {cost}, {terms}, {component.broker}.{component.count})"
+        case Update():
+            return _update(message)
+        case Interest(broker, update, whole):
+            return f"interest{' whole' if whole else ''} of {broker}: {_update(update)}"
+        case Forward(envelopes):
+            return f"forward {_joined(map(_envelope, envelopes))}"
+        case LinkState(broker, version, links):
+            shown = ", ".join(f"{name} at {cost}" for name, cost in links)
+            return f"link state of {broker}, version {version}: {shown}"
+        case Deliver(_, envelope, handles):
+            return f"deliver {_envelope(envelope)} for {' '.join(handles)}"
+    values = [getattr(message, field) for field in message.__struct_fields__]
+    return f"{_name(message)}{' ' if values else ''}{' '.join(map(str, values))}"
+
+
+def _name(message: object) -> str:
+    return type(message).__name__.lower()
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "; ".join(texts)
+
+
+def _update(update: Update) -> str:
+    parts = [f"+{number} {filter}" for number, filter in update.add]
+    parts += [f"-{number}" for number in update.remove]
+    parts += [f"+a{number} {advertisement}" for number, advertisement in update.advertise]
+    parts += [f"-a{number}" for number in update.withdraw]
+    return f"update {update.version}: {_joined(parts)}"
+
+
+def _envelope(envelope: Envelope) -> str:
+    return f"{envelope.origin}#{envelope.sequence} (hop {envelope.hops}) {envelope.notification.to_json()}"
