@@ -62,6 +62,8 @@ def evaluate(experiment: Experiment, rows: Sequence[Row]) -> list[Finding]:
 def evaluate_claim(experiment: Experiment, claim: Claim, rows: Sequence[Row]) -> Finding:
     """The finding for one claim."""
     series = Series(experiment.sweep(claim.sweep), rows, claim.measure, claim.where)
+    if not series.points:
+        return Finding(claim, "undecided", "None of the runs tells anything about it.")
     naming = _Naming(experiment, series)
     match claim:
         case Lower():

@@ -68,7 +68,7 @@ class Formula:
 
     def _check(self, node: ast.expr) -> None:
         match node:
-            case ast.Constant(value=int() | float()):
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 pass
             case ast.Name(id=name):
                 self.names.add(name)

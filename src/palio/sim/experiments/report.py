@@ -116,6 +116,8 @@ def _growth(experiment: Experiment, growths: Sequence[Growth], folder: Path) -> 
     for _, group in groupby(growths, key=lambda growth: growth.fit.name):
         found = list(group)
         fit = found[0].fit
+        if not any(growth.measured for growth in found):
+            continue
         name = draw_growth(experiment, found, folder)
         parts += [f"### {fit.title}", f"![{fit.title}]({name}.png)"]
         if fit.reasoning:
@@ -152,6 +154,9 @@ def _growth_table(experiment: Experiment, found: Sequence[Growth]) -> str:
 def _plots(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[str]:
     parts = ["## Plots"] if experiment.plots else []
     for plot in experiment.plots:
+        if not Series(experiment.sweep(plot.sweep), rows, plot.y, plot.where).points:
+            parts += [f"### {plot.title}", "None of the runs belongs here."]
+            continue
         name = draw_plot(experiment, plot, rows, folder)
         parts += [f"### {plot.title}", f"![{plot.title}]({name}.png)"]
         if plot.text:
