@@ -159,6 +159,7 @@ class Network:
             self.now = time
             if first.__class__ is Line:
                 if first.epoch != third:
+                    self._lose(second)
                     continue
                 station, source, message = first.target, first.source, second
             elif first is None:
@@ -238,6 +239,12 @@ class Network:
             self._put(self.now + step.delay, other, other_message, one.name)
         else:
             self._handle(other, other_message, one.name)
+
+    def _lose(self, message: Any) -> None:
+        """A message was on a link that is gone; a notification in it was under way up to now."""
+        if message.__class__ is Forward:
+            for envelope in message.envelopes:
+                self.history.last_seen[envelope.origin, envelope.sequence] = self.moment
 
     def _disturb(self) -> None:
         if self._disturbed_since is None:

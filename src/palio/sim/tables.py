@@ -143,7 +143,7 @@ def _differences(
 
 
 def _surplus(one: Iterable[Filter], other: Iterable[Filter]) -> list[str]:
-    return sorted((Counter(map(str, one)) - Counter(map(str, other))).elements())
+    return [str(filter) for filter in (Counter(one) - Counter(other)).elements()]
 
 
 # After churn
