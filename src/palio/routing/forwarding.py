@@ -132,7 +132,8 @@ class Forwarding:
                 elif port != source:
                     ports[port] = None
         self._delivered += len(handles)
-        effects += [Deliver(session, envelope, tuple(named)) for session, named in handles.items()]
+        # The index promises no order; effects have one that depends on names alone.
+        effects += [Deliver(session, envelope, tuple(sorted(handles[session]))) for session in sorted(handles)]
         for port in self.takes_all:
             if port != source:
                 ports[port] = None
@@ -146,18 +147,16 @@ class Forwarding:
                 entry_point,
                 envelope.notification,
             )
-            for port in self._towards(brokers, entry_point):
-                if port != source:
-                    ports[port] = None
-            for port in ports:
+            ports |= self._towards(brokers, entry_point, source)
+            for port in sorted(ports):
                 onward.setdefault(port, []).append(onward_envelope)
         if source is not None and not handles and not ports:
             self._wasted += 1
 
-    def _towards(self, brokers: set[str], entry_point: str) -> list[str]:
-        """The neighbours in the tree of the entry point towards interested brokers, in the order of names."""
+    def _towards(self, brokers: set[str], entry_point: str, source: Port | None) -> dict[Port, None]:
+        """The neighbours in the tree of the entry point towards interested brokers."""
         if not brokers and not self._flooding:
-            return []
+            return {}
         branches = self._announcements.graph.branches(entry_point)
         wanted = branches.values() if self._flooding else [branches.get(broker) for broker in brokers]
-        return sorted({neighbour for neighbour in wanted if neighbour is not None})
+        return {neighbour: None for neighbour in wanted if neighbour is not None and neighbour != source}
