@@ -21,7 +21,10 @@ from palio.cli.terminal import EXIT_CODES
 ROOT = Path(__file__).parents[2]
 PALIO = [sys.executable, "-m", "palio.cli.main"]
 FILES = ("-f", "examples/filters.jsonl", "-e", "examples/events.jsonl")
-COMMANDS = [(), ("match",), ("explain",), ("covers",), ("lint",), ("demo",), ("bench",), ("bench", "filters")]
+COMMANDS = [
+    *((), ("match",), ("explain",), ("covers",), ("lint",), ("demo",), ("bench",), ("bench", "filters")),
+    *(("sim",), ("sim", "replay"), ("sim", "soak"), ("sim", "run"), ("sim", "list")),
+]
 
 
 def examples(help_text: str) -> list[str]:

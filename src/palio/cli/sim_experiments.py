@@ -22,8 +22,7 @@ from palio.sim.experiments.results import Finished, Folder
 from palio.sim.experiments.sweep import Key, Run, expand
 
 RUN_EPILOG = help_epilog(
-    "palio sim run siena --quick --output /tmp/siena",
-    "palio sim run siena --quick --resume --output /tmp/siena",
+    "palio sim run examples/experiment.toml --output /tmp/palio-example",
 )
 LIST_EPILOG = help_epilog("palio sim list")
 

@@ -6,7 +6,9 @@ can be put on another topology.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from time import perf_counter
 
@@ -64,9 +66,10 @@ def simulate(
     after churn, against tables that are built from scratch.
     """
     begin = perf_counter()
-    network, script = _build(scenario, trace, make_router)
-    for phase in script.phases:
-        network.play(phase)
+    network, script = prepare(scenario, trace=trace, make_router=make_router)
+    with _without_collections():
+        for phase in script.phases:
+            network.play(phase)
     network.finish()
     verdict = judge(network.history, advertisements=scenario.advertisements)
     if tables and not network.history.unquiet:
@@ -77,7 +80,10 @@ def simulate(
     return Run(scenario, network, verdict, perf_counter() - begin)
 
 
-def _build(scenario: Scenario, trace: bool, make_router: RouterMaker) -> tuple[Network, Script]:
+def prepare(
+    scenario: Scenario, *, trace: bool = False, make_router: RouterMaker = Router
+) -> tuple[Network, Script]:
+    """The network of a scenario before anything has happened, and the script to play on it."""
     chance = Random(f"network {scenario.seed}")
     graph = draw(scenario.shape, scenario.brokers, chance)
     layout = lay_out(graph, scenario.topology, chance)
@@ -96,11 +102,23 @@ def _build(scenario: Scenario, trace: bool, make_router: RouterMaker) -> tuple[N
     return network, Script(scenario, Workload(scenario, graph), len(layout.links))
 
 
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """No search for cyclic garbage: a network is millions of objects that are all needed until its end."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _fresh(scenario: Scenario, record: Record, make_router: RouterMaker) -> Network:
     """A network on which nothing ever happened but what the clients of another one still hold at its end."""
     if scenario.strategy == "merging" and scenario.merging_excess:
         scenario = msgspec.structs.replace(scenario, strategy="covering", merging_excess=0.0)
-    network, script = _build(scenario, False, make_router)
+    network, script = prepare(scenario, make_router=make_router)
     brokers = {station.name: number for number, station in enumerate(network.stations)}
     steps: list[Step] = []
     for session in record.sessions.values():

@@ -17,6 +17,7 @@ from palio.sim.experiments.results import RUNS, Finished, Row, with_measures
 from palio.sim.experiments.series import Series
 from palio.sim.experiments.statistics import summary
 from palio.sim.experiments.wording import interval, shown
+from palio.sim.failures import replay_command
 
 REPORT = "report.md"
 _MARKS = {"supported": "✓", "partly supported": "◐", "not supported": "✗", "undecided": "?"}
@@ -77,7 +78,7 @@ def _correctness(finished: Sequence[Finished]) -> str:
     if not wrong:
         return f"The oracle checked all {len(finished):,} runs and found nothing wrong."
     named = [
-        f"- {one.run.sweep}, {one.run.variant}: {msgspec.json.encode(one.run.scenario).decode()}"
+        f"- {one.run.sweep}, {one.run.variant}: `{replay_command(one.run.scenario)}`"
         for one in wrong[:_NAMED_FAILURES]
     ]
     total = sum(one.outcome.violations for one in wrong)

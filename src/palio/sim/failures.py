@@ -1,0 +1,159 @@
+"""Failures: from a scenario that goes wrong to the shortest story that shows it.
+
+Shrinking is greedy. First the scenario is made smaller, field by field: fewer brokers, clients, subscriptions
+and notifications, no churn, and so on. As a smaller scenario is another draw of luck, a few seeds are tried
+for each. Then steps are left out of its script, in ever smaller pieces, which leaves everything else as it
+is. What counts is that a violation of the same kind is still there.
+
+The effort is bounded by the number of simulated messages, not by a clock: the same failure always shrinks to
+the same story.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from palio.routing.effects import Deliver
+from palio.routing.messages import Forward, Interest, LinkDown, Publish, Update
+from palio.sim.clients import is_optional
+from palio.sim.run import Run, prepare, simulate
+from palio.sim.scenario import Scenario
+from palio.sim.trace import Entry
+from palio.sim.violations import Violation
+
+_MOST_MESSAGES = 2_000_000  # some tens of seconds
+_SEEDS = 3
+_MOST_LINES = 60
+
+Simulate = Callable[[Scenario], Run]
+
+
+def replay_command(scenario: Scenario) -> str:
+    """What to type to see a run again."""
+    return f"palio sim replay {shlex.quote(scenario.to_json())}"
+
+
+def shrink(run: Run, simulate: Simulate = simulate, *, most_messages: int = _MOST_MESSAGES) -> Run:
+    """A smaller run that goes wrong in the same way; the same one, if none is found. It is traced."""
+    shrinking = _Shrinking(run, simulate, most_messages)
+    shrinking.shrink_fields()
+    shrinking.shrink_steps()
+    return shrinking.best
+
+
+class _Shrinking:
+    def __init__(self, run: Run, simulate: Simulate, most_messages: int) -> None:
+        self.best = run
+        self._kind = type(run.verdict.violations[0])
+        self._simulate = simulate
+        self._left = most_messages
+
+    def shrink_fields(self) -> None:
+        progress = True
+        while progress:
+            progress = sum(self._try_seeds(candidate) for candidate in self._smaller()) > 0
+
+    def _smaller(self) -> Iterator[dict[str, object]]:
+        """Changes that may make the best scenario so far smaller; each is read when it is tried."""
+        for field, plain in (
+            ("link_churn", 0.0),
+            ("churn", 0.0),
+            ("repeats", 0.0),
+            ("both", 0.0),
+            ("locality", 0.0),
+            ("skew", 0.0),
+            ("batch", 1),
+            ("merging_excess", 0.0),
+            ("advertisements", False),
+        ):
+            if getattr(self.best.scenario, field) != plain:
+                yield {field: plain}
+        fields = ("brokers", "notifications", "subscriptions", "subscribers", "publishers", "interests")
+        for field in fields:
+            for share in (4, 2, 1):
+                value = getattr(self.best.scenario, field)
+                smaller = value // share if share > 1 else value - 1
+                if 1 <= smaller < value:
+                    yield {field: smaller}
+
+    def _try_seeds(self, change: dict[str, object]) -> bool:
+        seed = self.best.scenario.seed
+        return any(self._try({**change, "seed": seed + offset}) for offset in range(_SEEDS))
+
+    def _try(self, change: dict[str, object]) -> bool:
+        if self._left <= 0:
+            return False
+        run = self._simulate(msgspec.structs.replace(self.best.scenario, **change))
+        self._left -= run.network.handled
+        if not any(isinstance(one, self._kind) for one in run.verdict.violations):
+            return False
+        self.best = run
+        return True
+
+    def shrink_steps(self) -> None:
+        kept = optional_steps(self.best.scenario)
+        size = len(kept)
+        while size and self._left > 0:
+            start = 0
+            while start < len(kept):
+                rest = kept[:start] + kept[start + size :]
+                if self._try({"keep": tuple(rest)}):
+                    kept = rest
+                else:
+                    start += size
+            size //= 2
+
+
+def optional_steps(scenario: Scenario) -> list[int]:
+    """The numbers of the steps of a script that can be left out."""
+    return [
+        step.number
+        for phase in prepare(scenario)[1].phases
+        for step in phase.steps
+        if is_optional(step, phase.name)
+    ]
+
+
+def story(run: Run, violation: Violation) -> Iterator[str]:
+    """What a traced run has to do with a violation, line by line."""
+    yield str(violation)
+    for link in run.network.layout.links:
+        kind, other = link.kind.value, link.other_kind.value
+        yield f"  link b{link.one} - b{link.other} ({kind if kind == other else f'{kind}, {other}'})"
+    lines = [f"  {entry}" for entry in _involved(run, violation)]
+    if len(lines) > _MOST_LINES:
+        half = _MOST_LINES // 2
+        lines[half:-half] = [f"  … {len(lines) - 2 * half:,} lines are left out; --trace shows everything …"]
+    yield from lines
+
+
+def _involved(run: Run, violation: Violation) -> Iterator[Entry]:
+    name = violation.notification
+    publication = None if name is None else run.verdict.record.publications.get(name)
+    ends = {getattr(violation, "broker", ""), getattr(violation, "neighbour", "")} - {""}
+    rows: set[tuple[str, str, int]] = set()  # (broker, source, number) of rows that select the notification
+    for entry in run.trace.entries:
+        message = entry.message
+        if isinstance(message, Forward):
+            wanted = any((one.origin, one.sequence) == name for one in message.envelopes)
+        elif isinstance(message, Deliver):
+            wanted = (message.envelope.origin, message.envelope.sequence) == name
+        elif isinstance(message, Publish):
+            wanted = publication is not None and entry.moment == publication.begin
+        elif isinstance(message, Update | Interest):
+            update = message if isinstance(message, Update) else message.update
+            about = entry.source if isinstance(message, Update) else message.broker
+            wanted = {entry.broker, about} >= ends if ends else False
+            if publication is not None:
+                for number, filter in update.add:
+                    if filter.matches(publication.notification):
+                        rows.add((entry.broker, about, number))
+                        wanted = True
+                wanted = wanted or any((entry.broker, about, number) in rows for number in update.remove)
+        else:
+            wanted = isinstance(message, LinkDown) or entry.source == violation.session
+        if wanted:
+            yield entry

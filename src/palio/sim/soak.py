@@ -1,0 +1,99 @@
+"""Soaking: as many different scenarios as asked for, each drawn from its seed.
+
+Strategy, topology and advertisements go through all their combinations, one seed after the other; the rest
+is luck. The networks are small and crowded, so that filters meet, cover and race: a large network shows
+nothing more, only later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from multiprocessing import get_context
+from random import Random
+from typing import Any, get_args
+
+import msgspec
+
+from palio.sim.run import simulate
+from palio.sim.scenario import Scenario, Shape, Topology
+
+# A strategy, and how much excess a merged filter may have.
+_STRATEGIES: tuple[tuple[Any, float], ...] = (
+    ("flooding", 0.0),
+    ("simple", 0.0),
+    ("identity", 0.0),
+    ("covering", 0.0),
+    ("merging", 0.0),
+    ("merging", 0.3),
+)
+_TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
+COMBINATIONS = tuple(product(_STRATEGIES, _TOPOLOGIES, (False, True)))
+_SHAPES: tuple[Shape, ...] = get_args(Shape)
+_CHUNK = 8  # seeds that a worker is given at once
+
+
+class Soaked(msgspec.Struct, frozen=True):
+    """What came of one seed."""
+
+    seed: int
+    scenario: Scenario
+    violations: tuple[str, ...]
+    deliveries: int
+    messages: int
+
+
+def drawn(seed: int) -> Scenario:
+    """The scenario of a seed; those of any `len(COMBINATIONS)` seeds in a row have all combinations."""
+    (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
+    chance = Random(f"soak {seed}")
+    return Scenario(
+        seed=seed,
+        shape=chance.choice(_SHAPES),
+        topology=topology,
+        brokers=chance.randint(1, 12),
+        strategy=strategy,
+        merging_excess=excess,
+        advertisements=advertisements,
+        subscribers=chance.randint(1, 8),
+        publishers=chance.randint(1, 4),
+        subscriptions=chance.randint(1, 24),
+        notifications=chance.randint(4, 24),
+        interests=chance.randint(1, 5),
+        skew=chance.choice((0.0, 1.0)),
+        locality=chance.choice((0.0, 0.5)),
+        covered=chance.choice((0.0, 0.5, 0.9, 1.0)),
+        churn=chance.choice((0.0, 0.3, 1.0)),
+        link_churn=chance.choice((0.0, 0.0, 0.3)),
+        repeats=chance.choice((0.0, 0.3)),
+        both=chance.choice((0.0, 0.3)),
+        batch=chance.choice((1, 3)),
+        ready=chance.random() < 0.8,
+    )
+
+
+def soak_one(seed: int) -> Soaked:
+    """Simulate the scenario of a seed."""
+    scenario = drawn(seed)
+    run = simulate(scenario)
+    return Soaked(
+        seed=seed,
+        scenario=scenario,
+        violations=tuple(map(str, run.verdict.violations)),
+        deliveries=len(run.network.history.deliveries),
+        messages=run.network.handled,
+    )
+
+
+def soak(first: int, count: int, workers: int = 1) -> Iterator[Soaked]:
+    """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
+    seeds = range(first, first + count)
+    if workers <= 1:
+        yield from map(soak_one, seeds)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        try:
+            yield from pool.map(soak_one, seeds, chunksize=_CHUNK)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
