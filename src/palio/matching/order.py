@@ -155,6 +155,10 @@ class Order(Generic[Item]):
 
     # Questions
 
+    def get(self, item: Item) -> Node[Item] | None:
+        """The node that was inserted for just this item, without a search for an equal one."""
+        return self._nodes.get(item)
+
     def find(self, item: Item) -> Node[Item] | None:
         """The node of the item or of an equal one."""
         if (known := self._nodes.get(item)) is not None:

@@ -34,7 +34,7 @@ class Filter:
     `conjunctions` is its normal form; `source` the text it was read from, if it was.
     """
 
-    __slots__ = ("_conflicts", "_identity", "conjunctions", "source")
+    __slots__ = ("_conflicts", "_hash", "_identity", "conjunctions", "source")
 
     conjunctions: tuple[Conjunction, ...]
     source: str | None
@@ -50,6 +50,7 @@ class Filter:
         self.source = source
         self._conflicts = conflicts
         self._identity: Hashable | None = None
+        self._hash: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Filter:
@@ -195,7 +196,9 @@ class Filter:
         return self is other or self._identify() == other._identify()
 
     def __hash__(self) -> int:
-        return hash(self._identify())
+        if self._hash is None:
+            self._hash = hash(self._identify())
+        return self._hash
 
     def _identify(self) -> Hashable:
         if self._identity is None:

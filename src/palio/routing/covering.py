@@ -35,7 +35,7 @@ class Covering(Identity[Coverable]):
         self._order = order
 
     def _obtain(self, item: Coverable) -> tuple[Entry[Coverable], bool]:
-        node = self._order.insert(item)
+        node = self._order.get(item) or self._order.insert(item)
         entry = self._entries.get(node)
         if entry is not None:
             return entry, False

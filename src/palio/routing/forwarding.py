@@ -15,6 +15,7 @@ too many hops. On networks that are in order neither happens; while brokers disa
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -120,23 +121,20 @@ class Forwarding:
         entries = self._tables.match(envelope.notification)
         self._matched += len(entries)
         handles: dict[str, dict[str, None]] = {}
-        ports: dict[Port, None] = {}
+        ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
         for entry in entries:
             held: Held
             for held in entry.holders:
                 handles.setdefault(held.session, {}).update(held.handles)
-            for port, rows in entry.ports.items():
-                if port == GRAPH:
-                    brokers.update([broker for broker, _ in rows])
-                elif port != source:
-                    ports[port] = None
+            ports |= entry.ports
+            brokers.update(entry.brokers)
         self._delivered += len(handles)
         # The index promises no order; effects have one that depends on names alone.
         effects += [Deliver(session, envelope, tuple(sorted(handles[session]))) for session in sorted(handles)]
-        for port in self.takes_all:
-            if port != source:
-                ports[port] = None
+        ports.pop(GRAPH, None)
+        if source is not None:
+            ports.pop(source, None)
         if ports or brokers or self._flooding:
             entry_point = envelope.entry if from_graph else self._broker
             onward_envelope = Envelope(

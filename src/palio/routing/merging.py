@@ -170,11 +170,14 @@ class Merging(Covering[Filter]):
         super().close_port(port)
         self._groups.pop(port, None)
 
+    def sent(self, port: Port) -> dict[int, Filter]:
+        return {number: filter for number, (filter, _) in self.groups(port).items()}
+
     def groups(self, port: Port) -> dict[int, tuple[Filter, list[Filter]]]:
         """The filter and the members of each row that was sent on a port."""
         return {
             group.number: (group.filter, [member.item for member in group.members])
-            for group in self._groups[port]
+            for group in self._groups.get(port, ())
         }
 
     def _begin(self, settled: Settled[Filter], port: Port, entry: Entry[Filter]) -> int:

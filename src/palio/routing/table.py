@@ -31,17 +31,21 @@ GRAPH: Final[Port] = ""  # no broker has the empty name
 Item = TypeVar("Item")
 
 
+_NOBODY: dict[Any, Any] = {}  # shared by all entries that need none of their own; never changed
+
+
 class Entry(Generic[Item]):
     """A filter or an advertisement in the table."""
 
-    __slots__ = ("above", "holders", "item", "partners", "place", "ports", "sent")
+    __slots__ = ("above", "brokers", "holders", "item", "partners", "place", "ports", "sent")
 
     def __init__(self, item: Item, place: Any = None) -> None:
         self.item = item
         self.place = place
-        # The local sessions' subscriptions, and for each port the rows (numbers, in the graph with the broker).
+        # What local sessions hold; how many rows each port has for it; and of how many those of the graph are.
         self.holders: dict[Any, None] = {}
-        self.ports: dict[Port, dict[Any, None]] = {}
+        self.ports: dict[Port, int] = {}
+        self.brokers: dict[str, int] = _NOBODY
         # The number of the row on each port where it is sent; `above` is for covering.
         self.sent: dict[Port, int] = {}
         self.above: dict[Port | None, int] | None = None
@@ -52,13 +56,12 @@ class Entry(Generic[Item]):
         """The one port that the entry is not for; None if it is for all."""
         if self.holders or len(self.ports) != 1:
             return None
-        return next(iter(self.ports))
+        for port in self.ports:
+            return port
+        return None
 
     def __repr__(self) -> str:
         return f"<Entry {str(self.item)!r}>"
-
-
-_NOBODY: dict[Entry[Any], None] = {}  # shared by all entries while advertisements play no part; never changed
 
 
 class Changes(Generic[Item]):
@@ -84,7 +87,6 @@ class Table(Generic[Item]):
         self._attracts_all: dict[Port, None] = {}
         self._numbers: dict[Port, int] = {}
         self._dirty: dict[Entry[Item], None] = {}
-        self._rows: dict[Port, dict[int, Item]] = {}
 
     # Sources come and go
 
@@ -102,21 +104,24 @@ class Table(Generic[Item]):
         del entry.holders[holder]
         return self._source_lost(entry, before)
 
-    def receive(self, item: Item, port: Port, row: Any) -> tuple[Entry[Item], bool]:
-        """A row came on a port. Returns the entry, and whether it is new."""
+    def receive(self, item: Item, port: Port, broker: str | None = None) -> tuple[Entry[Item], bool]:
+        """A row came on a port, in the graph of some broker. Returns the entry, and whether it is new."""
         entry, fresh = self._obtain(item)
         before = None if fresh else entry.excluded
-        entry.ports.setdefault(port, {})[row] = None
+        entry.ports[port] = entry.ports.get(port, 0) + 1
+        if broker is not None:
+            if entry.brokers is _NOBODY:
+                entry.brokers = {}
+            entry.brokers[broker] = entry.brokers.get(broker, 0) + 1
         self._source_gained(entry, fresh, before)
         return entry, fresh
 
-    def drop(self, entry: Entry[Item], port: Port, row: Any) -> bool:
+    def drop(self, entry: Entry[Item], port: Port, broker: str | None = None) -> bool:
         """A row was removed on its port. Returns whether the entry is gone."""
         before = entry.excluded
-        rows = entry.ports[port]
-        del rows[row]
-        if not rows:
-            del entry.ports[port]
+        _count_down(entry.ports, port)
+        if broker is not None:
+            _count_down(entry.brokers, broker)
         return self._source_lost(entry, before)
 
     # Ports open and close
@@ -126,7 +131,6 @@ class Table(Generic[Item]):
         self._ports[port] = None
         if attracts_all:
             self._attracts_all[port] = None
-        self._rows[port] = {}
         self._numbers.setdefault(port, 0)
         self._dirty.update(dict.fromkeys(self._entries.values()))
 
@@ -134,7 +138,6 @@ class Table(Generic[Item]):
         """The port is gone, and all that was sent there forgotten. What came on it is dropped row by row."""
         if port in self._ports:
             del self._ports[port]
-            del self._rows[port]
             self._attracts_all.pop(port, None)
             for entry in self._entries.values():
                 entry.sent.pop(port, None)
@@ -147,10 +150,8 @@ class Table(Generic[Item]):
 
     def settle(self) -> Settled[Item]:
         """What to tell each port so that it has the rows which it should. Empty if nothing changed."""
-        if not self._dirty:
-            return {}
         settled: Settled[Item] = {}
-        if self._ports:
+        if self._dirty and self._ports:
             for entry in self._dirty:
                 sent = entry.sent
                 targets = self._targets(entry) if entry.holders or entry.ports else ()
@@ -167,7 +168,7 @@ class Table(Generic[Item]):
 
     def sent(self, port: Port) -> dict[int, Item]:
         """The rows that the port has been told of, by number."""
-        return dict(self._rows.get(port, {}))
+        return {entry.sent[port]: entry.item for entry in self._entries.values() if port in entry.sent}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -188,12 +189,10 @@ class Table(Generic[Item]):
 
     def _send(self, settled: Settled[Item], port: Port, item: Item) -> int:
         number = self._numbers[port] = self._numbers[port] + 1
-        self._rows[port][number] = item
         settled.setdefault(port, Changes()).add.append((number, item))
         return number
 
     def _unsend(self, settled: Settled[Item], port: Port, number: int) -> None:
-        del self._rows[port][number]
         settled.setdefault(port, Changes()).remove.append(number)
 
     # What strategies decide
@@ -254,6 +253,13 @@ class Table(Generic[Item]):
         if excluded is not None and excluded in ports:
             return tuple([port for port in ports if port != excluded])
         return ports.keys()
+
+
+def _count_down(counts: dict[str, int], key: str) -> None:
+    if counts[key] == 1:
+        del counts[key]
+    else:
+        counts[key] -= 1
 
 
 class Identity(Table[Item]):

@@ -52,21 +52,27 @@ class Side(Generic[Item]):
             self._left(entry)
 
     def receive(
-        self, rows: dict[int, Entry[Item]], add: Iterable[tuple[int, Item]], port: Port, *of: str
+        self,
+        rows: dict[int, Entry[Item]],
+        add: Iterable[tuple[int, Item]],
+        port: Port,
+        broker: str | None = None,
     ) -> None:
         """Rows came on a port, in the graph of some broker; they are noted by number."""
         for number, item in add:
-            entry, fresh = self.table.receive(item, port, (*of, number))
+            entry, fresh = self.table.receive(item, port, broker)
             if fresh:
                 self._entered(entry)
             rows[number] = entry
             self._ports_changed(entry)
 
-    def drop(self, rows: dict[int, Entry[Item]], remove: Iterable[int], port: Port, *of: str) -> None:
+    def drop(
+        self, rows: dict[int, Entry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
+    ) -> None:
         """Rows were removed on their port."""
         for number in remove:
             entry = rows.pop(number)
-            gone = self.table.drop(entry, port, (*of, number))
+            gone = self.table.drop(entry, port, broker)
             self._ports_changed(entry)
             if gone:
                 self._left(entry)
@@ -121,10 +127,11 @@ class Tables:
         """All that ports are to be told."""
         advertised = self.advertisements.table.settle()
         wanted = self.filters.table.settle()
-        return {
-            port: (wanted.get(port) or Changes(), advertised.get(port) or Changes())
-            for port in advertised | wanted
-        }
+        nothing: Any = Changes()
+        told = {port: (changes, advertised.get(port, nothing)) for port, changes in wanted.items()}
+        for port, changes in advertised.items():
+            told.setdefault(port, (nothing, changes))
+        return told
 
 
 def update(
