@@ -59,7 +59,7 @@ def drawn(seed: int) -> Scenario:
         subscribers=chance.randint(1, 8),
         publishers=chance.randint(1, 4),
         subscriptions=chance.randint(1, 24),
-        notifications=chance.randint(4, 24),
+        notifications=chance.randint(10, 40),
         interests=chance.randint(1, 5),
         skew=chance.choice((0.0, 1.0)),
         locality=chance.choice((0.0, 0.5)),

@@ -95,11 +95,15 @@ def compare(network: Network, fresh: Network, scenario: Scenario, record: Record
 
 
 def _tree_links(network: Network) -> Iterator[tuple[Station, Station]]:
-    """Each direction in which rows are sent: up in a hierarchy, both ways between equals."""
+    """Each direction in which rows are sent: up in a hierarchy, both ways between equals.
+
+    A link that only one end uses is none; that it was refused is a violation of its own.
+    """
     stations = {station.name: station for station in network.stations}
     for station in network.stations:
         for name, kind in station.router.neighbours().items():
-            if kind in (LinkKind.PEER, LinkKind.MASTER):
+            agreed = station.name in stations[name].router.neighbours()
+            if agreed and kind in (LinkKind.PEER, LinkKind.MASTER):
                 yield station, stations[name]
 
 

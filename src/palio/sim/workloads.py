@@ -32,7 +32,7 @@ from palio.sim.shapes import Graph
 REGIONS = ("north", "south", "east", "west")
 HIGHEST_PRICE = 1_000.0
 HIGHEST_VOLUME = 1_000
-BAND = 200.0  # the width of a root's band of prices: a fifth of what is published on the topic
+BAND = 400.0  # the width of a root's band of prices: two fifths of what is published on the topic
 
 _GROUPS = 4  # topics are named after groups, so that a prefix selects several
 _EQUAL = 0.25  # of the covered subscriptions, those that equal their root
