@@ -30,7 +30,11 @@ from palio.sim.scenario import Scenario
 Complain = Callable[[str, str], InvalidExperiment]
 
 SCENARIO_FIELDS = frozenset(field.name for field in msgspec.structs.fields(Scenario))
-OUTCOME_FIELDS = frozenset(field.name for field in msgspec.structs.fields(Outcome))
+# What an outcome shares with its scenario has a name of its own in the rows.
+OUTCOME_FIELDS = frozenset(
+    f"actual_{field.name}" if field.name in SCENARIO_FIELDS else field.name
+    for field in msgspec.structs.fields(Outcome)
+)
 _NUMBERS = frozenset(
     field.name for field in msgspec.structs.fields(Scenario) if field.type in (int, float, bool)
 )
