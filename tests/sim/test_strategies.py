@@ -110,10 +110,10 @@ def test_when_everyone_has_left_nothing_is_left(seed):
     network, script = prepare(drawn(seed))
     for phase in script.phases:
         network.play(phase)
-    sessions = {(step.session, step.broker) for phase in script.phases for step in phase.steps if client(step)}
-    network.play(
-        Phase("end", tuple(ClientStep(0, 0.0, broker, name, Close()) for name, broker in sorted(sessions)))
-    )
+    steps = (step for phase in script.phases for step in phase.steps if isinstance(step, ClientStep))
+    sessions = {step.session: step.broker for step in steps}
+    ends = [ClientStep(0, 0.0, broker, session, Close()) for session, broker in sessions.items()]
+    network.play(Phase("end", tuple(ends)))
     for station in network.stations:
         statistics = station.router.statistics()
         assert statistics.rows_received == statistics.rows_sent == 0, replay_command(drawn(seed))

@@ -94,7 +94,7 @@ def describe(message: Message | Answer | Deliver | str) -> str:
         case Accepted(handle) | Ready(handle):
             return f"{_name(message)} {handle}"
         case Ended(handles):
-            return f"ended {' '.join(handles)}"
+            return f"ended {' '.join(handles) or 'nothing'}"
         case Published(request, origin, sequence):
             return f"published {request} as {origin}#{sequence}"
         case Refused(subject, error, reason):
