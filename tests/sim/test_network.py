@@ -57,8 +57,9 @@ def test_a_link_keeps_the_order_and_takes_its_time():
     network.play(UP)
     network.play(Phase("flow", (SAY,)))
     assert upper.heard[1:] == [(1.0, "b0", forward(number)) for number in (1, 2, 3)]
-    assert network.counts.forwards == network.counts.wasted_forwards == 3
-    assert network.counts.costs[Forward] == network.counts.forwards_cost == 7.5
+    assert network.forwards() == network.traffic(Forward) == network.traffic() == (3, 7.5)
+    assert network.lines[0][0].messages == {Forward: 3}
+    assert network.counts.wasted_forwards == 3
     assert network.history.last_seen["b0", 3] == network.moment - 1
 
 
@@ -114,5 +115,6 @@ def test_a_batch_is_wasted_as_far_as_it_goes_nowhere():
     network, _, _ = pair(b0=sending(Forward(envelopes)), b1={Forward: half})
     network.play(UP)
     network.play(Phase("flow", (SAY,)))
-    assert network.counts.forwards == 3
+    assert network.forwards() == (3, 7.5)
+    assert network.traffic(Forward) == (2, 5.0)
     assert network.counts.wasted_forwards == 2

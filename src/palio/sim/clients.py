@@ -103,7 +103,7 @@ class Script:
 
     def _phases(self) -> list[Phase]:
         scenario = self._scenario
-        flow = max(_SHORTEST, _PER_NOTIFICATION * scenario.notifications)
+        flow = max(_SHORTEST, _PER_NOTIFICATION * scenario.notifications) / scenario.haste
         # Everything is drawn in this order whatever the scenario uses of it, so that scenarios compare.
         begin = self._begin()
         subscribe = self._subscribe()
@@ -145,12 +145,12 @@ class Script:
             found.append(ClientStep(0, 0.0, broker, _subscriber(number), Open()))
         for number, publisher in enumerate(self._workload.publishers):
             found.append(ClientStep(0, 0.0, publisher.broker, _publisher(number), Open()))
-            found += self._advertise(number, publisher, _SHORTEST)
+            found += self._advertise(number, publisher, _SHORTEST / self._scenario.haste)
         return found
 
     def _subscribe(self) -> list[Step]:
         scenario, workload, chance = self._scenario, self._workload, self._chance
-        length = max(_SHORTEST, _PER_SUBSCRIPTION * scenario.subscriptions)
+        length = max(_SHORTEST, _PER_SUBSCRIPTION * scenario.subscriptions) / scenario.haste
         wanted = []
         for number in range(scenario.subscriptions):
             place = number % scenario.subscribers
@@ -200,7 +200,7 @@ class Script:
             wanted = self._workload.subscription(held.broker)
             # The new one comes a little later, or a little earlier so that there is no gap.
             begin = max(0.0, time + chance.uniform(-0.1, 0.1) * length)
-            found += self._subscription(held.broker, held.session, wanted, begin, begin + 0.05)
+            found += self._subscription(held.broker, held.session, wanted, begin, begin + 0.05 * length)
         for number, publisher in enumerate(self._workload.publishers):
             if chance.random() < scenario.churn:
                 found += self._silenced(number, publisher, chance.uniform(0.0, length * 0.9), length * 0.1)
@@ -244,9 +244,9 @@ class Script:
             if chance.random() >= self._scenario.link_churn:
                 continue
             down = chance.uniform(0.0, length * 0.6)
-            up = chance.uniform(down + 0.1, length)
+            up = chance.uniform(down + 0.1 * length, length)
             orderly = chance.random() < 0.5
-            delay = 0.0 if orderly else chance.uniform(0.0, 0.05)
+            delay = 0.0 if orderly else chance.uniform(0.0, 0.05) * length
             found.append(LinkStep(0, down, link, up=False, orderly=orderly, delay=delay))
             found.append(LinkStep(0, up, link, up=True))
         return found

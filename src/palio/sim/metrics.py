@@ -21,7 +21,7 @@ from palio.routing.messages import (
     Unsubscribe,
     Update,
 )
-from palio.sim.network import Counts, Network
+from palio.sim.network import Network
 from palio.sim.oracle import Verdict
 from palio.sim.outcome import Outcome
 from palio.sim.sessions import Record
@@ -34,7 +34,9 @@ _UPDATES = (Update, Interest)
 def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outcome:
     """Everything that is measured about a run."""
     history, counts, record = network.history, network.counts, verdict.record
-    updates, update_cost = _of(counts, _UPDATES)
+    messages, cost = network.traffic()
+    updates, update_cost = network.traffic(*_UPDATES)
+    forwards, forwards_cost = network.forwards()
     requests = [type(request.message) for request in history.requests]
     advertisement_releases = sum(
         handle in one.handles
@@ -48,8 +50,8 @@ def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outco
         links=len(network.layout.links),
         sessions=len(record.sessions),
         violations=len(verdict.violations),
-        messages=sum(counts.messages.values()),
-        cost=sum(counts.costs.values()),
+        messages=messages,
+        cost=cost,
         subscription_messages=updates - counts.advertisement_messages,
         subscription_cost=update_cost - counts.advertisement_cost,
         rows_added=counts.rows_added,
@@ -58,8 +60,8 @@ def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outco
         advertisement_cost=counts.advertisement_cost,
         advertisements_added=counts.advertisements_added,
         advertisements_removed=counts.advertisements_removed,
-        forwards=counts.forwards,
-        forwards_cost=counts.forwards_cost,
+        forwards=forwards,
+        forwards_cost=forwards_cost,
         subscribes=requests.count(Subscribe),
         unsubscribes=requests.count(Unsubscribe) + requests.count(Release) - advertisement_releases,
         advertises=requests.count(Advertise),
@@ -74,19 +76,14 @@ def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outco
         simulated_messages=network.handled,
         simulated_seconds=network.now,
         wall_seconds=wall_seconds,
-        **_kinds(counts),
+        **_kinds(network),
         **_tables(network),
         **_work(network),
         **_delays(network, record),
     )
 
 
-def _of(counts: Counts, kinds: tuple[type, ...]) -> tuple[int, float]:
-    messages = sum(counts.messages.get(kind, 0) for kind in kinds)
-    return messages, sum(counts.costs.get(kind, 0.0) for kind in kinds)
-
-
-def _kinds(counts: Counts) -> dict[str, Any]:
+def _kinds(network: Network) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, kinds in (
         ("forward", (Forward,)),
@@ -94,7 +91,7 @@ def _kinds(counts: Counts) -> dict[str, Any]:
         ("link_state", (LinkState,)),
         ("greeting", _GREETINGS),
     ):
-        found[f"{name}_messages"], found[f"{name}_cost"] = _of(counts, kinds)
+        found[f"{name}_messages"], found[f"{name}_cost"] = network.traffic(*kinds)
     return found
 
 

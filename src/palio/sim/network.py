@@ -41,7 +41,7 @@ _MOST_MESSAGES_PER_STEP = 50
 class Line:
     """One direction of a link."""
 
-    __slots__ = ("cost", "epoch", "latency", "source", "target", "up")
+    __slots__ = ("cost", "epoch", "forwards", "latency", "messages", "source", "target", "up")
 
     def __init__(self, source: Station, target: Station, link: Link) -> None:
         self.source = source.name
@@ -50,6 +50,8 @@ class Line:
         self.latency = link.latency
         self.epoch = 0
         self.up = False
+        self.messages: dict[type, int] = {}  # how many went here, by type
+        self.forwards = 0  # notifications in them
 
 
 class Station:
@@ -66,17 +68,14 @@ class Station:
 
 
 class Counts:
-    """What went over the links, by type of message: how often, and at what cost."""
+    """What updates said and what became of notifications; how many messages there were, each line knows."""
 
     def __init__(self) -> None:
-        self.messages: dict[type, int] = {}
-        self.costs: dict[type, float] = {}
         self.rows_added = self.rows_removed = 0
         self.advertisements_added = self.advertisements_removed = 0
         self.advertisement_messages = 0  # updates that carry advertisements only
         self.advertisement_cost = 0.0
-        self.forwards = self.wasted_forwards = 0
-        self.forwards_cost = 0.0
+        self.wasted_forwards = 0
 
 
 # An event: time, number, and either (line, message, epoch), (station, message, source) or (None, step, 0).
@@ -117,6 +116,20 @@ class Network:
     def handled(self) -> int:
         """How many messages and timers the brokers have handled; a rest is a moment in which none did."""
         return self.moment - len(self.history.rests)
+
+    def traffic(self, *kinds: type) -> tuple[int, float]:
+        """How many messages of these types (without any: of all) went over links, and at what cost."""
+        messages, cost = 0, 0.0
+        for line in (line for pair in self.lines for line in pair):
+            count = sum(number for kind, number in line.messages.items() if not kinds or kind in kinds)
+            messages += count
+            cost += count * line.cost
+        return messages, cost
+
+    def forwards(self) -> tuple[int, float]:
+        """How many notifications went over all links, and at what cost if each had gone alone."""
+        lines = [line for pair in self.lines for line in pair]
+        return sum(line.forwards for line in lines), sum(line.forwards * line.cost for line in lines)
 
     @property
     def is_whole(self) -> bool:
@@ -253,7 +266,7 @@ class Network:
     # Effects
 
     def _carry_out(self, station: Station, effects: list[Effect]) -> None:
-        counts, now = self.counts, self.now
+        now = self.now
         effect: Any
         for effect in effects:
             kind = effect.__class__
@@ -261,17 +274,14 @@ class Network:
                 line = station.lines[effect.broker]
                 message = effect.message
                 what = message.__class__
-                counts.messages[what] = counts.messages.get(what, 0) + 1
-                cost = line.cost
-                counts.costs[what] = counts.costs.get(what, 0.0) + cost
+                messages = line.messages
+                messages[what] = messages.get(what, 0) + 1
                 if what is Forward:
-                    count = len(message.envelopes)
-                    counts.forwards += count
-                    counts.forwards_cost += count * cost
+                    line.forwards += len(message.envelopes)
                 elif what is Update:
-                    self._count_update(message, cost)
+                    self._count_update(message, line.cost)
                 elif what is Interest:
-                    self._count_update(message.update, cost)
+                    self._count_update(message.update, line.cost)
                 if line.up:
                     self._number = number = self._number + 1
                     heappush(self._queue, (now + line.latency, number, line, message, line.epoch))

@@ -57,6 +57,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     repeats: float = 0.0  # the share of subscriptions that are asked for once more, under a second handle
     both: float = 0.0  # the share of subscriptions that are made by publishers
     batch: int = 1  # how many notifications are published at once, at most
+    haste: float = 1.0  # how many times as fast as usual everybody acts: the faster, the more races
     ready: bool = True  # whether clients ask to be told when the network knows
 
     keep: tuple[int, ...] | None = None  # of the script only these steps, by number, to look at a failure
@@ -72,6 +73,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise WrongScenario("subscribers", "Somebody has to make the subscriptions.")
         if self.notifications and not self.publishers:
             raise WrongScenario("publishers", "Somebody has to publish the notifications.")
+        if not self.haste > 0:
+            raise WrongScenario("haste", "It must be more than nothing.")
         for field in ("locality", "covered", "churn", "link_churn", "repeats", "both"):
             if not 0.0 <= getattr(self, field) <= 1.0:
                 raise WrongScenario(field, "It is a share, from 0 to 1.")

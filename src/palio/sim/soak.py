@@ -52,7 +52,7 @@ def drawn(seed: int) -> Scenario:
         seed=seed,
         shape=chance.choice(_SHAPES),
         topology=topology,
-        brokers=chance.randint(1, 12),
+        brokers=chance.randint(1, 12) if chance.random() < 0.9 else chance.randint(13, 40),
         strategy=strategy,
         merging_excess=excess,
         advertisements=advertisements,
@@ -69,6 +69,7 @@ def drawn(seed: int) -> Scenario:
         repeats=chance.choice((0.0, 0.3)),
         both=chance.choice((0.0, 0.3)),
         batch=chance.choice((1, 3)),
+        haste=chance.choice((1.0, 5.0, 20.0)),
         ready=chance.random() < 0.8,
     )
 
