@@ -142,7 +142,9 @@ class Bench:
         self._numbers: dict[tuple[str, str], int] = {}
         for name in neighbours:
             self.router.handle(LinkUp(kind), name, 0.0)
-            hello = Hello(OTHER_END.get(kind, kind), 1.0, self.router.configuration.terms, Component(name))
+            hello = Hello(
+                OTHER_END.get(kind, kind), 1.0, self.router.configuration.terms, Component(name), (name,)
+            )
             self.router.handle(hello, name, 0.0)
 
     def hear(self, neighbour: str, add: str | None = None, remove: str | None = None) -> dict[str, set[str]]:

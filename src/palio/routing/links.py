@@ -2,14 +2,20 @@
 
 Every connected part of an acyclic network has a name, a `Component`: some broker in it and a count of that
 broker's. Two brokers that find the same name at both ends of a new link are connected already, and the link
-is refused. When a link joins two parts, the smaller name wins and spreads through the other part. Each broker
-remembers from which neighbour its name came (`toward`); if the link to that one goes, it makes a new name for
-what is left on its side, which spreads away from it. A name is taken
+is refused. When a link joins two parts, the smaller name wins and spreads through the other part; the names
+that count are those in the two hellos, which both ends know.
+
+A name spreads with the path that it took, from the broker that made it. Each broker remembers from which
+neighbour its name came (`toward`); if the link to that one goes, it makes a new name for what is left on its
+side, which spreads away from it. Later, a name is taken
 
 - from the neighbour towards the name's origin always: that one knows better;
-- from any other neighbour if it is smaller; if it is larger, that neighbour is told ours;
-- if it is the same name, from another neighbour than where ours came from, there are two ways to the same
-  broker: two links that were made at the same moment have closed a cycle, and this one is given up.
+- from any other neighbour if it is smaller; if it is larger, that neighbour is told ours.
+
+Two links that are made at the same moment may close a cycle that neither hello could show. Then some broker
+hears its own name from a second neighbour, or one whose path it is on itself, and gives up that link. (While
+links go and names change, that can be a mistake. It costs a link, which can be made again, where a cycle
+would cost duplicates; and names cannot chase each other around a cycle for ever.)
 """
 
 from __future__ import annotations
@@ -37,34 +43,36 @@ class Link:
         self.kind = kind
         self.cost = cost
         self.established = False
-        self.told: Component | None = None  # the name of our part that the neighbour heard last
+        # The name of our part, and its path, that the neighbour knows.
+        self.told: tuple[Component, tuple[str, ...]] | None = None
         self.rows: dict[int, Entry[Filter]] = {}
         self.advertisements: dict[int, Entry[Advertisement]] = {}
 
 
 class Naming:
-    """The name of the part of the acyclic network that this broker is in."""
+    """The name of the part of the acyclic network that this broker is in, and the path by which it came."""
 
     def __init__(self, broker: str) -> None:
         self._broker = broker
         self._count = 0
         self.component = Component(broker)
+        self.path: tuple[str, ...] = (broker,)
         self.toward: str | None = None
 
-    def hear(self, component: Component, neighbour: str) -> str:
-        """A neighbour says the name of its part. Returns what follows: `adopted`, `ours`, `same` or `cycle`."""
-        if neighbour == self.toward:
-            if component == self.component:
-                return "same"
-            self.component = component
-            return "adopted"
-        if component == self.component:
+    def hear(self, component: Component, path: tuple[str, ...], neighbour: str) -> str:
+        """A neighbour says the name of its part. Returns what follows: `adopted`, `ours` or `cycle`."""
+        if self._broker in path or (component == self.component and neighbour != self.toward):
             return "cycle"
-        if component > self.component:
+        if component > self.component and neighbour != self.toward:
             return "ours"
-        self.component = component
-        self.toward = neighbour
+        self.adopt(component, path, neighbour)
         return "adopted"
+
+    def adopt(self, component: Component, path: tuple[str, ...], neighbour: str) -> None:
+        """Take the name of a neighbour's part."""
+        self.component = component
+        self.path = (*path, self._broker)
+        self.toward = neighbour
 
     def lose(self, neighbour: str) -> bool:
         """The link to a neighbour is gone. Returns whether this side has a new name by that."""
@@ -72,5 +80,6 @@ class Naming:
             return False
         self._count += 1
         self.component = Component(self._broker, self._count)
+        self.path = (self._broker,)
         self.toward = None
         return True

@@ -167,6 +167,7 @@ class Hello(_Message, frozen=True):
     cost: float
     terms: str
     component: Component
+    path: tuple[str, ...]
 
 
 class Goodbye(_Message, frozen=True):
@@ -176,9 +177,10 @@ class Goodbye(_Message, frozen=True):
 
 
 class Joined(_Message, frozen=True):
-    """The part of the acyclic network on the sender's side has this name now."""
+    """The part of the acyclic network on the sender's side has this name now; it came by these brokers."""
 
     component: Component
+    path: tuple[str, ...]
 
 
 # A row: its number on the link, and what it says.

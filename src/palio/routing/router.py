@@ -207,9 +207,9 @@ class Router:
         if broker in self._links:
             return
         link = self._links[broker] = Link(broker, message.kind, message.cost)
-        link.told = self._naming.component
-        terms = self.configuration.terms
-        self._effects.append(Send(broker, Hello(message.kind, message.cost, terms, link.told)))
+        link.told = self._naming.component, self._naming.path
+        hello = Hello(message.kind, message.cost, self.configuration.terms, *link.told)
+        self._effects.append(Send(broker, hello))
 
     def _on_hello(self, link: Link, hello: Hello) -> None:
         if link.established:
@@ -239,7 +239,10 @@ class Router:
             return f"{ours} has a master already."
         if {LinkKind.MASTER, LinkKind.GRAPH} <= {*others, link.kind}:
             return f"{ours} has a master; only the top of a hierarchy can be part of a graph."
-        if link.kind is not LinkKind.GRAPH and hello.component == self._naming.component:
+        connected = (
+            link.told is not None and hello.component in (link.told[0], self._naming.component)
+        ) or ours in hello.path
+        if link.kind is not LinkKind.GRAPH and connected:
             return f"{ours} and {theirs} are connected already; this link would close a cycle."
         return None
 
@@ -250,7 +253,12 @@ class Router:
         if not flooding and link.kind is not LinkKind.BELOW:
             self._waves.ports[link.broker] = Progress()
             self._tables.open_port(link.broker, attracts_all=link.kind is LinkKind.MASTER)
-        self._hear_name(link, hello.component)
+        assert link.told is not None
+        if hello.component < link.told[0]:
+            self._naming.adopt(hello.component, hello.path, link.broker)
+            self._spread_name(link)
+        else:
+            self._tell_name(link)
 
     def _join_graph(self, link: Link) -> None:
         self._graph_links[link.broker] = link
@@ -296,14 +304,11 @@ class Router:
     # Links: the name of the part that they connect
 
     def _on_joined(self, link: Link, message: Joined) -> None:
-        self._hear_name(link, message.component)
-
-    def _hear_name(self, link: Link, component: Any) -> None:
-        match self._naming.hear(component, link.broker):
+        match self._naming.hear(message.component, message.path, link.broker):
             case "adopted":
-                link.told = component
                 self._spread_name(link)
             case "ours":
+                link.told = None  # it has let go of what it was told
                 self._tell_name(link)
             case "cycle":
                 self._give_up(link, f"{self.broker} and {link.broker} are connected by another way, too.")
@@ -317,9 +322,10 @@ class Router:
             self._leave_graph_if_not_alone()
 
     def _tell_name(self, link: Link) -> None:
-        if link.told != self._naming.component:
-            link.told = self._naming.component
-            self._effects.append(Send(link.broker, Joined(link.told)))
+        name = self._naming.component, self._naming.path
+        if link.told != name:
+            link.told = name
+            self._effects.append(Send(link.broker, Joined(*name)))
 
     # Neighbours
 
