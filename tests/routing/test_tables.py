@@ -8,6 +8,7 @@ from palio import Filter
 from palio.matching.poset import Poset
 from palio.model.merging import excess
 from palio.routing.covering import Covering
+from palio.routing.facts import Facts
 from palio.routing.merging import MAX_MEMBERS, Merging
 from palio.routing.table import Identity, Simple, Table
 
@@ -131,11 +132,11 @@ def test_merged_rows_hold_all_that_is_wanted_and_no_more_than_the_limit(limit, s
         roots = {one for one in wanted if not any(other.covers(one) and other != one for other in wanted)}
         assert len(rows) <= len(roots)
 
-    Play(Merging(Poset(), limit=limit), seed).run(check)
+    Play(Merging(Facts(), limit=limit), seed).run(check)
 
 
 def test_merging_sends_one_row_for_several():
-    table = Merging(Poset())
+    table = Merging(Facts())
     table.open_port("p")
     for n in range(5):
         table.hold(Filter.parse(f'kind = "k{n}" and x > 1'), n)
@@ -152,7 +153,7 @@ def test_an_imperfect_merge_admits_what_lies_between():
         Filter.parse("x between 10 and 20 and y between 10 and 20"),
     ]
     for limit, rows in [(0.0, 2), (0.3, 2), (0.6, 1)]:
-        table = Merging(Poset(), limit=limit)
+        table = Merging(Facts(), limit=limit)
         table.open_port("p")
         for filter in pair:
             table.hold(filter, filter)

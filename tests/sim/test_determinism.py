@@ -8,6 +8,7 @@ import sys
 import msgspec
 import pytest
 
+from palio.routing.router import Router
 from palio.sim.run import run, simulate
 from palio.sim.scenario import Scenario
 from palio.sim.soak import drawn
@@ -62,6 +63,16 @@ def test_tracing_changes_nothing():
     other = simulate(scenario, trace=False)
     assert one.network.history.deliveries == other.network.history.deliveries
     assert one.network.handled == other.network.handled
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sharing_facts_changes_nothing(seed):
+    """Brokers of one process share what is true of filters; they say what they would say alone."""
+    alone = simulate(drawn(seed), make_router=lambda configuration, facts: Router(configuration))
+    together = simulate(drawn(seed))
+    assert alone.network.history.deliveries == together.network.history.deliveries
+    one, other = (msgspec.structs.replace(run.outcome(), wall_seconds=0.0) for run in (alone, together))
+    assert one == other
 
 
 def test_a_scenario_survives_its_text():

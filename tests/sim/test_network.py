@@ -1,8 +1,8 @@
 """The shell around the brokers: order on links, loss with links, timers, and coming to rest."""
 
 from palio.model.notification import Notification
-from palio.routing.effects import CancelTimer, Send, SetTimer
-from palio.routing.messages import Envelope, Forward, LinkDown, LinkKind, LinkUp, Publish
+from palio.routing.effects import CancelTimer, CloseLink, Send, SetTimer
+from palio.routing.messages import Envelope, Forward, Goodbye, LinkDown, LinkKind, LinkUp, Publish
 from palio.sim.clients import ClientStep, LinkStep, Phase
 from palio.sim.network import Network
 from palio.sim.topologies import Layout, Link
@@ -103,7 +103,19 @@ def test_a_network_that_goes_on_and_on_is_stopped():
     network, _, _ = pair(b0={**sending(forward(1)), Forward: back}, b1={Forward: back})
     network.play(UP)
     network.play(Phase("flow", (SAY,)))
-    assert "still under way" in network.history.unquiet
+    assert network.history.unquiet.endswith("there are still 1 under way")
+
+
+def test_a_link_that_is_refused_carries_the_reason_and_nothing_more():
+    def refuse(message, source, now):
+        return [Send("b1", Goodbye("No.")), CloseLink("b1", "No."), Send("b1", forward(1))]
+
+    network, _, upper = pair(b0={Publish: refuse})
+    network.play(UP)
+    network.play(Phase("flow", (SAY,)))
+    assert [message for _, _, message in upper.heard[1:]] == [Goodbye("No."), LinkDown()]
+    assert network.history.refused_links == [("b0", "b1", "No.")]
+    assert not network.is_whole
 
 
 def test_a_batch_is_wasted_as_far_as_it_goes_nowhere():

@@ -37,7 +37,7 @@ class MixedAlternative(FilterError):
 class Advertisement:
     """An immutable advertisement; `sides` maps its attributes to the values that they may have, or absence."""
 
-    __slots__ = ("sides",)
+    __slots__ = ("_hash", "sides")
 
     def __init__(self, sides: Mapping[str, ValueSet]) -> None:
         if len(sides) > MAX_SIDES:
@@ -46,6 +46,7 @@ class Advertisement:
         self.sides: Mapping[str, ValueSet] = {
             name: side for name, side in allowed.items() if not (side - ABSENT).is_empty()
         }
+        self._hash: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Advertisement:
@@ -85,10 +86,14 @@ class Advertisement:
         return f"Advertisement.parse({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return self.sides == other.sides if isinstance(other, Advertisement) else NotImplemented
+        if not isinstance(other, Advertisement):
+            return NotImplemented
+        return self is other or self.sides == other.sides
 
     def __hash__(self) -> int:
-        return hash(frozenset(self.sides.items()))
+        if self._hash is None:
+            self._hash = hash(frozenset(self.sides.items()))
+        return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Advertisement, (dict(self.sides),)

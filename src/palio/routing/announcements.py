@@ -57,8 +57,9 @@ class Announcements:
         self.known: dict[str, Announced] = {}
         self.first_version = incarnation << INCARNATION_BITS
         self._state_version = self.first_version
-        # For each update that is being confirmed: the wave, and the neighbours that have not answered.
-        self._echoes: dict[tuple[str, int], tuple[Wave | None, set[str]]] = {}
+        # For each broker the updates that are being confirmed, by version: the wave (none for our own), and
+        # the neighbours that have not answered.
+        self._echoes: dict[str, dict[int, tuple[Wave | None, set[str]]]] = {}
 
     # Links
 
@@ -73,8 +74,8 @@ class Announcements:
     def link_lost(self, broker: str, component: Component) -> list[Effect]:
         """A link of the graph is gone; nobody waits for an answer from there."""
         effects = self.announce_links(component)
-        for key in list(self._echoes):
-            effects += self._answered(key, broker)
+        for name, echoes in list(self._echoes.items()):
+            effects += self._answered(name, max(echoes), broker)
         return effects
 
     def announce_links(self, component: Component) -> list[Effect]:
@@ -95,22 +96,23 @@ class Announcements:
 
     def announce(self, update: Update) -> list[Effect]:
         """Flood an update of this broker's own interest."""
-        key = self._broker, update.version
-        if update.confirm:
-            self._echoes[key] = (None, set(self._links))
         interest = Interest(self._broker, update)
-        return [*[Send(name, interest) for name in self._links], *self._answered(key, None)]
+        effects: list[Effect] = [Send(name, interest) for name in self._links]
+        if update.confirm:
+            self._echoes.setdefault(self._broker, {})[update.version] = None, set(self._links)
+            effects += self._answered(self._broker, update.version, None)
+        return effects
 
     def hear_interest(self, source: str, interest: Interest) -> list[Effect] | None:
         """A neighbour passes on an update of somebody's interest. None if updates before it are missing."""
         update = interest.update
-        key = interest.broker, update.version
+        answered = self._answered(interest.broker, update.version, source)
         if interest.broker == self._broker:
-            return self._answered(key, source)
+            return answered
         known = self.known.get(interest.broker)
         version = -1 if known is None else known.version
         if update.version <= version:
-            return self._answered(key, source)
+            return answered
         if not interest.whole and not _follows(update.version, version):
             return None
         if known is None:
@@ -119,17 +121,17 @@ class Announcements:
             self._forget(interest.broker, known)  # it began anew, and so did its numbers
         self._apply(interest, known)
         others = {name for name in self._links if name != source}
-        effects: list[Effect] = [Send(name, interest) for name in self._links if name in others]
+        effects = [*answered, *[Send(name, interest) for name in self._links if name in others]]
         if update.confirm:
             wave = self._waves.begin(Send(source, Known(interest.broker, update.version)), GRAPH)
             if others:
                 wave.missing += 1
-                self._echoes[key] = (wave, others)
+                self._echoes.setdefault(interest.broker, {})[update.version] = wave, others
         return effects
 
     def hear_known(self, source: str, known: Known) -> list[Effect]:
         """Everyone behind a neighbour knows an update."""
-        return self._answered((known.broker, known.version), source)
+        return self._answered(known.broker, known.version, source)
 
     def _apply(self, interest: Interest, known: Announced) -> None:
         name, update = interest.broker, interest.update
@@ -161,20 +163,25 @@ class Announcements:
             advertisements = tuple([(number, entry.item) for number, entry in known.advertisements.items()])
             yield Interest(broker, Update(known.version, add=rows, advertise=advertisements), whole=True)
 
-    def _answered(self, key: tuple[str, int], source: str | None) -> list[Effect]:
-        """A neighbour has answered, or sent the same update; if it was the last one, the echo ends."""
-        echo = self._echoes.get(key)
-        if echo is None:
-            return []
-        wave, missing = echo
-        missing.discard(source or "")
-        if missing:
-            return []
-        del self._echoes[key]
-        if wave is None:  # our own update: the port as a whole has confirmed it
-            return [ended.effect for ended in self._waves.ports[GRAPH].confirm(key[1])]
-        wave.missing -= 1
-        return [wave.effect] if not wave.missing else []
+    def _answered(self, broker: str, version: int, source: str | None) -> list[Effect]:
+        """A neighbour has answered, or sent such an update itself: it knows all versions up to this one."""
+        effects: list[Effect] = []
+        echoes = self._echoes.get(broker, {})
+        for asked in [asked for asked in echoes if asked <= version]:
+            wave, missing = echoes[asked]
+            missing.discard(source or "")
+            if missing:
+                continue
+            del echoes[asked]
+            if wave is None:  # our own update: the port as a whole has confirmed it
+                effects += [ended.effect for ended in self._waves.ports[GRAPH].confirm(asked)]
+            else:
+                wave.missing -= 1
+                if not wave.missing:
+                    effects.append(wave.effect)
+        if not echoes:
+            self._echoes.pop(broker, None)
+        return effects
 
 
 def _follows(version: int, known: int) -> bool:

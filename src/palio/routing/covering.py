@@ -14,8 +14,8 @@ an entry comes, goes, or gets or loses a source, the counts of all below it chan
 at again. This holds with advertisements too: what overlaps an advertisement is covered only by what overlaps
 it as well, so a port that attracts an entry attracts all above it.
 
-Which filters cover each other comes from an order (`matching.order`) that routers of one process may share:
-it is only a store of facts about filters. Each table holds a reference to the nodes that it uses.
+Which filters cover each other comes from an order (`matching.order`) that routers of one process may share
+(`facts`). Each table holds a reference to the nodes that it uses.
 """
 
 from __future__ import annotations

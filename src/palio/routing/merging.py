@@ -19,12 +19,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from itertools import islice
 
-from palio.matching.order import Order
 from palio.model.conjunction import Conjunction, join
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
-from palio.model.merging import excess
 from palio.routing.covering import Covering
+from palio.routing.facts import Facts
 from palio.routing.table import Entry, Port, Settled
 
 # A cancellation regroups up to so many members.
@@ -49,7 +48,8 @@ class Group:
 class Groups:
     """The groups of one port."""
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, facts: Facts, limit: float) -> None:
+        self._facts = facts
         self._limit = limit
         self._group_of: dict[Entry[Filter], Group] = {}
         self._filed: dict[Hashable, dict[Group, None]] = {}
@@ -100,10 +100,10 @@ class Groups:
             try:
                 around = join(group.box, box)
                 parts = [member.item.conjunctions[0] for member in group.members]
-                pieces, share = excess(around, [*parts, box])
+                more, share = self._facts.excess(around, (*parts, box))
             except FilterTooLarge:
                 return False
-            if share > self._limit or (pieces and not self._limit):
+            if share > self._limit or (more and not self._limit):
                 return False
             self._unfile(group)
             group.box = around
@@ -157,14 +157,15 @@ def _attributes(box: Conjunction) -> Hashable:
 class Merging(Covering[Filter]):
     """Sends what covering leaves, merged."""
 
-    def __init__(self, order: Order[Filter], *, limit: float = 0.0, by_partners: bool = False) -> None:
-        super().__init__(order, by_partners=by_partners)
+    def __init__(self, facts: Facts, *, limit: float = 0.0, by_partners: bool = False) -> None:
+        super().__init__(facts.filters, by_partners=by_partners)
+        self._facts = facts
         self._limit = limit
         self._groups: dict[Port, Groups] = {}
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         super().open_port(port, attracts_all=attracts_all)
-        self._groups[port] = Groups(self._limit)
+        self._groups[port] = Groups(self._facts, self._limit)
 
     def close_port(self, port: Port) -> None:
         super().close_port(port)

@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from palio.matching.poset import Poset
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -24,6 +23,7 @@ from palio.routing import tables as content
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.effects import CloseLink, Effect, Reply, Send
+from palio.routing.facts import Facts
 from palio.routing.forwarding import Forwarding, ForwardingStatistics
 from palio.routing.links import COUNTERPART, Link, Naming
 from palio.routing.messages import (
@@ -76,14 +76,13 @@ class RouterStatistics(msgspec.Struct, frozen=True):
 class Router:
     """A broker without its sockets. `handle` and `on_timer` are the only ways in; they return what to do.
 
-    The effects are to be carried out in their order. Routers of one process may share an `order`: it only
-    remembers which filters cover each other.
+    The effects are to be carried out in their order. Routers of one process may share their `facts`.
     """
 
-    def __init__(self, configuration: Configuration, order: Poset | None = None) -> None:
+    def __init__(self, configuration: Configuration, facts: Facts | None = None) -> None:
         self.configuration = configuration
         self.broker = configuration.broker
-        self._tables = Tables(configuration, order)
+        self._tables = Tables(configuration, facts if facts is not None else Facts())
         self._sessions = Sessions(self._tables)
         self._links: dict[str, Link] = {}
         self._graph_links: dict[str, Link] = {}

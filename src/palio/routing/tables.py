@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, cast
 
 from palio.matching import MatchIndex
-from palio.matching.order import Order
-from palio.matching.poset import Poset
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.covering import Covering
+from palio.routing.facts import Facts
 from palio.routing.merging import Merging
 from palio.routing.messages import Update
 from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
@@ -100,11 +99,13 @@ class Side(Generic[Item]):
 class Tables:
     """Who wants what and who publishes what, as far as this broker has to know."""
 
-    def __init__(self, configuration: Configuration, order: Poset | None = None) -> None:
+    def __init__(self, configuration: Configuration, facts: Facts) -> None:
         attract = configuration.advertisements and configuration.strategy is not Strategy.FLOODING
-        order = order if order is not None else Poset()
-        self.filters = Side(_filter_table(configuration, order, attract), _overlapped)
-        self.advertisements = Side(_advertisement_table(configuration, attract), Advertisement.overlaps)
+        self.filters = Side(
+            _filter_table(configuration, facts, attract),
+            lambda filter, advertisement: facts.overlap(advertisement, filter),
+        )
+        self.advertisements = Side(_advertisement_table(configuration, facts, attract), facts.overlap)
         self._index = self.filters.be_indexed()
         if attract:
             self.advertisements.attract(self.filters)
@@ -151,11 +152,7 @@ def update(
     )
 
 
-def _overlapped(filter: Filter, advertisement: Advertisement) -> bool:
-    return advertisement.overlaps(filter)
-
-
-def _filter_table(configuration: Configuration, order: Poset, attract: bool) -> Table[Filter]:
+def _filter_table(configuration: Configuration, facts: Facts, attract: bool) -> Table[Filter]:
     match configuration.strategy:
         case Strategy.FLOODING:
             return Table()
@@ -164,12 +161,12 @@ def _filter_table(configuration: Configuration, order: Poset, attract: bool) -> 
         case Strategy.IDENTITY:
             return Identity(by_partners=attract)
         case Strategy.COVERING:
-            return Covering(order, by_partners=attract)
+            return Covering(facts.filters, by_partners=attract)
         case Strategy.MERGING:
-            return Merging(order, limit=configuration.merging_excess, by_partners=attract)
+            return Merging(facts, limit=configuration.merging_excess, by_partners=attract)
 
 
-def _advertisement_table(configuration: Configuration, attract: bool) -> Table[Advertisement]:
+def _advertisement_table(configuration: Configuration, facts: Facts, attract: bool) -> Table[Advertisement]:
     if not attract:
         return Table()
     match configuration.strategy:
@@ -178,4 +175,4 @@ def _advertisement_table(configuration: Configuration, attract: bool) -> Table[A
         case Strategy.IDENTITY:
             return Identity()
         case _:
-            return Covering(Order())
+            return Covering(facts.advertisements)

@@ -168,6 +168,10 @@ class Network:
         queue, history, counts, trace = self._queue, self.history, self.counts, self.trace
         last_seen = history.last_seen
         while queue:
+            if self.moment > limit:
+                history.unquiet = f"after {self.moment:,} messages there are still {len(queue):,} under way"
+                queue.clear()
+                return
             time, _, first, second, third = heappop(queue)
             self.now = time
             if first.__class__ is Line:
@@ -187,10 +191,6 @@ class Network:
             else:
                 station, message, source = first, second, third
             self.moment = moment = self.moment + 1
-            if moment > limit:
-                history.unquiet = f"{moment:,} messages were handled and {len(queue):,} were still under way"
-                queue.clear()
-                return
             if trace is not None:
                 trace.handled(moment, time, station.name, source, message)
             effects = station.handle(message, source, time)
@@ -311,13 +311,15 @@ class Network:
                 self._close(station, broker)
 
     def _close(self, station: Station, neighbour: str) -> None:
-        """A broker will not use a link: nothing goes over it any more, and the other end finds out."""
+        """A broker will not use a link: nothing more goes over it, and the other end finds out.
+
+        What the broker said before, its reason for instance, still arrives.
+        """
         line = station.lines[neighbour]
         back = line.target.lines[station.name]
         if line.up:
-            for one in (line, back):
-                one.epoch += 1
-                one.up = False
+            line.up = back.up = False
+            back.epoch += 1
             self._down += 1
             self._disturb()
             self._put(self.now + line.latency, line.target, LinkDown(), station.name)

@@ -14,8 +14,8 @@ from time import perf_counter
 
 import msgspec
 
-from palio.matching.poset import Poset
 from palio.routing.configuration import Configuration, Strategy
+from palio.routing.facts import Facts
 from palio.routing.messages import Advertise, ClientMessage, Open, Subscribe
 from palio.routing.router import Router
 from palio.sim.clients import ClientStep, Phase, Script, Step
@@ -31,7 +31,7 @@ from palio.sim.topologies import lay_out
 from palio.sim.trace import Trace
 from palio.sim.workloads import Workload
 
-RouterMaker = Callable[[Configuration, Poset], Router]
+RouterMaker = Callable[[Configuration, Facts], Router]
 
 
 class Run:
@@ -87,7 +87,7 @@ def prepare(
     chance = Random(f"network {scenario.seed}")
     graph = draw(scenario.shape, scenario.brokers, chance)
     layout = lay_out(graph, scenario.topology, chance)
-    order = Poset()  # remembers covering relations for all brokers; what they know stays their own
+    facts = Facts()  # about filters, for all brokers; what they know of each other stays their own
     settings = Configuration(
         broker="-",
         strategy=Strategy(scenario.strategy),
@@ -96,7 +96,7 @@ def prepare(
     )
 
     def router(name: str) -> Router:
-        return make_router(msgspec.structs.replace(settings, broker=name), order)
+        return make_router(msgspec.structs.replace(settings, broker=name), facts)
 
     network = Network(layout, router, Trace() if trace else None)
     return network, Script(scenario, Workload(scenario, graph), len(layout.links))
