@@ -1,0 +1,101 @@
+"""Messages as bytes and back."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palio import Advertisement, Filter, Notification
+from palio.routing.messages import (
+    Accepted,
+    Acknowledge,
+    Advertise,
+    Close,
+    Component,
+    Ended,
+    Envelope,
+    Forward,
+    Goodbye,
+    Hello,
+    Interest,
+    Joined,
+    Known,
+    LinkDown,
+    LinkKind,
+    LinkState,
+    LinkUp,
+    Open,
+    Publish,
+    Published,
+    Ready,
+    Refused,
+    Release,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Update,
+)
+from palio.routing.wire import UnreadableMessage, decode, encode
+
+FILTER = Filter.parse('symbol = "ACME" and price > 100 or tags has "red"')
+ADVERTISEMENT = Advertisement.parse('symbol = "ACME", price > 0')
+NOTIFICATION = Notification(
+    {
+        "symbol": "ACME",
+        "price": 101.5,
+        "at": datetime(2026, 1, 1, tzinfo=UTC),
+        "tags": ["a", "b"],
+        "raw": b"\0",
+    },
+    id="7",
+    time=datetime(2026, 1, 2, tzinfo=UTC),
+    lifetime=timedelta(seconds=3),
+    priority=9,
+    payload=b"content",
+)
+UPDATE = Update(3, ((1, FILTER),), (2,), ((4, ADVERTISEMENT),), (5,), confirm=True)
+MESSAGES = [
+    Open(), Close(), Subscribe("h", FILTER, ready=True), Release("h"), Unsubscribe(FILTER),
+    Advertise("h", ADVERTISEMENT), Unadvertise(ADVERTISEMENT), Publish((NOTIFICATION, Notification({})), 3),
+    Accepted("h"), Ready("h"), Ended(("h", "i")), Published(3, "b", 17), Refused("h", "HandleInUse", "No."),
+    LinkUp(LinkKind.GRAPH, 2.0), LinkDown(), Hello(LinkKind.MASTER, 1.5, "terms", Component("a", 3), ("a",)),
+    Goodbye("because"), Joined(Component("a"), ("a",)), UPDATE, Acknowledge(3),
+    Forward((Envelope("b", 17, 1.5, 2, "c", NOTIFICATION),)),
+    LinkState("b", 4, (("c", 1.0), ("d", 2.0)), Component("b")), Interest("b", UPDATE, whole=True),
+    Known("b", 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_every_message_comes_back_as_it_was(message):
+    assert decode(encode(message)) == message
+
+
+def test_content_that_is_not_indexed_comes_back():
+    message = Publish((Notification({"a": 1, "rest": [{"b": 2}]}),))
+    assert decode(encode(message)) == message
+
+
+def read(data: bytes) -> None:
+    """Read it, or see it refused with a finished sentence."""
+    try:
+        decode(data)
+    except UnreadableMessage as problem:
+        sentence = str(problem)
+    else:
+        return
+    assert sentence.endswith(".")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_message_or_refused(data):
+    read(data)
+
+
+@given(st.sampled_from(MESSAGES), st.data())
+def test_a_damaged_message_is_a_message_or_refused(message, data):
+    damaged = bytearray(encode(message))
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    read(bytes(damaged))
