@@ -60,6 +60,9 @@ from palio.routing.table import GRAPH
 from palio.routing.tables import Tables
 from palio.routing.waves import Progress, Waves
 
+# What may come on a link before both ends have agreed to use it.
+_BEFORE_HELLO = frozenset((Hello, Goodbye, LinkDown))
+
 
 class RouterStatistics(msgspec.Struct, frozen=True):
     """What a router holds, and what came of the notifications."""
@@ -128,16 +131,17 @@ class Router:
         effects: list[Effect] = []
         self._effects = effects
         self._now = now
-        handler = self._client_handlers.get(type(message))
-        if handler is not None:
-            self._from_client(handler, source, message)
+        kind = type(message)
+        on_link = self._link_handlers.get(kind)
+        if on_link is not None:
+            link = self._links.get(source)
+            if link is not None and (link.established or kind in _BEFORE_HELLO):
+                on_link(link, message)
         elif isinstance(message, LinkUp):
             self._on_link_up(source, message)
         else:
-            link = self._links.get(source)
-            if link is not None and (link.established or isinstance(message, (Hello, Goodbye, LinkDown))):
-                self._link_handlers[type(message)](link, message)
-        if type(message) is not Forward:
+            self._from_client(self._client_handlers[kind], source, message)
+        if kind is not Forward:
             self._settle()
         return effects
 
@@ -330,17 +334,19 @@ class Router:
 
     def _on_update(self, link: Link, message: Update) -> None:
         name = link.broker
-        filters, advertisements = self._tables.filters, self._tables.advertisements
-        if not _fits(message.add, message.remove, link.rows) or not _fits(
-            message.advertise, message.withdraw, link.advertisements
+        advertises = bool(message.advertise or message.withdraw)
+        if not _fits(message.add, message.remove, link.rows) or (
+            advertises and not _fits(message.advertise, message.withdraw, link.advertisements)
         ):
             self._give_up(link, f"{name} sent an update that does not fit what it sent before.")
             return
-        if message.advertise or message.withdraw:
-            advertisements.receive(link.advertisements, message.advertise, name)
-            advertisements.drop(link.advertisements, message.withdraw, name)
-        filters.receive(link.rows, message.add, name)
-        filters.drop(link.rows, message.remove, name)
+        if advertises:
+            self._tables.advertisements.receive(link.advertisements, message.advertise, name)
+            self._tables.advertisements.drop(link.advertisements, message.withdraw, name)
+        if message.add:
+            self._tables.filters.receive(link.rows, message.add, name)
+        if message.remove:
+            self._tables.filters.drop(link.rows, message.remove, name)
         if message.confirm:
             self._waves.begin(Send(name, Acknowledge(message.version)), name)
 
@@ -381,11 +387,11 @@ class Router:
 
     def _settle(self) -> None:
         """Tell each port what has changed, ask it to confirm where somebody waits for that, start the waves."""
-        changed = self._tables.settle()
         waves = self._waves
-        for port, changes in changed.items():
-            self._update(port, changes, confirm=waves.starting and waves.asks(port))
-        if not waves.starting:
+        starting = waves.starting
+        for port, changes in self._tables.settle().items():
+            self._update(port, changes, confirm=starting and waves.asks(port))
+        if not starting:
             return
         for port, progress in waves.ports.items():
             if progress.sent > progress.asked and waves.asks(port):

@@ -75,6 +75,7 @@ class Changes(Generic[Item]):
 
 
 Settled: TypeAlias = dict[Port, Changes[Item]]
+_SETTLED: Settled[Any] = {}  # nothing to tell; never changed
 
 
 class Table(Generic[Item]):
@@ -150,8 +151,10 @@ class Table(Generic[Item]):
 
     def settle(self) -> Settled[Item]:
         """What to tell each port so that it has the rows which it should. Empty if nothing changed."""
+        if not self._dirty:
+            return _SETTLED
         settled: Settled[Item] = {}
-        if self._dirty and self._ports:
+        if self._ports:
             for entry in self._dirty:
                 sent = entry.sent
                 targets = self._targets(entry) if entry.holders or entry.ports else ()

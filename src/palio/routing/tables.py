@@ -96,6 +96,9 @@ class Side(Generic[Item]):
             self._partner.table.partners_changed(entry.partners)
 
 
+_NOTHING: Changes[Any] = Changes()
+
+
 class Tables:
     """Who wants what and who publishes what, as far as this broker has to know."""
 
@@ -128,10 +131,11 @@ class Tables:
         """All that ports are to be told."""
         advertised = self.advertisements.table.settle()
         wanted = self.filters.table.settle()
-        nothing: Any = Changes()
-        told = {port: (changes, advertised.get(port, nothing)) for port, changes in wanted.items()}
+        told: dict[Port, tuple[Any, Any]] = {
+            port: (changes, advertised.get(port, _NOTHING)) for port, changes in wanted.items()
+        }
         for port, changes in advertised.items():
-            told.setdefault(port, (nothing, changes))
+            told.setdefault(port, (_NOTHING, changes))
         return told
 
 
