@@ -9,7 +9,17 @@ import msgspec
 
 from palio.model.notification import Notification
 from palio.routing.effects import CloseLink, Deliver, Reply, Send
-from palio.routing.messages import Acknowledge, Ended, Forward, Ready, Release, Subscribe, Update
+from palio.routing.messages import (
+    Acknowledge,
+    Ended,
+    Forward,
+    LinkDown,
+    LinkUp,
+    Ready,
+    Release,
+    Subscribe,
+    Update,
+)
 from palio.routing.router import Router
 
 replace = msgspec.structs.replace
@@ -249,3 +259,24 @@ class IgnoresReleases(Router):
         if isinstance(message, Release):
             return [Reply(source, Ended((message.handle,)))]
         return super().handle(message, source, now)
+
+
+class Panics(OnForwards):
+    """Once a link is lost, a broker forwards nothing on the others until one comes up."""
+
+    def __init__(self):
+        super().__init__(None)
+        self.panicking = {}
+
+    def spoil(self, effects, broker, message):
+        if isinstance(message, LinkDown | LinkUp):
+            self.panicking[broker] = isinstance(message, LinkDown)
+        return super().spoil(effects, broker, message) if self.panicking.get(broker) else effects
+
+    def spoilt(self, effect):
+        return []
+
+
+class Crashes(OnForwards):
+    def spoilt(self, effect):
+        raise ZeroDivisionError("one by nothing")

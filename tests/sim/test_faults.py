@@ -5,6 +5,7 @@ import pytest
 from palio.sim.run import simulate
 from palio.sim.scenario import Scenario
 from palio.sim.violations import (
+    Crashed,
     Duplicate,
     LinkRefused,
     Missing,
@@ -25,6 +26,7 @@ CROWDED = Scenario(
 )  # fmt: skip
 STILL = faults.replace(CROWDED, repeats=0.3)
 CHURN = faults.replace(CROWDED, churn=0.7)
+CUTS = faults.replace(CROWDED, link_churn=0.4, notifications=100)
 # How many seeds may go by before a fault shows: not every change of a message has to matter.
 PATIENCE = 20
 
@@ -34,7 +36,7 @@ def found(scenario: Scenario, fault, *, tables: bool = True) -> set[type]:
     return {type(violation) for violation in run.verdict.violations}
 
 
-@pytest.mark.parametrize("scenario", [STILL, CHURN], ids=["still", "churn"])
+@pytest.mark.parametrize("scenario", [STILL, CHURN, CUTS], ids=["still", "churn", "cuts"])
 def test_without_a_fault_nothing_is_found(scenario):
     expected = 0
     for seed in range(PATIENCE):
@@ -62,12 +64,14 @@ def test_without_a_fault_nothing_is_found(scenario):
         (STILL, faults.NeverSaysReady, NotReady),
         (STILL, faults.NeverRests, NotAtRest),
         (STILL, faults.RefusesLink, LinkRefused),
+        (STILL, faults.Crashes, Crashed),
         (CHURN, faults.EndsWrongHandles, WrongAnswer),
         (CHURN, faults.DeliversLate, Unwanted),
         (CHURN, faults.ForgetsUncovering, Missing),
         (CHURN, faults.ForgetsUncovering, RowsDiffer),
         (CHURN, faults.KeepsRows, RowsDiffer),
         (CHURN, faults.SaysReadyTooEarly, Missing),
+        (CUTS, faults.Panics, Missing),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

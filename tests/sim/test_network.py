@@ -71,7 +71,7 @@ def test_what_is_on_a_link_that_goes_is_lost():
     assert [message for _, _, message in upper.heard[1:]] == [LinkDown(False), LinkUp(LinkKind.BELOW, 2.5)]
     assert upper.heard[1][0] == 0.7
     assert [one[0] for one in lower.heard[2:]] == [0.5, 0.8]
-    assert network.history.disturbances == [(network.moment - 4, network.moment)]
+    assert network.history.disturbances == [(network.moment - 4, network.moment, 0)]
     assert network.history.last_seen["b0", 1] >= network.moment - 4
 
 

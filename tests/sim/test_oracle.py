@@ -20,7 +20,7 @@ from palio.routing.messages import (
     Subscribe,
     Unsubscribe,
 )
-from palio.sim.history import Answered, Delivery, History, Request
+from palio.sim.history import Answered, Delivery, Disturbance, History, Request
 from palio.sim.oracle import Verdict, judge
 from palio.sim.violations import Duplicate, Missing, NotReady, OutOfOrder, Unwanted, WrongAnswer, WrongHandles
 
@@ -77,12 +77,12 @@ class Telling:
         self.history.rests.append(self.moment)
         return self
 
-    def disturbed(self, begin, end):
-        self.history.disturbances.append((begin, end))
+    def disturbed(self, begin, end, link=0):
+        self.history.disturbances.append(Disturbance(begin, end, link))
         return self
 
-    def verdict(self, *, advertisements=False) -> Verdict:
-        return judge(self.history, advertisements=advertisements)
+    def verdict(self, *, advertisements=False, **settings) -> Verdict:
+        return judge(self.history, advertisements=advertisements, **settings)
 
     def kinds(self, **settings) -> list[type]:
         return [type(one) for one in self.verdict(**settings).violations]
@@ -131,9 +131,17 @@ def test_a_gap_between_two_subscriptions_excuses_the_loss(told):
     assert told.release("narrow").ready("wide").seen().kinds() == []
 
 
-def test_while_links_are_missing_nothing_must_be(told):
+def test_a_missing_link_on_the_way_is_an_excuse_and_another_one_is_not(told):
     told.subscribe("h").ready("h").publish().seen()
-    assert told.disturbed(told.moment, told.moment + 5).kinds() == []
+    told.disturbed(told.moment, told.moment + 5, link=3)
+    assert told.kinds() == []
+    assert told.kinds(way=lambda one, other: frozenset({2, 3})) == []
+    assert told.kinds(way=lambda one, other: frozenset({2, 4})) == [Missing]
+
+
+def test_a_link_that_was_back_before_is_no_excuse(told):
+    told.disturbed(1, told.moment)
+    assert told.subscribe("h").ready("h").publish().seen().kinds() == [Missing]
 
 
 # May

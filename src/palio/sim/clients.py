@@ -243,12 +243,14 @@ class Script:
         for link in range(self._links):
             if chance.random() >= self._scenario.link_churn:
                 continue
-            down = chance.uniform(0.0, length * 0.6)
-            up = chance.uniform(down + 0.1 * length, length)
-            orderly = chance.random() < 0.5
-            delay = 0.0 if orderly else chance.uniform(0.0, 0.05) * length
-            found.append(LinkStep(0, down, link, up=False, orderly=orderly, delay=delay))
-            found.append(LinkStep(0, up, link, up=True))
+            times = chance.randint(1, 2)
+            for begin in (length * number / times for number in range(times)):
+                down = begin + chance.uniform(0.0, 0.6) * length / times
+                up = down + chance.uniform(0.1, 0.4) * length / times
+                orderly = chance.random() < 0.5
+                delay = 0.0 if orderly else chance.uniform(0.0, 0.1) * length / times
+                found.append(LinkStep(0, down, link, up=False, orderly=orderly, delay=delay))
+                found.append(LinkStep(0, up, link, up=True))
         return found
 
     # Pieces

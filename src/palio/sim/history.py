@@ -41,12 +41,20 @@ class Delivery(NamedTuple):
     handles: tuple[str, ...]
 
 
+class Disturbance(NamedTuple):
+    """A link was missing, from the first moment to the last: the rest of the network after it was back."""
+
+    begin: int
+    end: int
+    link: int
+
+
 class History:
     """Everything that clients said and heard in one run.
 
-    `rests` are the moments at which the network was at rest: nothing was under way. `disturbances` are spans
-    of moments in which links were missing, up to the rest after they were back; what is published then may
-    get lost. `last_seen` says when each notification (by origin and sequence) was last under way.
+    `rests` are the moments at which the network was at rest: nothing was under way. What is published during
+    one of the `disturbances` may get lost on its way over that link. `last_seen` says when each notification
+    (by origin and sequence) was last under way.
     """
 
     def __init__(self) -> None:
@@ -54,7 +62,13 @@ class History:
         self.answers: list[Answered] = []
         self.deliveries: list[Delivery] = []
         self.rests: list[int] = []
-        self.disturbances: list[tuple[int, int]] = []
+        self.disturbances: list[Disturbance] = []
         self.last_seen: dict[tuple[str, int], int] = {}
         self.unquiet: str = ""  # why the run was stopped before it came to rest, if it was
+        self.crash: str = ""  # the error that a broker ended with, if one did
         self.refused_links: list[tuple[str, str, str]] = []  # broker, neighbour, reason
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the run ended before its time."""
+        return bool(self.unquiet or self.crash)

@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.messages import Envelope, Forward, Interest, LinkDown, LinkUp, Message, Update
 from palio.sim.clients import ClientStep, LinkStep, Phase
-from palio.sim.history import Answered, Delivery, History, Request
+from palio.sim.history import Answered, Delivery, Disturbance, History, Request
 from palio.sim.topologies import Layout, Link
 
 if TYPE_CHECKING:
@@ -41,9 +42,10 @@ _MOST_MESSAGES_PER_STEP = 50
 class Line:
     """One direction of a link."""
 
-    __slots__ = ("cost", "epoch", "forwards", "latency", "messages", "source", "target", "up")
+    __slots__ = ("cost", "epoch", "forwards", "latency", "link", "messages", "source", "target", "up")
 
-    def __init__(self, source: Station, target: Station, link: Link) -> None:
+    def __init__(self, source: Station, target: Station, number: int, link: Link) -> None:
+        self.link = number
         self.source = source.name
         self.target = target
         self.cost = link.cost
@@ -93,10 +95,10 @@ class Network:
         self.stations = [Station(name, make_router(name)) for name in map(broker_name, range(layout.size))]
         self.lines = [
             (
-                Line(self.stations[link.one], self.stations[link.other], link),
-                Line(self.stations[link.other], self.stations[link.one], link),
+                Line(self.stations[link.one], self.stations[link.other], number, link),
+                Line(self.stations[link.other], self.stations[link.one], number, link),
             )
-            for link in layout.links
+            for number, link in enumerate(layout.links)
         ]
         for there, back in self.lines:
             there_name, back_name = there.target.name, back.target.name
@@ -109,8 +111,7 @@ class Network:
         self.moment = 0
         self._queue: list[_Event] = []
         self._number = 0
-        self._down = 0
-        self._disturbed_since: int | None = None
+        self._disturbed: dict[int, int] = {}  # links that are missing or were since the last rest: from when
 
     @property
     def handled(self) -> int:
@@ -139,24 +140,34 @@ class Network:
     # The script
 
     def play(self, phase: Phase) -> None:
-        """Take all steps of a phase and go on until the network is at rest."""
-        if self.history.unquiet:
+        """Take all steps of a phase and go on until the network is at rest.
+
+        A broker that raises an error, whichever, ends the run: that is a finding, like everything else that
+        is wrong with brokers, and can be shortened like it.
+        """
+        if self.history.is_broken:
             return
         begin = self.now
         for step in phase.steps:
             self._put(begin + step.time, None, step, 0)
         limit = self.moment + _MOST_MESSAGES_PER_STEP * (len(self.stations) + 10) * (len(phase.steps) + 10)
-        self._work(limit, initial=phase.name == "links")
+        try:
+            self._work(limit, initial=phase.name == "links")
+        except Exception as problem:  # noqa: BLE001
+            place = extract_tb(problem.__traceback__)[-1]
+            self.history.crash = f"{type(problem).__name__}: {problem} ({place.name}, line {place.lineno})"
+            self._queue.clear()
         self.moment += 1
         self.history.rests.append(self.moment)
-        if self._disturbed_since is not None and not self._down:
-            self.history.disturbances.append((self._disturbed_since, self.moment))
-            self._disturbed_since = None
+        for link, since in list(self._disturbed.items()):
+            if self.lines[link][0].up:
+                self.history.disturbances.append(Disturbance(since, self.moment, link))
+                del self._disturbed[link]
 
     def finish(self) -> None:
         """No more phases: what is disturbed now stays so."""
-        if self._disturbed_since is not None:
-            self.history.disturbances.append((self._disturbed_since, self.moment + 1))
+        for link, since in self._disturbed.items():
+            self.history.disturbances.append(Disturbance(since, self.moment + 1, link))
 
     # The queue
 
@@ -238,8 +249,7 @@ class Network:
             line.epoch += 1
             line.up = step.up
         if not initial:
-            self._down += -1 if step.up else 1
-            self._disturb()
+            self._disturb(step.link)
         one, other = back.target, there.target
         message: Message
         other_message: Message
@@ -259,9 +269,8 @@ class Network:
             for envelope in message.envelopes:
                 self.history.last_seen[envelope.origin, envelope.sequence] = self.moment
 
-    def _disturb(self) -> None:
-        if self._disturbed_since is None:
-            self._disturbed_since = self.moment + 1
+    def _disturb(self, link: int) -> None:
+        self._disturbed.setdefault(link, self.moment + 1)
 
     # Effects
 
@@ -320,8 +329,7 @@ class Network:
         if line.up:
             line.up = back.up = False
             back.epoch += 1
-            self._down += 1
-            self._disturb()
+            self._disturb(line.link)
             self._put(self.now + line.latency, line.target, LinkDown(), station.name)
 
     def _count_update(self, update: Update, cost: float) -> None:

@@ -10,15 +10,16 @@ is earlier. A notification has a span too: from its publication to the moment at
 - A session *must* get a notification if, at every moment of the notification's span, it has some known
   subscription that selects it. (One subscription may take over from another: additions come before removals
   everywhere in the network, so there is no gap for a notification to fall through.) With advertisements, the
-  publisher must all the while have had a known advertisement that covers it. While links are missing, nothing
-  must be delivered.
+  publisher must all the while have had a known advertisement that covers it. What has to cross a link that is
+  missing, or was until the network came to rest, is excused; links elsewhere are no excuse. (Through a graph
+  there are several ways, so there every link can be one that it has to cross.)
 - It *may* get it if a subscription that selects it is held at some moment of that span: the two race.
 - Otherwise it must not get it.
 
 And for each delivery: it names exactly the handles of those subscriptions that are held at that very moment
 and select the notification; its content is what was published; there is one copy; the notifications of one
 publisher come in their order. (While links come and go, a graph finds new ways, on which a notification can
-overtake another one: then order is not demanded.)
+overtake another one: the same excuse.)
 
 For a large run not every notification is compared with every subscription; as many as fit into a budget are,
 evenly spread.
@@ -26,13 +27,14 @@ evenly spread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.sim.history import Delivery, History
 from palio.sim.sessions import Held, Publication, Record, Session, Subscription, replay
 from palio.sim.violations import (
+    Crashed,
     Duplicate,
     LinkRefused,
     Missing,
@@ -63,14 +65,23 @@ class Verdict:
         self.checked = 0
 
 
-def judge(history: History, *, advertisements: bool) -> Verdict:
+# From one broker to another: the numbers of the links that have to be crossed, None if it can be any.
+Way = Callable[[str, str], frozenset[int] | None]
+
+
+def _any_way(one: str, other: str) -> frozenset[int] | None:
+    return None
+
+
+def judge(history: History, *, advertisements: bool, way: Way = _any_way) -> Verdict:
     """Compare what clients got with what they had to get."""
-    return _Judge(history, advertisements).verdict
+    return _Judge(history, advertisements, way).verdict
 
 
 class _Judge:
-    def __init__(self, history: History, advertisements: bool) -> None:
+    def __init__(self, history: History, advertisements: bool, way: Way) -> None:
         self._history = history
+        self._way = way
         self._advertisements = advertisements
         record = replay(history, advertisements=advertisements)
         self.verdict = Verdict(record)
@@ -81,6 +92,9 @@ class _Judge:
         for session in self._sessions.values():
             for subscription in session.subscriptions:
                 self._by_filter.setdefault(subscription.filter, []).append((session, subscription))
+        if history.crash:
+            self._found.append(Crashed(error=history.crash))
+            return
         if history.unquiet:
             self._found.append(NotAtRest(reason=history.unquiet))
         for broker, neighbour, reason in history.refused_links:
@@ -116,7 +130,7 @@ class _Judge:
         before = latest.get(key)
         if before is None or before.number <= one.number:
             latest[key] = one
-        elif not (self._disturbed(one) or self._disturbed(before)):
+        elif not (self._excused(one, delivery.session) or self._excused(before, delivery.session)):
             self._found.append(
                 OutOfOrder(
                     session=delivery.session, notification=one.name, publisher=one.session, after=before.name
@@ -140,11 +154,12 @@ class _Judge:
             if filter.matches(publication.notification):
                 for session, subscription in holders:
                     selecting.setdefault(session.name, []).append(subscription)
-        certain = self._is_certain(publication)
+        advertised = self._is_advertised(publication)
         for name, subscriptions in selecting.items():
             racing = [one for one in subscriptions if one.overlaps(publication.begin, publication.end)]
             verdict.possible += bool(racing)
-            if certain and _known_throughout(racing, publication.begin, publication.end):
+            known = advertised and _known_throughout(racing, publication.begin, publication.end)
+            if known and not self._excused(publication, name):
                 verdict.expected += 1
                 if name not in copies:
                     self._found.append(
@@ -170,9 +185,7 @@ class _Judge:
                 )
             )
 
-    def _is_certain(self, publication: Publication) -> bool:
-        if self._disturbed(publication):
-            return False
+    def _is_advertised(self, publication: Publication) -> bool:
         if not self._advertisements:
             return True
         covering = [
@@ -182,10 +195,17 @@ class _Judge:
         ]
         return _known_throughout(covering, publication.begin, publication.end)
 
-    def _disturbed(self, publication: Publication) -> bool:
-        return any(
-            begin <= publication.end and publication.begin <= end for begin, end in self._history.disturbances
-        )
+    def _excused(self, publication: Publication, session: str) -> bool:
+        """Whether it may have been lost because of a link on its way to the session."""
+        missing = {
+            link
+            for begin, end, link in self._history.disturbances
+            if begin <= publication.end and publication.begin <= end
+        }
+        if not missing or session not in self._sessions:
+            return bool(missing)
+        way = self._way(self._sessions[publication.session].broker, self._sessions[session].broker)
+        return way is None or not way.isdisjoint(missing)
 
 
 def _known_throughout(held: Sequence[Held], begin: int, end: int) -> bool:

@@ -27,7 +27,7 @@ from palio.sim.scenario import Scenario
 from palio.sim.sessions import Record
 from palio.sim.shapes import draw
 from palio.sim.tables import compare, consistency
-from palio.sim.topologies import lay_out
+from palio.sim.topologies import Paths, lay_out
 from palio.sim.trace import Trace
 from palio.sim.workloads import Workload
 
@@ -71,8 +71,8 @@ def simulate(
         for phase in script.phases:
             network.play(phase)
     network.finish()
-    verdict = judge(network.history, advertisements=scenario.advertisements)
-    if tables and not network.history.unquiet:
+    verdict = judge(network.history, advertisements=scenario.advertisements, way=_ways(network))
+    if tables and not network.history.is_broken:
         verdict.violations += consistency(network)
         record = verdict.record
         if (scenario.churn or scenario.link_churn) and network.is_whole:
@@ -100,6 +100,12 @@ def prepare(
 
     network = Network(layout, router, Trace() if trace else None)
     return network, Script(scenario, Workload(scenario, graph), len(layout.links))
+
+
+def _ways(network: Network) -> Callable[[str, str], frozenset[int] | None]:
+    numbers = {station.name: number for number, station in enumerate(network.stations)}
+    paths = Paths(network.layout)
+    return lambda one, other: paths.between(numbers[one], numbers[other])
 
 
 @contextmanager

@@ -52,6 +52,29 @@ class Layout(msgspec.Struct, frozen=True):
     links: tuple[Link, ...]
 
 
+class Paths:
+    """The links between two brokers, where there is only one way."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._neighbours: list[list[tuple[int, int]]] = [[] for _ in range(layout.size)]
+        for number, link in enumerate(layout.links):
+            if link.kind is not LinkKind.GRAPH:
+                self._neighbours[link.one].append((link.other, number))
+                self._neighbours[link.other].append((link.one, number))
+        self._found: dict[int, dict[int, frozenset[int]]] = {}
+
+    def between(self, one: int, other: int) -> frozenset[int] | None:
+        """The numbers of the links; None if the way leads through a graph, where it can be any."""
+        if one not in self._found:
+            ways = self._found[one] = {one: frozenset[int]()}
+            for node in (order := [one]):
+                for neighbour, link in self._neighbours[node]:
+                    if neighbour not in ways:
+                        ways[neighbour] = ways[node] | {link}
+                        order.append(neighbour)
+        return self._found[one].get(other)
+
+
 def lay_out(graph: Graph, topology: Topology, chance: Random) -> Layout:
     """The links that a network of this topology has on that graph."""
     match topology:

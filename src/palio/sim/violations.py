@@ -106,6 +106,15 @@ class NotAtRest(Violation, frozen=True, kw_only=True):
         return f"The network does not come to rest: {self.reason}."
 
 
+class Crashed(Violation, frozen=True, kw_only=True):
+    """A broker that ended with an error."""
+
+    error: str
+
+    def __str__(self) -> str:
+        return f"A broker ended with an error: {self.error}."
+
+
 class LinkRefused(Violation, frozen=True, kw_only=True):
     """A link that a broker would not use."""
 
