@@ -17,6 +17,7 @@ that it publishes is advertised.
 from __future__ import annotations
 
 from bisect import bisect
+from functools import lru_cache
 from itertools import accumulate
 from random import Random
 
@@ -210,6 +211,7 @@ def _group(interest: int) -> str:
     return f"g{interest % _GROUPS}"
 
 
+@lru_cache(maxsize=4_096)  # publishers say the same again and again, and reading it takes long
 def _advertisement(publisher: Publisher, interests: tuple[int, ...]) -> Advertisement:
     topics = ", ".join(f'topic = "{topic(interest)}"' for interest in interests)
     regions = ", ".join(f'"{region}"' for region in REGIONS)

@@ -1,8 +1,8 @@
 """Runs made by Spark: each is a task, so a cluster of any size makes as many at a time as it has cores.
 
-The scenarios of some runs make a small DataFrame, which `mapInArrow` turns into one of outcomes; both travel as
-JSON, so that nothing but text has to be understood on the way. A few such jobs are under way at once: while
-the last tasks of one are still running, those of the next fill the cores.
+The numbers of some runs make a small DataFrame, a partition each, which `mapInArrow` turns into one of
+outcomes. The scenarios travel with the function and the outcomes as rows, both as JSON. A few such jobs are
+under way at once: while the last tasks of one are still running, those of the next fill the cores.
 
 The Python on the executors needs Palio installed; with a local master it is this one.
 """
@@ -82,21 +82,23 @@ def _finished_ones(
 def _job(
     session: Any, runs: Sequence[Run], batch: range, simulate: Callable[[Scenario], Outcome]
 ) -> list[tuple[int, str]]:
-    rows = [(number, msgspec.json.encode(runs[number].scenario).decode()) for number in batch]
-    scenarios = session.createDataFrame(rows, "number long, scenario string").repartition(len(rows))
-    outcomes = scenarios.mapInArrow(_mapper(simulate), "number long, outcome string")
+    scenarios = {number: msgspec.json.encode(runs[number].scenario) for number in batch}
+    numbers = session.range(batch.start, batch.stop, 1, len(batch))
+    outcomes = numbers.mapInArrow(_mapper(scenarios, simulate), "number long, outcome string")
     return [(row["number"], row["outcome"]) for row in outcomes.collect()]
 
 
 def _mapper(
-    simulate: Callable[[Scenario], Outcome],
+    scenarios: dict[int, bytes], simulate: Callable[[Scenario], Outcome]
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     def outcomes(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         import pyarrow  # noqa: PLC0415
 
         for batch in batches:
-            scenarios = (msgspec.json.decode(text, type=Scenario) for text in batch.column(1).to_pylist())
-            texts = [msgspec.json.encode(simulate(scenario)).decode() for scenario in scenarios]
+            texts = []
+            for number in batch.column(0).to_pylist():
+                scenario = msgspec.json.decode(scenarios[number], type=Scenario)
+                texts.append(msgspec.json.encode(simulate(scenario)).decode())
             yield pyarrow.RecordBatch.from_arrays(
                 [batch.column(0), pyarrow.array(texts, pyarrow.string())], ["number", "outcome"]
             )
