@@ -53,7 +53,7 @@ bench: $(READY)  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench poset --filters 10000
 	@$(BIN)/palio bench routing --subscriptions 10000
 
-experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (three quarters of an hour on two cores)
+experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (about an hour on two cores)
 	@for name in siena strategies growth; do $(BIN)/palio sim run $$name --resume || exit; done
 
 hunt: $(READY)   ## look for a wrong answer about filters: make hunt PAIRS=1000000 SEED=7

@@ -2,12 +2,15 @@
 
 import shutil
 import struct
+import sys
 from xml.etree import ElementTree
 
 import msgspec
 import pyarrow.parquet
 import pytest
 
+from palio.model.errors import MissingDependency
+from palio.sim.experiments import plots, results
 from palio.sim.experiments.errors import UnusableRuns
 from palio.sim.experiments.execution import make_runs
 from palio.sim.experiments.report import write_report
@@ -135,3 +138,21 @@ def png_size(data: bytes) -> tuple[int, int]:
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", data[16:24])
     return width, height
+
+
+@pytest.mark.parametrize(
+    ("package", "needed"),
+    [("pyarrow", results.needs_pyarrow), ("matplotlib", plots.needs_matplotlib)],
+)
+def test_what_is_not_installed_is_named(monkeypatch, package, needed):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependency, match=r"pip install 'palio\[sim\]'") as caught:
+        needed()
+    assert caught.value.package == package
+
+
+def test_without_pyspark_the_extra_is_named(monkeypatch, runs):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'palio\[spark\]'"):
+        list(make_runs(runs, spark="local[2]", simulate=simulate))
