@@ -85,6 +85,26 @@ def test_all_strategies_and_topologies_deliver_the_same(seed):
         assert other == first, replay_command(variant)
 
 
+@pytest.mark.parametrize("topology", ["acyclic", "hierarchical", "graph", "hybrid"])
+def test_each_strategy_keeps_less_than_the_one_before(topology):
+    """Which is why there are several; and each must have had something to leave out."""
+    rows = {}
+    for strategy, excess in (one[0] for one in COMBINATIONS[:: len(COMBINATIONS) // 6]):
+        scenario = Scenario(
+            shape="graph", topology=topology, brokers=8, strategy=strategy, merging_excess=excess,
+            subscribers=20, subscriptions=80, notifications=60, interests=2, covered=0.5,
+        )  # fmt: skip
+        outcome = right(scenario).outcome()
+        rows[strategy, excess] = outcome.table_rows
+        if topology in ("acyclic", "graph"):  # in a hierarchy everything goes to the top, wanted or not
+            assert (outcome.wasted_forwards > 0) == (strategy == "flooding" or excess > 0)
+    flooding, simple, identity, covering, perfect, imperfect = rows.values()
+    assert flooding == 0
+    # In a graph, only equal filters of one broker are one.
+    assert simple > identity or (topology == "graph" and simple == identity)
+    assert identity > covering > perfect > imperfect
+
+
 @pytest.mark.parametrize(
     ("topology", "advertisements"), [*product(("acyclic", "hierarchical", "graph", "hybrid"), (False, True))]
 )
