@@ -86,6 +86,24 @@ def test_an_interrupt_keeps_what_is_finished(command, environment, tmp_path, wor
     assert rows(folder) == rows(tmp_path / "again")
 
 
+def test_the_workers_end_with_the_first_process(environment, tmp_path):
+    arguments = ["sim", "run", EXAMPLE, "--workers", "2", "--output", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-m", "palio.cli.main", *arguments], cwd=ROOT, env=environment)
+    with process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / JOURNAL).exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        if not children.exists():
+            pytest.skip("only Linux tells the children of a process")
+        workers = children.read_text().split()
+        process.kill()
+    while any(Path(f"/proc/{worker}/cmdline").exists() for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_mistakes_are_sentences(command, tmp_path):
     result = command("sim", "run", "nothing")
     assert result.exit_code == 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import TypeAlias
@@ -50,7 +51,7 @@ def make_runs(
 def _in_processes(runs: Sequence[Run], workers: int, simulate: Simulate) -> Iterator[Finished]:
     # Fresh processes rather than forked ones: a progress bar has a thread, which a fork would cut in half.
     pool = ProcessPoolExecutor(
-        min(workers, len(runs)), multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
+        min(workers, len(runs)), multiprocessing.get_context("spawn"), initializer=_prepare_worker
     )
     waiting = iter(runs)
     under_way: dict[Future[Outcome], Run] = {}
@@ -79,6 +80,15 @@ def _end(pool: ProcessPoolExecutor) -> None:
         process.join()
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches all processes of a terminal; the first one ends the others in order."""
+def _prepare_worker() -> None:
+    # Ctrl-C reaches all processes of a terminal; the first one ends the others in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Whoever ends the first process, in whatever way, shall not find the others still at work."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -14,7 +14,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from palio.model.errors import MissingDependency
-from palio.sim.experiments.definition import Experiment, Plot
+from palio.sim.experiments.definition import Experiment, Plot, Sweep
 from palio.sim.experiments.fits import Growth
 from palio.sim.experiments.results import Row
 from palio.sim.experiments.series import Series, value_of
@@ -80,7 +80,8 @@ def draw_plot(experiment: Experiment, plot: Plot, rows: Sequence[Row], folder: P
                     (summary(horizontal.values(point, variant)).mean, summary(vertical.values(point, variant)))
                     for point in points
                 ]
-                _line(axes, number, variant, _aside(found, number - (len(lines) - 1) / 2, plot))
+                place = number - (len(lines) - 1) / 2
+                _line(axes, _look(sweep, variant), variant, _aside(found, place, plot))
             _scales(axes, plot)
             axes.set_xlabel(
                 fill(experiment.label(plot.x or plot.along), _LABEL_WIDTH if panel is not None else 80)
@@ -100,17 +101,18 @@ def draw_growth(experiment: Experiment, growths: Sequence[Growth], folder: Path)
     fit = growths[0].fit
     with mpl.rc_context(_STYLE):
         figure, (axes,) = _figure(1)
-        for number, growth in enumerate(growths):
+        for growth in growths:
+            number = _look(experiment.sweep(fit.sweep), growth.variant)
             found = [(x, one) for x, one in growth.measured if one.mean > 0]
             law = growth.law
             name = growth.variant if law is None else f"{growth.variant}: $\\propto$ x$^{{{law.exponent:.2f}}}$"
             _points(axes, number, name, found)
             if law is not None:
                 ends = [min(x for x, _ in found), max([x for x, _ in found] + list(fit.extrapolate))]
-                axes.plot(ends, [law(x) for x in ends], color=_COLOURS[number], linewidth=1.1, linestyle="--")
+                axes.plot(ends, [law(x) for x in ends], color=_colour(number), linewidth=1.1, linestyle="--")
             if growth.on_paper:
                 xs, ys = zip(*growth.on_paper, strict=True)
-                axes.plot(xs, ys, color=_COLOURS[number], linewidth=1.1, linestyle=":")
+                axes.plot(xs, ys, color=_colour(number), linewidth=1.1, linestyle=":")
         axes.plot([], [], color="#555555", linestyle="--", linewidth=1.1, label="fitted")
         if any(growth.on_paper for growth in growths):
             axes.plot([], [], color="#555555", linestyle=":", linewidth=1.1, label="on paper")
@@ -142,6 +144,15 @@ def _aside(found: list[tuple[float, Summary]], steps: float, plot: Plot) -> list
     return [(x + _ASIDE * steps * spread / 2, one) for x, one in found]
 
 
+def _look(sweep: Sweep, variant: str) -> int:
+    """A variant looks the same in all plots of an experiment, whichever others are beside it."""
+    return list(sweep.variants or {variant: {}}).index(variant)
+
+
+def _colour(number: int) -> str:
+    return _COLOURS[number % len(_COLOURS)]
+
+
 def _line(axes: Axes, number: int, name: str, found: list[tuple[float, Summary]]) -> None:
     _points(axes, number, name, found, linestyle=_DASHES[number % len(_DASHES)])
 
@@ -156,7 +167,7 @@ def _points(
         [one.mean for _, one in kept],
         yerr=widths,
         label=name,
-        color=_COLOURS[number % len(_COLOURS)],
+        color=_colour(number),
         marker=_MARKERS[number % len(_MARKERS)],
         linestyle=linestyle,
         markersize=5,
