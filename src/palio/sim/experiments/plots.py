@@ -42,7 +42,7 @@ _STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "svg.hashsalt": "palio",  # the same numbers give the same file
 }
-_PANEL = (3.7, 3.5)
+_PANEL = (3.7, 3.3)
 _ONE_PANEL = (6.2, 3.9)
 _LEGEND_COLUMNS = 3
 # Letters that fit below a panel; longer labels side by side would run into each other.
@@ -88,7 +88,10 @@ def draw_plot(experiment: Experiment, plot: Plot, rows: Sequence[Row], folder: P
             )
             if panel is not None:
                 axes.set_title(f"{experiment.label(plot.panels)}: {shown(panel)}")
-        panels[0].set_ylabel(_folded(experiment.label(plot.y)))
+        for axes in panels:
+            place = axes.get_subplotspec()
+            if place is not None and place.is_first_col():
+                axes.set_ylabel(_folded(experiment.label(plot.y)))
         _finish(figure, panels, plot.title)
         _save(figure, folder, plot.name)
     return plot.name
@@ -129,11 +132,16 @@ def draw_growth(experiment: Experiment, growths: Sequence[Growth], folder: Path)
 def _figure(count: int, *, share_y: bool = False) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    width, height = (_PANEL[0] * count, _PANEL[1]) if count > 1 else _ONE_PANEL
+    # Four panels make a square; more than three in a row would be too small to read.
+    columns = 2 if count == 4 else min(count, 3)
+    rows = -(-count // columns)
+    width, height = (_PANEL[0] * columns, _PANEL[1] * rows) if count > 1 else _ONE_PANEL
     # Without pyplot: no display is looked for, and nothing is kept when the figure goes.
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-    panels = figure.subplots(1, count, sharey=share_y, squeeze=False)
-    return figure, list(panels[0])
+    panels = [axes for row in figure.subplots(rows, columns, sharey=share_y, squeeze=False) for axes in row]
+    for axes in panels[count:]:
+        axes.remove()
+    return figure, panels[:count]
 
 
 def _aside(found: list[tuple[float, Summary]], steps: float, plot: Plot) -> list[tuple[float, Summary]]:
