@@ -90,7 +90,7 @@ def test_publishers_advertise_all_that_they_publish():
     for seed in range(10):
         drawn = workload(Scenario(seed=seed, interests=7, publishers=6))
         for publisher in drawn.publishers:
-            made = drawn.advertisements(publisher)
+            made = [drawn.advertisement(publisher, one) for one in drawn.advertised(publisher)]
             for _ in range(50):
                 notification = drawn.notification(publisher)
                 assert any(one.covers(notification) for one in made)

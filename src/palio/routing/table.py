@@ -37,11 +37,12 @@ _NOBODY: dict[Any, Any] = {}  # shared by all entries that need none of their ow
 class Entry(Generic[Item]):
     """A filter or an advertisement in the table."""
 
-    __slots__ = ("above", "brokers", "holders", "item", "partners", "place", "ports", "sent")
+    __slots__ = ("above", "brokers", "holders", "item", "partners", "place", "ports", "rank", "sent")
 
     def __init__(self, item: Item, place: Any = None) -> None:
         self.item = item
         self.place = place
+        self.rank = 0  # which of the table's entries it was to come
         # What local sessions hold; how many rows each port has for it; and of how many those of the graph are.
         self.holders: dict[Any, None] = {}
         self.ports: dict[Port, int] = {}
@@ -87,6 +88,7 @@ class Table(Generic[Item]):
         self._ports: dict[Port, None] = {}
         self._attracts_all: dict[Port, None] = {}
         self._numbers: dict[Port, int] = {}
+        self._latest = 0
         self._dirty: dict[Entry[Item], None] = {}
 
     # Sources come and go
@@ -155,7 +157,8 @@ class Table(Generic[Item]):
             return _SETTLED
         settled: Settled[Item] = {}
         if self._ports:
-            for entry in self._dirty:
+            # What is told does not depend on the order in which others, who share the facts, came to know them.
+            for entry in sorted(self._dirty, key=_rank) if len(self._dirty) > 1 else self._dirty:
                 sent = entry.sent
                 targets = self._targets(entry) if entry.holders or entry.ports else ()
                 for port in targets:
@@ -227,6 +230,8 @@ class Table(Generic[Item]):
     def _source_gained(self, entry: Entry[Item], fresh: bool, before: Port | None) -> None:
         if fresh:
             self._dirty[entry] = None
+            self._latest += 1
+            entry.rank = self._latest
             self._entered(entry)
         else:
             self._source_changed(entry, before)
@@ -256,6 +261,10 @@ class Table(Generic[Item]):
         if excluded is not None and excluded in ports:
             return tuple([port for port in ports if port != excluded])
         return ports.keys()
+
+
+def _rank(entry: Entry[Any]) -> int:
+    return entry.rank
 
 
 def _count_down(counts: dict[str, int], key: str) -> None:

@@ -225,9 +225,9 @@ class Script:
     def _silenced(self, number: int, publisher: Publisher, time: float, pause: float) -> list[Step]:
         """A publisher that withdraws advertisements; what it says until it is back is refused."""
         chance, session = self._chance, _publisher(number)
-        withdrawn = chance.choice(self._workload.advertisements(publisher))
+        withdrawn = chance.choice(self._workload.advertised(publisher))
         back = self._advertise(number, publisher, time + pause, begin=time)
-        message: ClientMessage = Unadvertise(withdrawn)
+        message: ClientMessage = Unadvertise(self._workload.advertisement(publisher, withdrawn))
         if chance.random() < 0.2:
             message = Close()
         if not self._scenario.advertisements and not isinstance(message, Close):
@@ -269,10 +269,12 @@ class Script:
 
     def _advertise(self, number: int, publisher: Publisher, end: float, begin: float = 0.0) -> list[Step]:
         found: list[Step] = []
-        for advertisement in self._workload.advertisements(publisher):
-            message = Advertise(self._handle(), advertisement, ready=self._scenario.ready)
+        for interests in self._workload.advertised(publisher):
+            handle = self._handle()
             time = self._chance.uniform(begin, end)
             if self._scenario.advertisements:
+                advertisement = self._workload.advertisement(publisher, interests)
+                message = Advertise(handle, advertisement, ready=self._scenario.ready)
                 found.append(ClientStep(0, time, publisher.broker, _publisher(number), message))
         return found
 

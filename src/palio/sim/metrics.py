@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -152,4 +153,4 @@ def _share(ordered: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of the values does not exceed."""
     if not ordered:
         return 0.0
-    return ordered[max(0, -(-int(len(ordered) * share * 1_000) // 1_000) - 1)]
+    return ordered[math.ceil(len(ordered) * share) - 1]

@@ -17,7 +17,6 @@ that it publishes is advertised.
 from __future__ import annotations
 
 from bisect import bisect
-from functools import lru_cache
 from itertools import accumulate
 from random import Random
 
@@ -72,6 +71,7 @@ class Workload:
         self._roots: dict[int, list[Root]] = {}
         self._all_roots: list[Root] = []
         self._nearby: dict[int, list[int]] = {}
+        self._advertisements: dict[tuple[Publisher, tuple[int, ...]], Advertisement] = {}
 
     # Publishers
 
@@ -88,15 +88,21 @@ class Workload:
             highest * HIGHEST_PRICE,
         )
 
-    def advertisements(self, publisher: Publisher) -> list[Advertisement]:
-        """What covers all that the publisher says: at once, or topic by topic."""
+    def advertised(self, publisher: Publisher) -> list[tuple[int, ...]]:
+        """What the publisher advertises: all of its interests, at once or one by one, perhaps one twice."""
         groups = [publisher.interests]
         if self.chance.random() < 0.5:
             groups = [(interest,) for interest in publisher.interests]
-        found = [_advertisement(publisher, interests) for interests in groups]
         if self.chance.random() < 0.25:
-            found.append(_advertisement(publisher, publisher.interests[:1]))
-        return found
+            groups.append(publisher.interests[:1])
+        return groups
+
+    def advertisement(self, publisher: Publisher, interests: tuple[int, ...]) -> Advertisement:
+        """One that says that the publisher may speak of these interests."""
+        key = (publisher, interests)
+        if key not in self._advertisements:
+            self._advertisements[key] = _advertisement(publisher, interests)
+        return self._advertisements[key]
 
     def notification(self, publisher: Publisher) -> Notification:
         """Something that the publisher may say."""
@@ -211,7 +217,6 @@ def _group(interest: int) -> str:
     return f"g{interest % _GROUPS}"
 
 
-@lru_cache(maxsize=4_096)  # publishers say the same again and again, and reading it takes long
 def _advertisement(publisher: Publisher, interests: tuple[int, ...]) -> Advertisement:
     topics = ", ".join(f'topic = "{topic(interest)}"' for interest in interests)
     regions = ", ".join(f'"{region}"' for region in REGIONS)
