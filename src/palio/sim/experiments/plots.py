@@ -47,6 +47,7 @@ _ONE_PANEL = (6.2, 3.9)
 _LEGEND_COLUMNS = 3
 # Letters that fit below a panel; longer labels side by side would run into each other.
 _LABEL_WIDTH = 36
+_TITLE_LETTERS = 8.5  # an inch, in the size of titles
 _BELOW_ZERO = 0.03
 _PLAIN_UP_TO = 2_000_000
 # A line and its error bars stand a little beside the others, so that equal values do not hide each other.
@@ -211,7 +212,8 @@ def _plain_numbers(axes: Axes) -> None:
 
 
 def _finish(figure: Figure, panels: Sequence[Axes], title: str) -> None:
-    figure.suptitle(title, fontsize=12, fontweight="bold")
+    letters = int(figure.get_figwidth() * _TITLE_LETTERS)
+    figure.suptitle(fill(title, letters), fontsize=12, fontweight="bold")
     handles, labels = panels[0].get_legend_handles_labels()
     if len(labels) > 1:
         columns = min(len(labels), _LEGEND_COLUMNS if len(panels) < 3 else 2 * _LEGEND_COLUMNS)
