@@ -41,6 +41,8 @@ TIMES = (
     *(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=step) for step in (0, 1, 1000)),
     datetime.min.replace(tzinfo=UTC),
     datetime.max.replace(tzinfo=UTC),
+    # Where microseconds cease to be exact doubles.
+    *(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=2**53 + step) for step in (-1, 0, 1)),
 )
 RAW = (b"", b"a", b"ab", b"\xff", b"b\x00")
 GLOBS = ("a/**", "**/b", "*", "a*", "*b*", "a/*/c", "**/c/**", "*/**", "a/**/c", "\\*", "*é", "x*x*x*x")

@@ -1,5 +1,6 @@
 """Saved indexes: mapped, they answer as before, and nobody can change them."""
 
+import contextlib
 import random
 
 import pytest
@@ -15,6 +16,8 @@ pytest.importorskip("palio.matching.core")
 def filled():
     draw = random.Random(3)
     index = palio.MatchIndex((number, text(draw)) for number in range(3_000))
+    for number in range(4_000, 5_000):  # many of one group, for blocks
+        index.add(number, f"u > {number % 100} and v < {number // 50}")
     for number in range(0, 3_000, 3):
         index.remove(number)
     for number in range(3_000, 3_200):
@@ -89,6 +92,44 @@ def test_other_files_are_refused(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(palio.UnreadableIndex):
             palio.MatchIndex.open_mapped(tmp_path / name)
+
+
+def test_no_flipped_bit_passes(filled, tmp_path):
+    index, _ = filled
+    index.save(tmp_path / "index")
+    whole = bytearray((tmp_path / "index").read_bytes())
+    draw = random.Random(11)
+    places = [*range(32 * 8), *(draw.randrange(len(whole) * 8) for _ in range(300))]
+    for place in places:
+        whole[place // 8] ^= 1 << place % 8
+        (tmp_path / "damaged").write_bytes(whole)
+        with pytest.raises(palio.UnreadableIndex):
+            palio.MatchIndex.open_mapped(tmp_path / "damaged")
+        whole[place // 8] ^= 1 << place % 8
+
+
+def test_a_damaged_table_of_contents_is_refused_even_unverified(tmp_path):
+    palio.MatchIndex([(1, "x > 1")]).save(tmp_path / "index")
+    whole = bytearray((tmp_path / "index").read_bytes())
+    contents = whole.rindex(b"sections")
+    draw = random.Random(12)
+    opened = 0
+    for _ in range(500):
+        place = draw.randrange((contents - 1) * 8, len(whole) * 8)
+        whole[place // 8] ^= 1 << place % 8
+        (tmp_path / "damaged").write_bytes(whole)
+        with contextlib.suppress(palio.UnreadableIndex):
+            palio.MatchIndex.open_mapped(tmp_path / "damaged", verify=False)
+            opened += 1
+        whole[place // 8] ^= 1 << place % 8
+    assert opened < 500
+
+
+def test_a_file_that_is_trusted_is_not_read_through(filled, tmp_path):
+    index, events = filled
+    index.save(tmp_path / "index")
+    mapped = palio.MatchIndex.open_mapped(tmp_path / "index", verify=False)
+    assert [sorted(mapped.match(one)) for one in events] == [sorted(index.match(one)) for one in events]
 
 
 @pytest.mark.parametrize("writer", [palio.MatchIndex, fallback.MatchIndex])

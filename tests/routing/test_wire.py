@@ -85,7 +85,7 @@ def read(data: bytes) -> None:
         sentence = str(problem)
     else:
         return
-    assert sentence.endswith(".")
+    assert sentence.endswith((".", "?"))
 
 
 @given(st.binary(max_size=60))

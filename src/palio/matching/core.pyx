@@ -6,10 +6,14 @@ The problem: a million conjunctions of sides, an event, and the conjunctions all
 **Sides** are of three sorts, told apart when a filter is added (`_side`):
 
 - an *equality* with a string, a bool or a number is a number in a table of interned values, so that an event's
-  value is hashed once and compared by one bit from then on;
-- a *range* of numbers without a demanded type is two doubles. This is exact, for ints too: it is used only
-  where the ends lie below 2**53 and the int part of the set is what the float part implies;
-- everything else is a *program*, flat bytes that answer for one value (`native/programs.h`).
+  value is hashed once and compared by one bit from then on. A *prefix* of a string, of up to 64 bytes, is an
+  equality too: an event's string is looked up once for each length that filters of its attribute ask for;
+- a *range* of numbers is two doubles. This is exact, for ints too: it is used only where the ends lie below 2**53
+  and the int part of the set is what the float part implies. Where a type is demanded, or for times (in
+  microseconds), the range is one of a *view* of the attribute, which is an attribute of its own (`native/values.h`);
+- everything else (`!=`, `ends with`, `contains`, paths, `has`, bytes, several stretches) is a *program*, flat bytes
+  that answer for one value (`native/programs.h`). A filter of nothing but programs is asked by every event that has
+  its attribute: some 25 ns each.
 
 **Groups** (`native/groups.h`). A conjunction is filed under a key that every event that it matches must have: its
 rarest equality, its two rarest where one is too common, or failing that the presence of its rarest attribute.
@@ -21,9 +25,9 @@ up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a
 that changes by one bit at each end of a range. So the sorted ends are the whole function, and a batch of
 events, sorted by value, walks along them: each bit is flipped once for the batch, and each event costs one
 or of 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
-starts from the nearest of the snapshots of the bitmap. Next to nothing of what it needs is in the caches, so all its
-blocks form one line: while one is or'ed, the next has been searched and its first snapshot asked for, and what
-the search in the one after that begins with (the values at the snapshots, which lie together) is on its way.
+starts from the nearest of the snapshots of the bitmap (`native/lone.h`). Next to nothing of what it needs is in the
+caches, so all its blocks form one line: all are searched at once, step by step, and while one attribute is or'ed,
+the snapshots of the next three are on their way.
 
 **Invariants.** Every conjunction is in exactly one group, either as a loose record or at a position of one block,
 and its place says where. A group without live members does not exist, nor does an interned value without
@@ -32,17 +36,22 @@ logarithmically many beyond the full ones.
 
 **Costs**, with n conjunctions in the groups that an event leads to, a attributes and m matches: an event of a
 batch costs about a * n / 8 bytes of or (at 32 bytes a cycle), 2 * n * (ranges) / (events of the batch) flips, and m
-words of output. A lone event costs, for each attribute and block, a search that waits for about five cache lines
-(side by side with those of the block's other attributes), 2 KB of snapshot from memory and a quarter of
-the snapshots' spacing in flips; and for each id a cache line or two, since ids lie where the caller made them.
+words of output. A lone event costs, for each attribute and block, a search in about five cache lines (side by side
+with all the others), 2 KB of snapshot from memory and a quarter of the snapshots' spacing in flips; and for each id a
+cache line or two, since ids lie where the caller made them. What it waits for is memory: at a million ranges, 3 MB.
 Adding is a few hash probes and a copy; each conjunction is merged into a larger block at
 most six times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 36 bytes
 in a block (two ends with their positions, and as much again for snapshots), a conjunction about 24 more.
 
 **Files** (`native/` refers by number, never by pointer): `save` writes the arrays as they are, and
-`open_mapped` points at them in the mapped file. Nothing is read or copied before it is needed.
+`open_mapped` points at them in the mapped file. Nothing is copied. The core trusts what it reads there, as checking
+would cost what mapping saves; a checksum over the file stands guard (`files.py`).
 
 **Encoded notifications** (`native/payload.h`) are decoded a tile of rows at a time into cells that are read as columns.
+
+**Running out of memory** ends the process. A change that stops halfway would leave a conjunction counted but not
+filed, or in two places, and undoing each step would be more code than the steps; systems that overcommit end the
+process anyway.
 
 **Threads.** Matching changes nothing but counters. A batch runs without the GIL, several at once if need be; a
 change waits until no batch is running, and none begins meanwhile: `index` holds a lock while it changes anything,
@@ -64,17 +73,14 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from palio.matching.programs import compiled, microseconds
+from palio.model import constraint as _constraint
 from palio.model import flips as _flips
 from palio.model.errors import FilterTooLarge
+from palio.model.values import TIME_MIN
 
 include "core_native.pxi"
-
-# An `in` with at most so many values is filed once for each.
-cdef Py_ssize_t FILED_VALUES = 16
-# How many ids before it is needed an id is asked for, and again as many before that the pointer to it.
-cdef size_t AHEAD = 24
-cdef double EXACT = 9007199254740992.0  # 2**53
-cdef double FLOAT_LEAST = -math.nextafter(math.inf, 0.0)
+include "core_values.pxi"
+include "core_sides.pxi"
 
 def use_wide_kernels(bint wide):
     """Whether the core runs the kernels for wider vectors; they are used by default where the machine has them."""
@@ -82,35 +88,6 @@ def use_wide_kernels(bint wide):
 
 
 use_wide_kernels(True)
-
-
-cdef enum Sort:
-    EQUALITY
-    RANGE
-    SEVERAL
-    PROGRAM
-
-
-cdef class Memory:
-    """A result's memory, given back to the core with this object."""
-
-    cdef Kept kept
-    cdef readonly size_t size
-
-    @property
-    def address(self):
-        return <uintptr_t>self.kept.memory
-
-    def __dealloc__(self):
-        if self.kept.memory != NULL:
-            give_back(self.kept.memory, self.kept.kept_bytes)
-
-
-cdef Memory _memory(Kept kept, size_t size):
-    cdef Memory memory = Memory.__new__(Memory)
-    memory.kept = kept
-    memory.size = size
-    return memory
 
 
 cdef class Core:
@@ -132,11 +109,9 @@ cdef class Core:
     cdef Words32 equalities
     cdef list programs
     cdef Ranges ranges
-    cdef Values values
-    cdef Values elements
+    cdef Reader reader
     cdef Columns columns
     cdef Words32 present
-    cdef object held
     cdef object known_names  # what core_payload.pxi looks names up in
 
     def __cinit__(self):
@@ -148,6 +123,7 @@ cdef class Core:
         self.free_slots = []
         self.quiet = threading.Condition()
         self.programs = []
+        self.reader = Reader.__new__(Reader)
 
     def __dealloc__(self):
         index_free(&self.index)
@@ -157,8 +133,6 @@ cdef class Core:
         words_free(&self.equalities)
         words_free(&self.present)
         ranges_free(&self.ranges)
-        values_free(&self.values)
-        values_free(&self.elements)
         columns_free(&self.columns)
         if not self.index.mapped:
             numbers_free(&self.id_numbers)
@@ -270,6 +244,7 @@ cdef class Core:
         cdef Sort sort
         cdef Value value
         cdef double low = 0, high = 0
+        cdef int view = -1
         cdef list several = None
         self.equalities.count = self.ranges.count = 0
         self.programs.clear()
@@ -278,10 +253,12 @@ cdef class Core:
             absent = side.absent
             if not absent:
                 self.index.attributes.items[attribute].uses += 1
-            sort = PROGRAM if absent else _side(<tuple>side.parts, &value, &low, &high)
+            sort = PROGRAM if absent else _side(<tuple>side.parts, &value, &low, &high, &view)
             if sort == EQUALITY:
                 words_push(&self.equalities, value_intern(&self.index, attribute, value))
             elif sort == RANGE:
+                if view >= 0:
+                    attribute = attribute_view(&self.index, attribute, <uint32_t>view)
                 ranges_push(&self.ranges, attribute, low, high)
                 self.index.attributes.items[attribute].ranges = 1
             elif sort == SEVERAL:
@@ -339,59 +316,27 @@ cdef class Core:
     cdef int _event(self, attributes) except -1:
         """One notification's attributes as columns of one row."""
         cdef PyObject *known
-        cdef size_t count = 0
-        self.held = None
-        self.elements.count = 0
+        cdef Reader reader = self.reader
         self.present.count = 0
-        reserve_event(&self.values, &self.columns, &self.present, len(attributes))
+        reader.begin(len(attributes))
+        columns_reserve(&self.columns, len(attributes))
         for name, value in attributes.items():
             known = PyDict_GetItem(self.names, name)
-            if known == NULL:
-                continue
-            self._read(value, self.values.items + count)
-            words_push(&self.present, <uint32_t>(<object>known))
-            count += 1
+            if known != NULL:
+                reader.read(value)
+                words_push(&self.present, <uint32_t>(<object>known))
+        reader.end()
+        event_columns(&self.work, &reader.values, &self.columns, &self.present)
         return 0
-
-    cdef int _read(self, value, Value *into) except -1:
-        cdef size_t start, place
-        if type(value) is tuple:
-            start = self.elements.count
-            values_reserve(&self.elements, start + len(<tuple>value))
-            for element in <tuple>value:
-                self._scalar(element, self.elements.items + self.elements.count)
-                self.elements.count += 1
-            into.kind = KIND_LIST
-            into.length = <uint32_t>len(<tuple>value)
-            into.elements_at = start
-            return 0
-        return self._scalar(value, into)
-
-    cdef int _scalar(self, value, Value *into) except -1:
-        if type(value) is str:
-            try:
-                _value(value, into)
-            except UnicodeEncodeError:  # a lone surrogate, which no checked notification has
-                if self.held is None:
-                    self.held = []
-                raw = value.encode("utf-8", "surrogatepass")
-                self.held.append(raw)
-                into.kind = KIND_STRING
-                into.text = <const uint8_t *>PyBytes_AS_STRING(raw)
-                into.length = <uint32_t>PyBytes_GET_SIZE(raw)
-            return 0
-        return _value(value, into)
 
     def match(self, attributes):
         """The ids of the slots that the attributes of one notification satisfy."""
         cdef size_t i, count
         cdef list found
         cdef const uint32_t *slots
-        cdef PyObject **ids
         workspace_fit(&self.work, &self.index)
         self._event(attributes)
         count = self.present.count
-        event_columns(&self.work, &self.values, &self.elements, &self.columns, &self.present)
         self.work.slots.count = self.work.rows.count = 0
         match_tile(&self.index, &self.work, self.present.items, <uint32_t>count, 0, 1)
         for i in range(count):
@@ -401,19 +346,9 @@ cdef class Core:
         found = PyList_New(<Py_ssize_t>count)
         slots = self.work.slots.items
         if self.ids is None:
-            for i in range(count):
-                id = self.id_numbers.items[slots[i]]
-                Py_INCREF(id)
-                PyList_SET_ITEM(found, <Py_ssize_t>i, id)
-            return found
-        ids = list_items(self.ids)
-        for i in range(count):  # ids lie anywhere in memory: have first the pointer, then the object come in time
-            if i + 2 * AHEAD < count:
-                prefetch(ids + slots[i + 2 * AHEAD])
-                prefetch(ids[slots[i + AHEAD]])
-            id = <object>ids[slots[i]]
-            Py_INCREF(id)
-            PyList_SET_ITEM(found, <Py_ssize_t>i, id)
+            make_ids(self.id_numbers.items, slots, count, list_items(found))
+        else:
+            pick_ids(list_items(self.ids), slots, count, list_items(found))
         return found
 
     cdef int _observe(self, uint64_t events) except -1:
@@ -424,181 +359,11 @@ cdef class Core:
                 index_forget(&self.index)
         return 0
 
-    def match_rows(self, list columns, int64_t rows):
-        """Match rows of columns, each (name, type, validity, data, offsets, first, multiplier, divisor) with
-        addresses, or (name, list of values); between `begin_batch` and `end_batch`.
-
-        Returns row numbers as int64, and ids as int64 if all are such, otherwise slots as int32.
-        """
-        cdef Workspace own
-        cdef Workspace *work = &own
-        cdef bint borrowed = not self.batch_work_is_lent
-        cdef Core lists
-        cdef Columns described
-        cdef Words32 present
-        cdef Column *column
-        cdef int64_t row = 0
-        cdef size_t i
-        keep = []
-        memset(&own, 0, sizeof(own))
-        if borrowed:  # what the last batch needed serves again
-            work = &self.batch_work
-            self.batch_work_is_lent = True
-        memset(&described, 0, sizeof(described))
-        memset(&present, 0, sizeof(present))
-        try:
-            workspace_fit(work, &self.index)
-            prepare_results(work, NULL if self.other_ids else self.id_numbers.items, rows)
-            columns_reserve(&described, len(columns))
-            for description in columns:
-                name = description[0]
-                if name not in self.names:
-                    continue
-                column = described.items + described.count
-                described.count += 1
-                if len(description) == 2:
-                    lists = Core.__new__(Core)
-                    lists._many(description[1])
-                    keep.append(lists)
-                    column.type = COLUMN_VALUES
-                    column.data = lists.values.items
-                    column.first = 0
-                    column.validity = NULL
-                else:
-                    column.type = description[1]
-                    column.validity = <const uint8_t *><uintptr_t>description[2]
-                    column.data = <const void *><uintptr_t>description[3]
-                    column.offsets = <const int64_t *><uintptr_t>description[4]
-                    column.first, column.multiplier, column.divisor = description[5:8]
-                work.columns[<uint32_t>self.names[name]] = column
-                words_push(&present, <uint32_t>self.names[name])
-            with nogil:
-                while row < rows:
-                    i = <size_t>(rows - row) if rows - row < <int64_t>tile_size() else tile_size()
-                    match_tile(&self.index, work, present.items, <uint32_t>present.count, row, <uint32_t>i)
-                    row += <int64_t>i
-            self._observe(<uint64_t>rows)
-            return (
-                _memory(take_rows(work), work.rows.count * 8),
-                _memory(take_ids(work), work.rows.count * (4 if work.id_numbers == NULL else 8)),
-            )
-        finally:
-            for i in range(present.count):
-                work.columns[present.items[i]] = NULL
-            if borrowed:
-                self.batch_work_is_lent = False
-            workspace_free(&own)
-            columns_free(&described)
-            words_free(&present)
-
-    cdef int _many(self, list values) except -1:
-        """Values of a column, kept here."""
-        cdef size_t i
-        self.held = values
-        values_reserve(&self.values, len(values))
-        for i in range(<size_t>len(values)):
-            if values[i] is None:
-                self.values.items[i].kind = KIND_ABSENT
-            else:
-                self._read(values[i], self.values.items + i)
-            self.values.count += 1
-        resolve_elements(&self.values, &self.elements)
-        return 0
-
-    # Files
-
-    def sections(self):
-        """The index as named runs of memory, each a list of views that are valid until the next change."""
-        cdef size_t i
-        cdef Block copy
-        tables = bytearray()
-        data = []
-        for i in range(self.index.blocks.count):
-            memset(&copy, 0, sizeof(copy))
-            if block_is_there(self.index.blocks.items[i]):
-                copy = self.index.blocks.items[i][0]
-                data.append(_view(copy.data, copy.bytes))
-            copy.data = NULL
-            tables += (<char *>&copy)[: sizeof(copy)]
-        return {
-            "arena": [_view(self.index.arena.words.items, self.index.arena.words.count * 4)],
-            "attributes": [_view(self.index.attributes.items, self.index.attributes.count * sizeof(Attribute))],
-            "values": [_view(self.index.values.items, self.index.values.count * sizeof(Interned))],
-            "groups": [_view(self.index.groups.items, self.index.groups.count * sizeof(Group))],
-            "slots": [_view(self.index.slots.items, self.index.slots.count * 4)],
-            "value_table": [_view(self.index.value_table.items, self.index.value_table.count * 4)],
-            "pairs": [_view(self.index.pairs.items, self.index.pairs.count * sizeof(Pair))],
-            "block_tables": [bytes(tables)],
-            "blocks": data,
-            "id_numbers": [_view(self.id_numbers.items, 0 if self.other_ids else self.id_numbers.count * 8)],
-        }
-
-    def state(self):
-        """What else a mapped index needs to know."""
-        return {
-            "layout": _layout(),
-            "names": sorted(self.names, key=self.names.get),
-            "free_slots": self.free_slots,
-            "other_ids": self.other_ids,
-            "conjunctions": self.index.conjunctions,
-            "live_values": self.index.live_values,
-            "several": self.index.several,
-        }
-
-    @staticmethod
-    def mapped(mapping, sections, state):
-        """A core that reads its sections, each (offset, bytes), where they lie in the mapping."""
-        cdef Core core = Core.__new__(Core)
-        cdef const unsigned char[::1] view = mapping
-        cdef uint8_t *base = <uint8_t *><uintptr_t>&view[0]
-        cdef const Block *tables
-        cdef Block *block
-        cdef uint64_t at, count
-        if state["layout"] != _layout():
-            raise ValueError("This index was saved by a core with another layout.")
-        for offset, size in sections.values():
-            if offset < 0 or size < 0 or offset + size > len(mapping) or offset % 64:
-                raise ValueError("This index is cut off or damaged.")
-        core.index.mapped = 1
-        core.mapping = mapping
-        core.ids = None
-        core.names = {name: number for number, name in enumerate(state["names"])}
-        core.free_slots = list(state["free_slots"])
-        core.other_ids = state["other_ids"]
-        core.index.conjunctions = state["conjunctions"]
-        core.index.live_values = state["live_values"]
-        core.index.several = state["several"]
-        core.index.arena.words.items = <uint32_t *>(base + <size_t>sections["arena"][0])
-        core.index.arena.words.count = sections["arena"][1] // 4
-        core.index.attributes.items = <Attribute *>(base + <size_t>sections["attributes"][0])
-        core.index.attributes.count = sections["attributes"][1] // sizeof(Attribute)
-        core.index.values.items = <Interned *>(base + <size_t>sections["values"][0])
-        core.index.values.count = sections["values"][1] // sizeof(Interned)
-        core.index.groups.items = <Group *>(base + <size_t>sections["groups"][0])
-        core.index.groups.count = sections["groups"][1] // sizeof(Group)
-        core.index.slots.items = <uint32_t *>(base + <size_t>sections["slots"][0])
-        core.index.slots.count = sections["slots"][1] // 4
-        core.index.value_table.items = <uint32_t *>(base + <size_t>sections["value_table"][0])
-        core.index.value_table.count = sections["value_table"][1] // 4
-        core.index.pairs.items = <Pair *>(base + <size_t>sections["pairs"][0])
-        core.index.pairs.count = sections["pairs"][1] // sizeof(Pair)
-        core.id_numbers.items = <int64_t *>(base + <size_t>sections["id_numbers"][0])
-        core.id_numbers.count = sections["id_numbers"][1] // 8
-        tables = <const Block *>(base + <size_t>sections["block_tables"][0])
-        count = sections["block_tables"][1] // sizeof(Block)
-        at = sections["blocks"][0]
-        for i in range(count):
-            block = block_mapped(&core.index, tables + <size_t>i, base + at)
-            at += block.bytes
-        if at > <uint64_t>(sections["blocks"][0] + sections["blocks"][1]):
-            raise ValueError("This index is cut off or damaged.")
-        return core
+    # Looking at it
 
     @property
     def is_mapped(self):
         return bool(self.index.mapped)
-
-    # Looking at it
 
     def counts(self):
         """What there is of everything: bytes, conjunctions, groups, blocks, interned values, attributes."""
@@ -617,129 +382,14 @@ cdef class Core:
         return self.index.slots.count
 
 
-cdef _view(const void *items, size_t size):
-    if not size:
-        return b""
-    return memoryview(<const unsigned char[:size]><unsigned char *>items)
+def pick(list ids, const uint32_t[::1] slots):
+    """The ids at these slots, as a match hands them out: so that this can be measured alone."""
+    cdef list found = PyList_New(slots.shape[0])
+    if slots.shape[0]:
+        pick_ids(list_items(ids), &slots[0], <size_t>slots.shape[0], list_items(found))
+    return found
 
 
-def _layout():
-    """What two builds must have in common to read each other's files."""
-    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), 2]
-
-
-def _by_length(entry):
-    return len(entry[0])
-
-
-cdef int _value(value, Value *into) except -1:
-    """A scalar in its one form; anything else is absent."""
-    cdef Py_ssize_t length
-    cdef int overflow
-    kind = type(value)
-    into.length = 0
-    if kind is str:
-        into.text = <const uint8_t *>PyUnicode_AsUTF8AndSize(value, &length)
-        into.length = <uint32_t>length
-        into.kind = KIND_STRING
-    elif kind is float:
-        into.kind = KIND_FLOAT
-        into.real = <double>value
-    elif kind is int:
-        into.kind = KIND_INT
-        into.integer = PyLong_AsLongLongAndOverflow(value, &overflow)
-        if overflow:
-            into.integer = INT64_MAX if overflow > 0 else INT64_MIN
-    elif kind is bool:
-        into.kind = KIND_BOOL
-        into.integer = value is True
-    elif kind is bytes:
-        into.kind = KIND_BYTES
-        into.text = <const uint8_t *>PyBytes_AS_STRING(value)
-        into.length = <uint32_t>PyBytes_GET_SIZE(value)
-    elif kind is datetime:
-        into.kind = KIND_TIME
-        into.integer = microseconds(value)
-    else:
-        into.kind = KIND_ABSENT
-    return 0
-
-
-cdef Sort _side(tuple parts, Value *value, double *low, double *high) except *:
-    """Of which sort a side is that does not allow absence, and its value or its range."""
-    cdef int kinds = 0, kind
-    cdef tuple ends, integers
-    for kind in range(7):
-        part = parts[kind]
-        if type(part) is not tuple:
-            return PROGRAM
-        if <tuple>part:
-            kinds |= 1 << kind
-    if kinds == 1 << KIND_STRING:
-        ends = <tuple>parts[KIND_STRING]
-        if len(ends) == 2:
-            if ends[1] == ends[0] + "\0":
-                _value(ends[0], value)
-                return EQUALITY
-            return PROGRAM
-        return SEVERAL if _points(parts) is not None else PROGRAM
-    if kinds == 1 << KIND_BOOL:
-        ends = <tuple>parts[KIND_BOOL]
-        if len(ends) == 1 and ends[0] is False:
-            return PROGRAM
-        _value(len(ends) == 1, value)
-        return EQUALITY
-    if kinds & ~(1 << KIND_INT | 1 << KIND_FLOAT) or not kinds & 1 << KIND_FLOAT:
-        return PROGRAM
-    ends = <tuple>parts[KIND_FLOAT]
-    integers = <tuple>parts[KIND_INT]
-    if len(ends) > 2:
-        return SEVERAL if _points(parts) is not None else PROGRAM
-    low[0] = <double>ends[0]
-    high[0] = <double>ends[1] if len(ends) == 2 else INFINITY
-    if low[0] == FLOAT_LEAST:
-        low[0] = -INFINITY
-    if not _is_one_stretch(low[0], high[0], integers):
-        return PROGRAM
-    if high[0] == nextafter(low[0], INFINITY):
-        _value(<object>low[0], value)
-        return EQUALITY
-    return RANGE
-
-
-cdef bint _is_one_stretch(double low, double high, tuple integers) except *:
-    """Whether the integers of a set are those between its floats' ends, and the ends are exact for both."""
-    cdef int64_t first = INT64_MIN, stop = 0
-    if low != -INFINITY:
-        if not -EXACT < low < EXACT:
-            return False
-        first = <int64_t>ceil(low)
-    if high == INFINITY:
-        return len(integers) == 1 and integers[0] == first
-    if not -EXACT < high < EXACT:
-        return False
-    stop = <int64_t>ceil(high)
-    if first >= stop:
-        return not integers
-    return len(integers) == 2 and integers[0] == first and integers[1] == stop
-
-
-def _points(tuple parts):
-    """The few values of a set that is nothing but these, or None."""
-    cdef tuple ends = <tuple>parts[KIND_STRING]
-    if ends:
-        if len(ends) % 2 or len(ends) > 2 * FILED_VALUES:
-            return None
-        found = ends[::2]
-        return found if ends == _flips.points(KIND_STRING, found) and len(set(found)) * 2 == len(ends) else None
-    ends = <tuple>parts[KIND_FLOAT]
-    if len(ends) % 2 or len(ends) > 2 * FILED_VALUES:
-        return None
-    found = ends[::2]
-    if ends != _flips.points(KIND_FLOAT, found) or not all(abs(one) < EXACT for one in found):
-        return None
-    whole = [int(one) for one in found if one.is_integer()]
-    return found if parts[KIND_INT] == _flips.points(KIND_INT, whole) else None
-
-
+include "core_batches.pxi"
 include "core_payload.pxi"
+include "core_files.pxi"

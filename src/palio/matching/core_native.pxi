@@ -4,9 +4,12 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
 
-cdef extern from "native/bridge.h" nogil:
-    void prefetch "PREFETCH"(const void *address)
+cdef extern from "native/bridge.h":
     PyObject **list_items(object items)
+    void pick_ids(PyObject **ids, const uint32_t *slots, size_t count, PyObject **into)
+    int make_ids(const int64_t *numbers, const uint32_t *slots, size_t count, PyObject **into) except -1
+
+cdef extern from "native/bridge.h" nogil:
     ctypedef struct Words32 "Words":
         uint32_t *items
         size_t count, capacity
@@ -90,6 +93,11 @@ cdef extern from "native/bridge.h" nogil:
         KIND_BYTES
         KIND_LIST
         KIND_ABSENT
+        KIND_PREFIX
+        PREFIX_MOST
+        VIEW_INT
+        VIEW_FLOAT
+        VIEW_TIME
         COLUMN_VALUES
 
     void words_push(Words32 *words, uint32_t word)
@@ -104,11 +112,11 @@ cdef extern from "native/bridge.h" nogil:
     void values_free(Values *values)
     void columns_reserve(Columns *columns, size_t count)
     void columns_free(Columns *columns)
-    void reserve_event(Values *values, Columns *columns, Words32 *present, size_t count)
-    void event_columns(Workspace *work, Values *values, const Values *elements, Columns *columns, const Words32 *present)
+    void event_columns(Workspace *work, const Values *values, Columns *columns, const Words32 *present)
     void resolve_elements(Values *values, const Values *elements)
 
     uint32_t attribute_new(Index *index)
+    uint32_t attribute_view(Index *index, uint32_t attribute, uint32_t view)
     uint32_t slot_new(Index *index)
     uint32_t value_intern(Index *index, uint32_t attribute, Value value)
     uint32_t program_store(Index *index, uint32_t attribute, const uint8_t *code, uint32_t length)

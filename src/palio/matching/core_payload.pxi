@@ -35,7 +35,7 @@ cdef class _Names:
 def match_payloads(Core core not None, tuple description, int64_t rows):
     """Match rows of encoded notifications: (validity, data, offsets, first) of large binary, with addresses.
 
-    Returns what `Core.match_rows` does, or the number of the first row that is not an encoded notification.
+    Returns what `match_rows` does, or the number of the first row that is not an encoded notification.
     """
     cdef Workspace own
     cdef Workspace *work = &own

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+import threading
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 from palio.matching import files, oracle
 from palio.model.errors import ReadOnlyIndex
 from palio.model.filter import Filter
+from palio.model.notification import Notification
 
 
 class MatchIndex(oracle.MatchIndex):
@@ -18,6 +21,10 @@ class MatchIndex(oracle.MatchIndex):
 
     _mapped = False
 
+    def __init__(self, filters: Iterable[tuple[Hashable, Filter | str]] = ()) -> None:
+        self._lock = threading.RLock()  # the compiled index may be used by several threads, so this one too
+        super().__init__(filters)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file for `open_mapped`. Raises `UnsupportedId`."""
         texts = [
@@ -26,9 +33,9 @@ class MatchIndex(oracle.MatchIndex):
         files.write(path, {}, {}, list(self._filters), texts)
 
     @classmethod
-    def open_mapped(cls, path: str | os.PathLike[str]) -> MatchIndex:
-        """A saved index, not to be changed. Raises `UnreadableIndex`."""
-        file = files.read(path)
+    def open_mapped(cls, path: str | os.PathLike[str], *, verify: bool = True) -> MatchIndex:
+        """A saved index, not to be changed; `verify` compares its checksum. Raises `UnreadableIndex`."""
+        file = files.read(path, verify=verify)
         entries = zip(file.ids, file.texts, strict=True)
         index = cls((id, text) for id, text in entries if text is not None)
         index._mapped = True
@@ -38,10 +45,22 @@ class MatchIndex(oracle.MatchIndex):
         """Add a filter, or its text. Raises `DuplicateId`, or what `Filter.parse` raises."""
         if self._mapped:
             raise ReadOnlyIndex
-        super().add(id, filter)
+        with self._lock:
+            super().add(id, filter)
 
     def remove(self, id: Hashable) -> None:
         """Remove a filter. Raises `UnknownId`."""
         if self._mapped:
             raise ReadOnlyIndex
-        super().remove(id)
+        with self._lock:
+            super().remove(id)
+
+    def match(self, notification: Notification) -> list[Any]:
+        """The ids of the filters that the notification satisfies, each once, in no promised order."""
+        with self._lock:
+            return super().match(notification)
+
+    def match_batch(self, table: Any) -> tuple[Any, Any]:
+        """Row numbers and ids, as two Arrow arrays of equal length, rows ascending."""
+        with self._lock:
+            return super().match_batch(table)

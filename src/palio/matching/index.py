@@ -9,7 +9,7 @@ from typing import Any
 
 from palio.matching import columns, files
 from palio.matching.arrays import Batch, Payloads
-from palio.matching.core import Core, Memory, match_payloads
+from palio.matching.core import Core, Memory, mapped, match_payloads, match_rows, sections, state
 from palio.matching.oracle import MatchStatistics
 from palio.model.errors import DuplicateId, InvalidNotification, ReadOnlyIndex, UnknownId
 from palio.model.filter import Filter
@@ -69,10 +69,12 @@ class MatchIndex:
             yield filter, id
 
     def _count(self, id: Hashable, filter: Filter, change: int) -> None:
-        for box in filter.conjunctions:
-            self._conjunctions += change
+        conjunctions = filter.conjunctions
+        self._conjunctions += change * len(conjunctions)
+        for box in conjunctions:
             self._constraints += change * len(box.sides)
-        self._strings += change * (type(id) is str)
+        if type(id) is str:
+            self._strings += change
         self._id_array = None
 
     def add(self, id: Hashable, filter: Filter | str) -> None:
@@ -81,10 +83,10 @@ class MatchIndex:
         if isinstance(filter, str):
             filter = Filter.parse(filter)
         with self._lock:
-            if id in self._slots:
+            known = self._slots
+            if id in known:
                 raise DuplicateId(id)
-            slot = self._core.add(filter, id)
-            self._slots[id] = slot
+            known[id] = slot = self._core.add(filter, id)
             if slot == len(self._filters):
                 self._filters.append(filter)
             else:
@@ -95,8 +97,11 @@ class MatchIndex:
         """Remove a filter. Raises `UnknownId`."""
         self._require_writable()
         with self._lock:
-            filter = self[id]
-            slot = self._slots.pop(id)
+            slot = self._slots.pop(id, None)
+            if slot is None:
+                raise UnknownId(id)
+            filter = self._filters[slot]
+            assert filter is not None
             self._core.remove(slot, filter)
             self._filters[slot] = None
             self._count(id, filter, -1)
@@ -141,7 +146,7 @@ class MatchIndex:
 
     def _found(self, batch: Batch | Payloads) -> tuple[Memory, Memory]:
         if isinstance(batch, Batch):
-            return self._core.match_rows(batch.columns, batch.rows)
+            return match_rows(self._core, batch.columns, batch.rows)
         found = match_payloads(self._core, batch.description, batch.rows)
         if isinstance(found, int):
             columns.decoded(found, batch.array[found].as_py())
@@ -173,13 +178,13 @@ class MatchIndex:
             self._save(path)
 
     def _save(self, path: str | os.PathLike[str]) -> None:
-        free = set(self._core.state()["free_slots"])
+        free = set(state(self._core)["free_slots"])
         texts = [None if slot in free else self._text(slot) for slot in range(self._core.slots)]
         counts = [len(self), self._conjunctions, self._constraints]
         files.write(
             path,
-            self._core.sections(),
-            {"core": self._core.state(), "counts": counts, "strings": self._strings},
+            sections(self._core),
+            {"core": state(self._core), "counts": counts, "strings": self._strings},
             None if self._core.other_ids == 0 else self._ids(),
             texts,
         )
@@ -192,12 +197,15 @@ class MatchIndex:
         return filter.source if filter.source is not None else str(filter)
 
     @classmethod
-    def open_mapped(cls, path: str | os.PathLike[str]) -> MatchIndex:
-        """A saved index, mapped: opened at once, shared by all processes that map it, not to be changed.
+    def open_mapped(cls, path: str | os.PathLike[str], *, verify: bool = True) -> MatchIndex:
+        """A saved index, mapped: shared by all processes that map it, not to be changed.
+
+        The file is read through once, to compare its checksum. With `verify=False` it is not, and opened at
+        once: for a file that somebody has verified before, as a damaged one can end the process.
 
         Raises `UnreadableIndex`.
         """
-        file = files.read(path)
+        file = files.read(path, verify=verify)
         if "arena" not in file.sections:  # saved without the compiled core
             index = cls((id, text) for id, text in zip(file.ids, file.texts, strict=True) if text is not None)
             index._sealed = True
@@ -207,11 +215,13 @@ class MatchIndex:
         index._sealed = True
         index._known_slots = None
         try:
-            index._core = Core.mapped(file.mapping, file.sections, file.meta["core"])
+            index._core = mapped(file.mapping, file.sections, file.meta["core"])
+            _, index._conjunctions, index._constraints = file.meta["counts"]
+            index._strings = file.meta["strings"]
         except ValueError as problem:
             raise files.unreadable(path, str(problem)) from None
-        _, index._conjunctions, index._constraints = file.meta["counts"]
-        index._strings = file.meta["strings"]
+        except (KeyError, TypeError, OverflowError):
+            raise files.unreadable(path, "its table of contents is damaged.") from None
         return index
 
     def _require_writable(self) -> None:
@@ -221,7 +231,7 @@ class MatchIndex:
     @property
     def _slots(self) -> dict[Hashable, int]:
         if self._known_slots is None:
-            free = set(self._core.state()["free_slots"])
+            free = set(state(self._core)["free_slots"])
             self._known_slots = {id: slot for slot, id in enumerate(self._ids()) if slot not in free}
         return self._known_slots
 

@@ -42,7 +42,7 @@ class WrongOperand(FilterError):
     """An operator that makes no sense with its operand."""
 
 
-class Constraint(msgspec.Struct, frozen=True):
+class Constraint(msgspec.Struct, frozen=True, gc=False):
     """An operator with its operand, and the kind that it demands of the value, if any.
 
     The operand is a scalar; a pair for `between`; a tuple for `in`; a constraint on the elements for `has`;
@@ -103,15 +103,14 @@ class Constraint(msgspec.Struct, frozen=True):
                 return self._text()
 
     def _between(self, low: Scalar, after_low: bool | None, high: Scalar, after_high: bool | None) -> ValueSet:
-        parts: dict[int, Tree] = {}
+        parts: list[Tree] = [NOTHING] * len(EVERYTHING)
         for kind in self._checked_kinds(low):
             start = LEAST[kind] if after_low is None else _least_from(kind, low, after_low)
             stop = None if after_high is None else _least_from(kind, high, after_high)
             if start is None or (stop is not None and start >= stop):
-                parts[kind] = NOTHING
-            else:
-                parts[kind] = (start,) if stop is None else (start, stop)
-        return ValueSet.of(parts)
+                continue
+            parts[kind] = (start,) if stop is None else (start, stop)
+        return ValueSet(False, tuple(parts))
 
     def _among(self, operand: tuple[Scalar, ...]) -> ValueSet:
         texts_only = [value for value in operand if isinstance(value, str)]

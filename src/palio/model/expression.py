@@ -22,26 +22,27 @@ KEYWORDS = frozenset(
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 
 
-class Condition(msgspec.Struct, frozen=True):
+# Trees without cycles: the garbage collector need not look at them.
+class Condition(msgspec.Struct, frozen=True, gc=False):
     """A constraint on one attribute."""
 
     attribute: str
     constraint: Constraint
 
 
-class Not(msgspec.Struct, frozen=True):
+class Not(msgspec.Struct, frozen=True, gc=False):
     operand: Expression
 
 
-class And(msgspec.Struct, frozen=True):
+class And(msgspec.Struct, frozen=True, gc=False):
     operands: tuple[Expression, ...]
 
 
-class Or(msgspec.Struct, frozen=True):
+class Or(msgspec.Struct, frozen=True, gc=False):
     operands: tuple[Expression, ...]
 
 
-class Always(msgspec.Struct, frozen=True):
+class Always(msgspec.Struct, frozen=True, gc=False):
     """`true` or `false`."""
 
     truth: bool

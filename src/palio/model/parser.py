@@ -15,7 +15,8 @@
     type        = "bool" | "int" | "float" | "string" | "time" | "bytes" | "list"
 
 The tokens come from one regular expression that cannot backtrack over more than a token, so the whole is
-linear in the text. Size and depth are bounded. A mistake is reported at its column, with what was expected
+linear in the text; filters of the plainest shape take a shorter way (`shortcut`). Size and depth are bounded.
+A mistake is reported at its column, with what was expected
 and, for a word that is no operator, the one that was probably meant.
 """
 
@@ -27,7 +28,7 @@ import math
 import re
 from typing import NoReturn
 
-from palio.model import texts
+from palio.model import shortcut, texts
 from palio.model.constraint import TEXT_OPERATORS, Constraint, WrongOperand
 from palio.model.errors import FilterSyntaxError, FilterTooLarge
 from palio.model.expression import KEYWORDS, Always, And, Condition, Expression, Not, Or
@@ -80,6 +81,9 @@ _MISSPELLINGS = {
 
 def parse(text: str) -> Expression:
     """The expression that a filter's text means. Raises `FilterSyntaxError` or `FilterTooLarge`."""
+    expression = shortcut.plain(text)
+    if expression is not None:
+        return expression
     reader = _Reader(text)
     expression = reader.alternative()
     reader.expect_end("`and`, `or` or the end of the filter")

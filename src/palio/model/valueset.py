@@ -51,7 +51,7 @@ class ValueSet:
     @staticmethod
     def of(parts: dict[int, Tree], absent: bool = False) -> ValueSet:
         """The set with these parts and nothing else."""
-        placed: list[Tree] = [NOTHING] * len(Kind)
+        placed: list[Tree] = [NOTHING] * len(EVERYTHING)  # len(Kind) takes its time
         for kind, part in parts.items():
             placed[kind] = part
         return ValueSet(absent, tuple(placed))

@@ -8,6 +8,34 @@
 /* Where a Python list has its objects, until it changes. */
 #define list_items(list) (((PyListObject *)(list))->ob_item)
 
+/* How many ids before it is needed an id is asked for, and again as many before that the pointer to it. */
+#define AHEAD 24
+
+/* Hand out ids by slot. They lie anywhere in memory: have first the pointer, then the object come in time. */
+static void pick_ids(PyObject *const *ids, const uint32_t *slots, size_t count, PyObject **into) {
+    size_t i = 0;
+    for (; i + 2 * AHEAD < count; i++) {
+        PREFETCH(ids + slots[i + 2 * AHEAD]);
+        PREFETCH_WRITE(ids[slots[i + AHEAD]]);
+        into[i] = ids[slots[i]];
+        Py_INCREF(into[i]);
+    }
+    for (; i < count; i++) {
+        into[i] = ids[slots[i]];
+        Py_INCREF(into[i]);
+    }
+}
+
+/* Ids that are nowhere but in the array of numbers. */
+static int make_ids(const int64_t *numbers, const uint32_t *slots, size_t count, PyObject **into) {
+    for (size_t i = 0; i < count; i++) {
+        if (i + AHEAD < count) PREFETCH(numbers + slots[i + AHEAD]);
+        into[i] = PyLong_FromLongLong(numbers[slots[i]]);
+        if (!into[i]) return -1;
+    }
+    return 0;
+}
+
 typedef VECTOR(Range) Ranges;
 typedef VECTOR(Value) Values;
 typedef VECTOR(Column) Columns;
@@ -92,16 +120,8 @@ static void resolve_elements(Values *values, const Values *elements) {
     }
 }
 
-static void reserve_event(Values *values, Columns *columns, Words *present, size_t count) {
-    RESERVE(*values, count + 1);
-    RESERVE(*columns, count + 1);
-    RESERVE(*present, count + 1);
-}
-
 /* One row: a column for each value. */
-static void event_columns(Workspace *work, Values *values, const Values *elements, Columns *columns, const Words *present) {
-    values->count = present->count;
-    resolve_elements(values, elements);
+static void event_columns(Workspace *work, const Values *values, Columns *columns, const Words *present) {
     for (size_t i = 0; i < present->count; i++) {
         Column *column = columns->items + i;
         memset(column, 0, sizeof *column);

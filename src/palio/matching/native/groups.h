@@ -56,7 +56,8 @@ static void program_free(Index *index, uint32_t offset) {
 static double rarity(const Index *index, uint32_t value) {
     const Interned *entry = index->values.items + value;
     if (index->observed >= OBSERVED_ENOUGH) return (double)entry->seen + 1e-6 * entry->uses;
-    return entry->kind == KIND_PRESENCE ? index->attributes.items[entry->attribute].uses : entry->uses;
+    if (entry->kind != KIND_PRESENCE) return entry->uses;
+    return index->attributes.items[index->attributes.items[entry->attribute].base].uses;
 }
 
 typedef struct { uint32_t key, partner; } Key;

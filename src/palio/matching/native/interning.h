@@ -52,7 +52,7 @@ static int value_equals(const Index *index, uint32_t number, uint64_t hash, uint
                         uint64_t payload, const uint8_t *text, uint32_t length) {
     const Interned *value = index->values.items + number;
     if (value->hash != hash || value->attribute != attribute || value->kind != kind) return 0;
-    if (kind != KIND_STRING) return value->payload == payload;
+    if (!kind_is_text(kind)) return value->payload == payload;
     return value->length == length && (!length || !memcmp(index->arena.words.items + value->payload, text, length));
 }
 
@@ -109,7 +109,7 @@ static uint32_t value_intern(Index *index, uint32_t attribute, Value from) {
     hash = equality_hash(attribute, kind, payload, from.as.text, from.length);
     number = value_find(index, hash, attribute, kind, payload, from.as.text, from.length);
     if (number) return number;
-    if (kind == KIND_STRING) {
+    if (kind_is_text(kind)) {
         uint32_t words = (from.length + 3) / 4;
         payload = words ? arena_take(&index->arena, words) : 0;
         if (words) memcpy(index->arena.words.items + payload, from.as.text, from.length);
@@ -118,9 +118,10 @@ static uint32_t value_intern(Index *index, uint32_t attribute, Value from) {
     value.payload = payload;
     value.attribute = attribute;
     value.kind = kind;
-    value.length = kind == KIND_STRING ? from.length : 0;
+    value.length = kind_is_text(kind) ? from.length : 0;
     number = value_new(index, value);
     index->attributes.items[attribute].equality |= (uint32_t)1 << kind;
+    if (kind == KIND_PREFIX) index->attributes.items[attribute].prefixes |= (uint64_t)1 << (from.length - 1);
     index->live_values++;
     if ((uint64_t)index->live_values * 3 > (uint64_t)index->value_table.count * 2) value_table_grow(index);
     else value_table_put(index, number);
@@ -140,7 +141,7 @@ static void value_release(Index *index, uint32_t number) {
         at = next;
     }
     index->value_table.items[at] = 0;
-    if (value->kind == KIND_STRING && value->length)
+    if (kind_is_text(value->kind) && value->length)
         arena_give_back(&index->arena, (uint32_t)value->payload, (value->length + 3) / 4);
     memset(value, 0, sizeof *value);
     value->attribute = NOWHERE;
@@ -156,7 +157,18 @@ static uint32_t attribute_new(Index *index) {
     presence.kind = KIND_PRESENCE;
     presence.attribute = number;
     attribute.presence = value_new(index, presence);
+    attribute.base = number;
     PUSH(index->attributes, attribute);
+    return number;
+}
+
+/* The view of an attribute, made where there is none yet. */
+static uint32_t attribute_view(Index *index, uint32_t attribute, uint32_t view) {
+    uint32_t number;
+    if (index->attributes.items[attribute].views[view]) return index->attributes.items[attribute].views[view] - 1;
+    number = attribute_new(index);
+    index->attributes.items[number].base = attribute;
+    index->attributes.items[attribute].views[view] = number + 1;
     return number;
 }
 

@@ -28,6 +28,7 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PREFETCH(address) __builtin_prefetch(address)
+#define PREFETCH_WRITE(address) __builtin_prefetch(address, 1)
 #define LOWEST_BIT(word) ((unsigned)__builtin_ctzll(word))
 #define BITS_SET(word) ((unsigned)__builtin_popcountll(word))
 #define INLINE static inline __attribute__((always_inline))
@@ -36,6 +37,7 @@
 #define COUNT_UP(counter) __atomic_store_n(&(counter), __atomic_load_n(&(counter), __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED)
 #else
 #define PREFETCH(address) ((void)0)
+#define PREFETCH_WRITE(address) ((void)0)
 #define INLINE static inline
 #define MAYBE_UNUSED
 #define COUNT_UP(counter) ((counter)++)

@@ -5,8 +5,12 @@
 
 #include "memory.h"
 
-/* The numbers of palio.model.values.Kind, and two more. */
-enum { KIND_BOOL, KIND_INT, KIND_FLOAT, KIND_STRING, KIND_TIME, KIND_BYTES, KIND_LIST, KIND_ABSENT, KIND_PRESENCE };
+/* The numbers of palio.model.values.Kind, and three more. */
+enum {
+    KIND_BOOL, KIND_INT, KIND_FLOAT, KIND_STRING, KIND_TIME, KIND_BYTES, KIND_LIST, KIND_ABSENT,
+    KIND_PRESENCE, /* of an interned value: that an attribute is there */
+    KIND_PREFIX    /* of an interned value: that a string begins so */
+};
 
 typedef struct Value {
     uint32_t kind;
@@ -99,12 +103,24 @@ INLINE Value value_at(const Column *column, int64_t row) {
     return value;
 }
 
+/* An attribute of which filters demand a type has a view for each such type: an attribute of its own, without a name,
+   that is there where the value is of this kind. */
+enum { VIEW_INT, VIEW_FLOAT, VIEW_TIME, VIEWS };
+
+INLINE uint32_t view_kind(uint32_t view) { return view == VIEW_INT ? KIND_INT : view == VIEW_FLOAT ? KIND_FLOAT : KIND_TIME; }
+
 /* Where a value stands on the line of numbers; NaN if it is none. Ints beyond 2**53 are rounded, which no range
    in a record or a block can tell: their ends lie below 2**53 or nowhere. */
 INLINE double number_of(Value value) {
     if (value.kind == KIND_FLOAT) return value.as.real;
     if (value.kind == KIND_INT) return (double)value.as.integer;
     return (double)NAN;
+}
+
+/* The same in a view. Microseconds are exact up to the year 2255; as with ints, no range has an end beyond. */
+INLINE double number_in_view(Value value, uint32_t view) {
+    if (value.kind != view_kind(view)) return (double)NAN;
+    return view == VIEW_FLOAT ? value.as.real : (double)value.as.integer;
 }
 
 #define EXACT_LIMIT INT64_C(9007199254740992) /* 2**53 */
@@ -129,7 +145,14 @@ typedef struct {
     uint32_t equality; /* kinds that some filter compares for equality, as bits */
     uint32_t ranges;   /* whether some filter has it in a range */
     uint64_t partners; /* attributes (modulo 64) with which it makes up pairs */
+    uint64_t prefixes; /* a bit for each length, from 1 on, of the prefixes that some filter has asked for */
+    uint32_t views[VIEWS]; /* the attributes that are its views, + 1; 0 is none */
+    uint32_t base;         /* what it is a view of, or itself */
 } Attribute;
+
+#define PREFIX_MOST 64u /* bytes; each length in use costs an event a look into the table */
+
+INLINE int kind_is_text(uint32_t kind) { return kind == KIND_STRING || kind == KIND_PREFIX; }
 
 static uint64_t mixed(uint64_t bits) {
     bits ^= bits >> 32;
@@ -172,6 +195,7 @@ INLINE int equality_payload(Value value, uint32_t *kind, uint64_t *payload) {
         if (!(real < (double)EXACT_LIMIT && real > -(double)EXACT_LIMIT)) return 0;
         break;
     case KIND_STRING:
+    case KIND_PREFIX:
         *payload = 0;
         return 1;
     default:
@@ -183,8 +207,8 @@ INLINE int equality_payload(Value value, uint32_t *kind, uint64_t *payload) {
 }
 
 INLINE uint64_t equality_hash(uint32_t attribute, uint32_t kind, uint64_t payload, const uint8_t *text, uint32_t length) {
-    uint64_t seed = ((uint64_t)attribute << 3 | (kind & 7)) * UINT64_C(0x9e3779b97f4a7c15);
-    if (kind == KIND_STRING) return text_hash(text, length, seed);
+    uint64_t seed = ((uint64_t)attribute << 4 | kind) * UINT64_C(0x9e3779b97f4a7c15);
+    if (kind_is_text(kind)) return text_hash(text, length, seed);
     return mixed(seed ^ payload * UINT64_C(0xff51afd7ed558ccd));
 }
 

@@ -1,0 +1,112 @@
+"""Filters that are about texts, types and times alone: `palio bench matching --texts --filters 100000`.
+
+The three workloads have an equality or ranges of plain numbers in every filter. Here is one line for each other
+sort of condition, with nothing else in the filter to find it by: what the index can look up (prefixes) or sweep
+(numbers of a demanded type, times), and what it can only ask filter by filter (`!=`, `contains`, `ends with`).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow
+from rich.console import Console
+from rich.table import Table
+
+import palio
+
+SIZES = (100_000,)
+ROWS = 256
+RUNS = 3
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+_WORDS = [f"{letter}{number}" for letter in "abcdefghij" for number in range(10)]
+
+
+def _path(draw: random.Random, depth: int) -> str:
+    return "".join(f"{draw.choice(_WORDS)}/" for _ in range(depth))
+
+
+def _moment(draw: random.Random) -> datetime:
+    return _START + timedelta(seconds=draw.randrange(365 * 86_400))
+
+
+def _stretch(draw: random.Random) -> str:
+    start = _moment(draw)
+    stop = start + timedelta(hours=draw.randrange(1, 96))
+    return f"at between {start:%Y-%m-%dT%H:%M:%SZ} and {stop:%Y-%m-%dT%H:%M:%SZ}"
+
+
+SORTS: dict[str, Callable[[random.Random], str]] = {
+    "starts with": lambda draw: f'topic starts with "{_path(draw, draw.choice((2, 2, 3)))}"',
+    "int between": lambda draw: (
+        f"int level between {(low := draw.randrange(10**6))} and {low + draw.randrange(5_000)}"
+    ),
+    "float >, <": lambda draw: (
+        f"float rate > {(low := draw.random() * 1_000):.3f} and float rate < {low + 5:.3f}"
+    ),
+    "time between": _stretch,
+    "!= and int": lambda draw: f'topic != "{_path(draw, 2)}" and int level > {10**6 - draw.randrange(5_000)}',
+    "contains": lambda draw: f'topic contains "{draw.choice(_WORDS)}/{draw.choice(_WORDS)}"',
+    "ends with": lambda draw: f'topic ends with "{_path(draw, 2)}"',
+}
+
+
+def events(rows: int) -> dict[str, list[Any]]:
+    draw = random.Random(2)
+    return {
+        "topic": [_path(draw, 4) for _ in range(rows)],
+        "level": [draw.randrange(10**6) for _ in range(rows)],
+        "rate": [draw.random() * 1_000 for _ in range(rows)],
+        "at": [_moment(draw) for _ in range(rows)],
+    }
+
+
+def measure(sort: str, size: int, rows: int) -> tuple[float, float, float, float, float]:
+    """Matches an event; µs an event in a batch and alone; µs a filter to build; bytes a filter."""
+    draw = random.Random(sort)
+    filters = [palio.Filter.parse(SORTS[sort](draw)) for _ in range(size)]
+    columns = events(rows)
+    table = pyarrow.table(columns)
+    some = [
+        palio.Notification(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)
+    ]
+    start = time.perf_counter()
+    index = palio.MatchIndex(enumerate(filters))
+    build = time.perf_counter() - start
+    batches, singles = [], []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        found, _ = index.match_batch(table)
+        batches.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        alone = sum(len(index.match(one)) for one in some)
+        singles.append(time.perf_counter() - start)
+    assert alone == len(found), f"One by one {alone} matches are found, in a batch {len(found)}."
+    micro = 1e6
+    return (
+        len(found) / rows,
+        min(batches) / rows * micro,
+        min(singles) / rows * micro,
+        build / size * micro,
+        index.statistics().index_bytes / size,
+    )
+
+
+def run(sizes: Sequence[int] = SIZES, rows: int = ROWS, console: Console | None = None) -> None:
+    """Measure and print."""
+    console = console or Console(width=120)
+    shown = Table(title="Matching: filters of one condition that is no plain equality or range")
+    for name in ("condition", "filters", "matches", "batch µs", "single µs", "build µs", "bytes"):
+        shown.add_column(name, justify="left" if name == "condition" else "right")
+    for size in sizes:
+        for sort in SORTS:
+            matches, batch, single, build, size_in_bytes = measure(sort, size, rows)
+            shown.add_row(
+                sort, f"{size:,}", f"{matches:,.1f}", f"{batch:,.1f}", f"{single:,.1f}", f"{build:.1f}",
+                f"{size_in_bytes:.0f}",
+            )  # fmt: skip
+    console.print(shown)

@@ -1,0 +1,249 @@
+/* The events of a tile through the blocks of the groups that they visit: many at once, or one alone.
+
+   What is left of a block in the end is looked at once more where it demands more than ranges. */
+
+#ifndef PALIO_SWEEPING_H
+#define PALIO_SWEEPING_H
+
+#include "workspace.h"
+
+/* Whether what a record demands besides ranges holds. */
+INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_t *values, uint32_t value_count,
+                        const uint32_t *programs, uint32_t program_count, uint32_t event) {
+    for (uint32_t i = 0; i < value_count; i++)
+        if (!bit_of(work->demanded, values[i])) return 0;
+    for (uint32_t i = 0; i < program_count; i++) {
+        const uint32_t *program = program_at(index, programs[i]);
+        const Column *column = work->columns[program[1]];
+        Value value = {KIND_ABSENT, 0, {0}};
+        if (column) value = value_at(column, work->row + event);
+        if (!program_holds((const uint8_t *)(program + 2), 0, value)) return 0;
+    }
+    return 1;
+}
+
+INLINE void mark_demanded(Workspace *work, const uint32_t *values, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) flip(work->demanded, values[i]);
+}
+
+static int placed_order(const void *left, const void *right) {
+    double a = ((const Placed *)left)->number, b = ((const Placed *)right)->number;
+    if (a != a || b != b) return (b != b) - (a != a); /* NaN first */
+    return a < b ? -1 : a > b;
+}
+
+/* Sort small things by insertion, others by qsort. */
+static void sort_placed(Placed *placed, uint32_t count) {
+    if (count > 24) {
+        qsort(placed, count, sizeof *placed, placed_order);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        Placed one = placed[i];
+        uint32_t j = i;
+        while (j && placed_order(placed + j - 1, &one) > 0) placed[j] = placed[j - 1], j--;
+        placed[j] = one;
+    }
+}
+
+/* All events of the tile in the order of an attribute; kept until the tile is done. */
+static const uint32_t *tile_order_for(Workspace *work, uint32_t attribute) {
+    uint32_t at = work->tile_order_at.items[attribute];
+    if (at) return work->tile_order.items + (at - 1);
+    at = (uint32_t)work->tile_order.count;
+    RESERVE(work->placed, work->events);
+    RESERVE(work->tile_order, at + work->events);
+    for (uint32_t e = 0; e < work->events; e++) work->placed.items[e] = (Placed){work->numbers[attribute][e], e};
+    sort_placed(work->placed.items, work->events);
+    for (uint32_t e = 0; e < work->events; e++) work->tile_order.items[at + e] = work->placed.items[e].event;
+    work->tile_order.count = at + work->events;
+    work->tile_order_at.items[attribute] = at + 1;
+    return work->tile_order.items + at;
+}
+
+/* The events of a group in the order of an attribute; kept until the group is done. Returns where they are. */
+static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *visits, uint32_t events) {
+    uint32_t at = work->sorted_at.items[attribute], *order;
+    double *numbers;
+    if (at) return at - 1;
+    at = (uint32_t)work->sorted_order.count;
+    RESERVE(work->sorted_order, at + events);
+    RESERVE(work->sorted_numbers, at + events);
+    order = work->sorted_order.items + at;
+    numbers = work->sorted_numbers.items + at;
+    if (events * 8 > work->events) {
+        const uint32_t *all = tile_order_for(work, attribute);
+        for (uint32_t e = 0, k = 0; k < events; e++) {
+            uint32_t member = work->members[all[e]];
+            if (!member) continue;
+            order[k] = member - 1;
+            numbers[k++] = work->numbers[attribute][all[e]];
+        }
+    } else {
+        RESERVE(work->placed, events);
+        for (uint32_t k = 0; k < events; k++)
+            work->placed.items[k] = (Placed){work->numbers[attribute][visits[k].event], k};
+        sort_placed(work->placed.items, events);
+        for (uint32_t k = 0; k < events; k++) {
+            order[k] = work->placed.items[k].event;
+            numbers[k] = work->placed.items[k].number;
+        }
+    }
+    work->sorted_order.count = work->sorted_numbers.count = at + events;
+    work->sorted_at.items[attribute] = at + 1;
+    PUSH(work->probes, attribute);
+    return at;
+}
+
+static void extract(const Index *index, Workspace *work, const Block *block, const uint64_t *accumulator, uint32_t event,
+                    const uint32_t *values, uint32_t value_count) {
+    size_t start = work->found.count;
+    Segment segment;
+    RESERVE(work->found, start + block->size + 4);
+    if (!block->extras) {
+        work->found.count += survivors(accumulator, block->words, block_slots(block), work->found.items + start);
+    } else {
+        const uint32_t *extras = block_extras(block), *slots = block_slots(block);
+        mark_demanded(work, values, value_count);
+        for (uint32_t w = 0; w < block->words; w++)
+            for (uint64_t bits = ~accumulator[w]; bits; bits &= bits - 1) {
+                uint32_t position = w * 64 + LOWEST_BIT(bits);
+                if (extras[position]) {
+                    const uint32_t *extra = index->arena.words.items + extras[position];
+                    if (!demands_hold(index, work, extra + 2, extra[0], extra + 2 + extra[0], extra[1], event)) continue;
+                }
+                work->found.items[work->found.count++] = slots[position];
+            }
+        mark_demanded(work, values, value_count);
+    }
+    segment = (Segment){event, (uint32_t)(work->found.count - start), start};
+    if (segment.count) PUSH(work->segments, segment);
+}
+
+static Sweep sweep_of(const Block *block, const BlockAttribute *entry, const double *numbers, const uint32_t *order,
+                      uint32_t events) {
+    return (Sweep){(const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions),
+                   (const uint64_t *)(block->data + entry->bitmaps), entry->count, entry->spacing, entry->snapshots,
+                   block->words, numbers, order, events};
+}
+
+/* The attributes of a block as they are for one event; those that it does not have come with NaN. */
+static void lone_prepare(Workspace *work, const Block *block, uint32_t event) {
+    RESERVE(work->lones, work->lones.count + block->attributes);
+    for (uint32_t a = 0; a < block->attributes; a++) {
+        const BlockAttribute *entry = block_attributes(block) + a;
+        work->lones.items[work->lones.count++] = (Lone){
+            (const double *)(block->data + entry->values), (const double *)(block->data + entry->tops),
+            (const uint16_t *)(block->data + entry->positions), (const uint64_t *)(block->data + entry->bitmaps),
+            work->numbers[entry->attribute][event], entry->count, entry->spacing, entry->snapshots, block->words, 0, 0, 0};
+    }
+}
+
+/* What survived in a block, as a segment; positions become slots now that these have been asked for. */
+static void lone_finish(Workspace *work, const Block *block, Segment segment) {
+    const uint32_t *slots = block_slots(block);
+    uint32_t *found = work->found.items + segment.start;
+    for (uint32_t i = 0; i < segment.count; i++) found[i] = slots[found[i]];
+    if (segment.count) PUSH(work->segments, segment);
+}
+
+/* One event through some blocks, whose attributes are prepared. */
+static void lone_blocks(const Index *index, Workspace *work, const Block *const *blocks, size_t count, uint32_t event,
+                        uint32_t stride, uint64_t *flips, uint64_t *accumulator) {
+    const Lone *lone = work->lones.items, *end = lone + work->lones.count;
+    const Block *waiting = NULL;
+    Segment segment = {event, 0, 0};
+    lone_locate(work->lones.items, (uint32_t)work->lones.count);
+    for (uint32_t i = 0; i < LONE_AHEAD && i < work->lones.count; i++) lone_ask_inline(lone + i);
+    for (size_t b = 0; b < count; b++) {
+        const Block *block = blocks[b];
+        if (b + 1 < count)
+            for (size_t w = 0; w < blocks[b + 1]->words; w += 8) PREFETCH(block_dead(blocks[b + 1]) + w);
+        memcpy(accumulator, block_dead(block), (size_t)block->words * 8);
+        lone_apply(lone, block->attributes, end, flips, accumulator);
+        lone += block->attributes;
+        if (waiting) lone_finish(work, waiting, segment);
+        waiting = NULL;
+        if (block->extras) {
+            extract(index, work, block, accumulator, event, work->values.items + (size_t)event * stride,
+                    work->value_counts.items[2 * event]);
+            continue;
+        }
+        RESERVE(work->found, work->found.count + block->size + 4);
+        segment.start = work->found.count;
+        segment.count = lone_survivors(accumulator, block->words, work->found.items + segment.start);
+        work->found.count += segment.count;
+        for (uint32_t i = 0; i < segment.count; i++) PREFETCH(block_slots(block) + work->found.items[segment.start + i]);
+        waiting = block;
+    }
+    if (waiting) lone_finish(work, waiting, segment);
+}
+
+/* One event through all blocks of the groups that it visits. */
+static void sweep_lone(const Index *index, Workspace *work, const Visit *visits, size_t count, uint32_t stride) {
+    const uint32_t event = visits->event;
+    uint32_t most = 0;
+    uint64_t *flips, *accumulator;
+    size_t first = 0;
+    work->lone_blocks.count = 0;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t number = index->groups.items[visits[i].group].block; number; number = index->blocks.items[number - 1]->next) {
+            const Block *block = index->blocks.items[number - 1];
+            PREFETCH(block->data + block->table);
+            PUSH(work->lone_blocks, block);
+            if (block->words > most) most = block->words;
+        }
+    RESERVE(work->bitmaps, (size_t)most * 2 + 8);
+    flips = (uint64_t *)(((uintptr_t)work->bitmaps.items + 63) & ~(uintptr_t)63);
+    accumulator = flips + most;
+    memset(flips, 0, (size_t)most * 8);
+    while (first < work->lone_blocks.count) {
+        size_t stop = first;
+        work->lones.count = 0;
+        while (stop < work->lone_blocks.count && work->lones.count < LONE_SEARCHED)
+            lone_prepare(work, work->lone_blocks.items[stop++], event);
+        lone_blocks(index, work, work->lone_blocks.items + first, stop - first, event, stride, flips, accumulator);
+        first = stop;
+    }
+}
+
+/* All events of one group through all its blocks. */
+static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events, uint32_t stride) {
+    work->sorted_order.count = work->sorted_numbers.count = work->probes.count = 0;
+    for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = k + 1;
+    for (uint32_t number = index->groups.items[visits->group].block; number; number = index->blocks.items[number - 1]->next) {
+        const Block *block = index->blocks.items[number - 1];
+        const uint32_t words = block->words;
+        uint64_t *running, *base, *accumulators;
+        int first = 1;
+        RESERVE(work->bitmaps, (size_t)words * (events + 2) + 8);
+        running = (uint64_t *)(((uintptr_t)work->bitmaps.items + 63) & ~(uintptr_t)63);
+        base = running + words;
+        accumulators = base + words;
+        memcpy(base, block_dead(block), (size_t)words * 8);
+        for (uint32_t a = 0; a < block->attributes; a++) { /* absent everywhere: once for all events */
+            const BlockAttribute *entry = block_attributes(block) + a;
+            if (work->numbers[entry->attribute] == work->absent)
+                or_bitmaps(base, (const uint64_t *)(block->data + entry->bitmaps), words);
+        }
+        for (uint32_t a = 0; a < block->attributes; a++) {
+            const BlockAttribute *entry = block_attributes(block) + a;
+            Sweep sweep;
+            uint32_t at;
+            if (work->numbers[entry->attribute] == work->absent) continue;
+            at = sorted_for(work, entry->attribute, visits, events);
+            sweep = sweep_of(block, entry, work->sorted_numbers.items + at, work->sorted_order.items + at, events);
+            sweep_attribute(&sweep, running, accumulators, first ? base : NULL);
+            first = 0;
+        }
+        for (uint32_t k = 0; k < events; k++) {
+            uint32_t event = visits[k].event;
+            extract(index, work, block, first ? base : accumulators + (size_t)k * words, event,
+                    work->values.items + (size_t)event * stride, work->value_counts.items[2 * event]);
+        }
+    }
+    for (size_t i = 0; i < work->probes.count; i++) work->sorted_at.items[work->probes.items[i]] = 0;
+    for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = 0;
+}
+
+#endif

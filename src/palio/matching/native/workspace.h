@@ -1,0 +1,103 @@
+/* What matching needs besides the index, kept from one tile of events to the next: one a thread. */
+
+#ifndef PALIO_WORKSPACE_H
+#define PALIO_WORKSPACE_H
+
+#include "lone.h"
+#include "updates.h"
+
+#ifndef TILE
+#define TILE 256u
+#endif
+
+typedef struct { uint32_t group, event; } Visit;
+typedef struct { uint32_t event, count; size_t start; } Segment;
+typedef struct { double number; uint32_t event; } Placed;
+
+typedef struct {
+    /* results, event by event: either slots, or, where id_numbers says what they stand for, ids and rows */
+    Words slots;
+    VECTOR(int64_t) ids, rows;
+    const int64_t *id_numbers;
+    int64_t rows_total; /* of the whole batch */
+    /* the events of a tile */
+    const double **numbers; /* by attribute: the number of each event; all NaN where there is no column */
+    size_t attributes;
+    VECTOR(double) number_memory;
+    Words values, value_counts; /* the interned values of each event */
+    Words presences;            /* keys that stand for presence, likewise */
+    Words lines;                /* the attributes and views that have numbers in this tile */
+    uint64_t *demanded;         /* a bit for each interned value that the event at hand has */
+    size_t demanded_words;
+    VECTOR(Visit) visits;
+    VECTOR(Segment) segments;
+    Words found, gathered;
+    VECTOR(uint64_t) bitmaps;
+    VECTOR(Placed) placed;
+    VECTOR(double) sorted_numbers;
+    VECTOR(const Block *) lone_blocks;
+    VECTOR(Lone) lones;
+    Words sorted_order, sorted_at, probes;
+    VECTOR(uint64_t) stamps; /* a bit for each slot, zero between uses */
+    Words tile_order, tile_order_at; /* all events of the tile in the order of an attribute */
+    uint32_t members[TILE];          /* which of a group's events an event of the tile is, + 1 */
+    uint32_t events;
+    const Column **columns; /* by attribute, NULL if absent */
+    int64_t row;            /* of the tile's first event */
+    double absent[TILE];
+} Workspace;
+
+static void workspace_fit(Workspace *work, const Index *index) {
+    size_t words = index->values.count / 64 + 1;
+    if (work->attributes < index->attributes.count) {
+        size_t wanted = index->attributes.count + 16;
+        work->numbers = realloc(work->numbers, wanted * sizeof *work->numbers);
+        work->columns = realloc(work->columns, wanted * sizeof *work->columns);
+        if (!work->numbers || !work->columns) out_of_memory();
+        if (!work->attributes)
+            for (unsigned i = 0; i < TILE; i++) work->absent[i] = (double)NAN;
+        for (size_t i = work->attributes; i < wanted; i++) {
+            work->numbers[i] = work->absent;
+            work->columns[i] = NULL;
+        }
+        work->attributes = wanted;
+    }
+    if (work->demanded_words < words) {
+        words += words / 4;
+        free(work->demanded);
+        work->demanded = allocate_zeroed(words * 8);
+        work->demanded_words = words;
+    }
+}
+
+static void workspace_free(Workspace *work) {
+    RELEASE(work->slots);
+    RELEASE(work->ids);
+    RELEASE(work->rows);
+    RELEASE(work->gathered);
+    free(work->numbers);
+    free(work->columns);
+    free(work->demanded);
+    RELEASE(work->number_memory);
+    RELEASE(work->values);
+    RELEASE(work->value_counts);
+    RELEASE(work->presences);
+    RELEASE(work->lines);
+    RELEASE(work->visits);
+    RELEASE(work->segments);
+    RELEASE(work->found);
+    RELEASE(work->bitmaps);
+    RELEASE(work->placed);
+    RELEASE(work->lone_blocks);
+    RELEASE(work->lones);
+    RELEASE(work->sorted_numbers);
+    RELEASE(work->sorted_order);
+    RELEASE(work->sorted_at);
+    RELEASE(work->stamps);
+    RELEASE(work->probes);
+    RELEASE(work->tile_order);
+    RELEASE(work->tile_order_at);
+    memset(work, 0, sizeof *work);
+}
+
+#endif
