@@ -206,10 +206,15 @@ def _crossover(claim: Crossover, series: Series, horizontal: Series, naming: _Na
     found = f"; the crossing is {_range(crossings, 'at')} {axis}" if crossings else ""
     sentence = (
         f"Along the {axis}, {claim.variant} has the lower {naming.measure} first "
-        f"and {claim.later} in the end {_at(places, 'holds', 'line')}; within this range there is no crossing "
-        f"{_at(places, 'fails', 'line')}{found}."
+        f"and {claim.later} in the end {_at(places, 'holds', 'line')}{_without(places)}{found}."
     )
     return Finding(claim, _verdict(places), sentence, _details(places, all_of_them=True))
+
+
+def _without(places: Sequence[_Place]) -> str:
+    if not any(place.seen == "fails" for place in places):
+        return ""
+    return f"; within this range there is no crossing {_at(places, 'fails', 'line')}"
 
 
 def _crossing_text(
