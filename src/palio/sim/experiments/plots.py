@@ -90,8 +90,8 @@ def draw_plot(experiment: Experiment, plot: Plot, rows: Sequence[Row], folder: P
             if panel is not None:
                 axes.set_title(f"{experiment.label(plot.panels)}: {shown(panel)}")
         for axes in panels:
-            place = axes.get_subplotspec()
-            if place is not None and place.is_first_col():
+            spot = axes.get_subplotspec()
+            if spot is not None and spot.is_first_col():
                 axes.set_ylabel(_folded(experiment.label(plot.y)))
         _finish(figure, panels, plot.title)
         _save(figure, folder, plot.name)
