@@ -23,7 +23,7 @@ PALIO = [sys.executable, "-m", "palio.cli.main"]
 FILES = ("-f", "examples/filters.jsonl", "-e", "examples/events.jsonl")
 COMMANDS = [
     *((), ("match",), ("explain",), ("covers",), ("lint",), ("demo",), ("bench",), ("bench", "filters")),
-    *(("sim",), ("sim", "replay"), ("sim", "soak")),
+    *(("sim",), ("sim", "replay"), ("sim", "soak"), ("sim", "run"), ("sim", "list")),
 ]
 
 
@@ -220,10 +220,18 @@ def test_bench_measures_each_thing_beside_a_yardstick(command):
         )
 
 
-@pytest.mark.parametrize("subject", ["matching", "poset"])
-def test_measurements_of_the_checkout_run_through_the_program(subject, environment):
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("matching --filters 300 --workload stock", "stock"),
+        ("poset --filters 300 --workload stock", "stock"),
+        ("routing --subscriptions 300 --notifications 100", "covering"),
+        ("routing --network --brokers 20", "messages handled"),
+    ],
+)
+def test_measurements_of_the_checkout_run_through_the_program(words, shown, environment):
     done = subprocess.run(
-        [sys.executable, "-m", "palio.cli.main", "bench", subject, "--filters", "300", "--workload", "stock"],
+        [sys.executable, "-m", "palio.cli.main", "bench", *words.split()],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -232,4 +240,4 @@ def test_measurements_of_the_checkout_run_through_the_program(subject, environme
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "stock" in done.stdout
+    assert shown in done.stdout

@@ -24,6 +24,7 @@ app = typer.Typer(
         "palio bench filters --seconds 0.02",
         "palio bench matching --filters 1000 --workload stock",
         "palio bench poset --filters 1000 --workload stock",
+        "palio bench routing --subscriptions 1000 --notifications 500",
     ),
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
@@ -58,6 +59,12 @@ def matching(context: typer.Context) -> None:
 def poset(context: typer.Context) -> None:
     """Measure the poset beside comparing with every filter, up to 100 thousand filters."""
     _run("poset", context.args)
+
+
+@app.command("routing", context_settings=_HANDED_ON)
+def routing(context: typer.Context) -> None:
+    """Measure one router with 100 thousand subscriptions, and simulated networks up to 1,000 brokers."""
+    _run("routing", context.args)
 
 
 def _run(subject: str, words: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`palio sim`: simulate networks, see a run again, and look for one that goes wrong."""
+"""`palio sim`: simulate networks, see a run again, look for one that goes wrong, run whole experiments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from palio.cli import sim_experiments
 from palio.cli.progress import progress_bar
 from palio.cli.sim_faults import crash_everywhere, is_fault_scenario, replay_faults, soak_faults
 from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console, plural
@@ -25,8 +26,11 @@ app = typer.Typer(
     epilog=help_epilog(
         'palio sim replay \'{"seed":7,"topology":"graph"}\'',
         "palio sim soak --seeds 48",
+        "palio sim run examples/experiment.toml --output /tmp/palio-example",
     ),
 )
+app.command("run", epilog=sim_experiments.RUN_EPILOG)(sim_experiments.run_experiment)
+app.command("list", epilog=sim_experiments.LIST_EPILOG)(sim_experiments.list_experiments)
 
 REPLAY_EPILOG = help_epilog(
     'palio sim replay \'{"seed":7,"topology":"graph"}\'',

@@ -1,0 +1,138 @@
+"""`palio sim run` and `palio sim list`: experiments from files, and those that come with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from palio.cli.progress import progress_bar
+from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console, plural
+from palio.sim.experiments import plots, results
+from palio.sim.experiments.definition import Experiment
+from palio.sim.experiments.execution import available_cores, make_runs
+from palio.sim.experiments.loading import load, ready_experiments
+from palio.sim.experiments.report import Report, write_report
+from palio.sim.experiments.results import Finished, Folder
+from palio.sim.experiments.sweep import Key, Run, expand
+
+RUN_EPILOG = help_epilog(
+    "palio sim run examples/experiment.toml --output /tmp/palio-example",
+)
+LIST_EPILOG = help_epilog("palio sim list")
+
+_COLOURS = {"supported": "green", "partly supported": "yellow", "not supported": "red", "undecided": "dim"}
+
+
+def list_experiments() -> None:
+    """Show the experiments that come with Palio."""
+    table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("name", style="bold", no_wrap=True)
+    table.add_column("what it shows")
+    table.add_column("runs", justify="right", no_wrap=True)
+    table.add_column("claims", justify="right", no_wrap=True)
+    for name in ready_experiments():
+        experiment = load(name)
+        table.add_row(name, experiment.title, f"{len(expand(experiment)):,}", str(len(experiment.claims)))
+    output_console().print(table)
+
+
+def run_experiment(
+    *,
+    experiment: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="A TOML file, or the name of a ready experiment.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where all goes; ./palio-sim/NAME by default."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", min=1, help="Processes; as many as cores by default.")
+    ] = None,
+    spark: Annotated[
+        str | None,
+        typer.Option("--spark", metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version: a first look, no result.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the finished runs of the folder and make the others.")
+    ] = False,
+) -> None:
+    """Run an experiment: all of its runs, a Parquet file of them, and a report.
+
+    The folder gets runs.parquet with a row a run, report.md, and each plot as
+    PNG and SVG. An interrupt keeps the runs that are finished; --resume goes
+    on from there. How the runs are made does not change what comes out.
+
+    Exit code 1: the oracle found a run in which something went wrong.
+    """
+    results.needs_pyarrow()
+    plots.needs_matplotlib()
+    definition = load(experiment)
+    runs = expand(definition, quick=quick)
+    folder = Folder(output or Path("palio-sim") / definition.name)
+    known = folder.prepare(keep=resume)
+    finished = [known[run.key] for run in runs if run.key in known]
+    missing = [run for run in runs if run.key not in known]
+    try:
+        for one in _shown(missing, len(finished), workers or available_cores(), spark):
+            folder.append([one])
+            finished.append(one)
+    except KeyboardInterrupt:
+        error_console().print(
+            f"{len(finished):,} of {plural(len(runs), 'run')} are kept in {folder.path}; --resume goes on.",
+            soft_wrap=True,
+        )
+        raise
+    finished = _in_order(runs, finished)
+    folder.complete(finished)
+    command = f"palio sim run {experiment}{' --quick' if quick else ''}"
+    with error_console().status("drawing"):
+        report = write_report(definition, finished, folder.path, quick=quick, command=command)
+    _show(definition, report, len(finished))
+    if report.violations:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _shown(missing: list[Run], done: int, workers: int, spark: str | None) -> Iterable[Finished]:
+    """The finished runs as they come, with a bar that moves along."""
+    total = done + len(missing)
+    with progress_bar(error_console(), plural(total, "run"), total) as advance:
+        advance(done)
+        for number, one in enumerate(make_runs(missing, workers=workers, spark=spark), done + 1):
+            advance(number)
+            yield one
+
+
+def _in_order(runs: list[Run], finished: list[Finished]) -> list[Finished]:
+    by_key: dict[Key, Finished] = {one.run.key: one for one in finished}
+    return [by_key[run.key] for run in runs]
+
+
+def _show(experiment: Experiment, report: Report, runs: int) -> None:
+    console = output_console()
+    console.print(Text(experiment.title, style="bold"))
+    for finding in report.findings:
+        verdict = Text(f"{finding.verdict:>16}  ", style=_COLOURS[finding.verdict])
+        console.print(verdict + Text(finding.claim.title, style="not bold default"), soft_wrap=True)
+    for growth in report.growths:
+        if growth.law is not None:
+            name = experiment.short_label(growth.fit.y)
+            console.print(
+                Text(f"{'growth':>16}  ", style="cyan")
+                + Text(
+                    f"{name}, {growth.variant}: {growth.law.factor:.3g} · x^{growth.law.exponent:.2f}",
+                    style="not bold default",
+                ),
+                soft_wrap=True,
+            )
+    if report.violations:
+        console.print(
+            f"The oracle found {plural(report.violations, 'violation')}; see the report.", style="red"
+        )
+    console.print(Text(f"{plural(runs, 'run')}; the report is {report.path}", style="dim"), soft_wrap=True)

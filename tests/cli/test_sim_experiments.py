@@ -1,0 +1,127 @@
+"""`palio sim run` and `palio sim list`, with the real simulator."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from palio.sim.experiments.results import JOURNAL, RUNS
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = "examples/experiment.toml"
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    return pyarrow.parquet.read_table(folder / RUNS).drop_columns(["wall_seconds"]).to_pylist()
+
+
+def test_the_ready_experiments_are_listed(command):
+    result = command("sim", "list")
+    assert result.exit_code == 0
+    for name in ("growth", "siena", "strategies"):
+        assert name in result.stdout
+
+
+def test_an_experiment_gives_runs_and_a_report(command, tmp_path):
+    result = command("sim", "run", EXAMPLE, "--quick", "--workers", "1", "--output", str(tmp_path / "out"))
+    assert result.exit_code == 0
+    assert "Tables are smaller with covering" in result.stdout
+    found = rows(tmp_path / "out")
+    assert len(found) == 2 * 2 * 2
+    assert all(row["violations"] == 0 and row["published"] == 24 for row in found)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        RUNS,
+        "report.md",
+        "tables.png",
+        "tables.svg",
+    }
+
+
+def test_the_number_of_processes_changes_nothing(command, tmp_path):
+    for workers in ("1", "2"):
+        command("sim", "run", EXAMPLE, "--quick", "--workers", workers, "--output", str(tmp_path / workers))
+    assert rows(tmp_path / "1") == rows(tmp_path / "2")
+
+
+def test_resuming_a_finished_experiment_only_writes_the_report(command, tmp_path):
+    arguments = ("sim", "run", EXAMPLE, "--quick", "--workers", "1", "--output", str(tmp_path))
+    command(*arguments)
+    first = pyarrow.parquet.read_table(tmp_path / RUNS)
+    (tmp_path / "report.md").unlink()
+    command(*arguments, "--resume")
+    assert (tmp_path / "report.md").exists()
+    assert pyarrow.parquet.read_table(tmp_path / RUNS) == first, "even the wall seconds are the same"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_keeps_what_is_finished(command, environment, tmp_path, workers):
+    folder = tmp_path / "out"
+    arguments = ["sim", "run", EXAMPLE, "--workers", workers, "--output", str(folder)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "palio.cli.main", *arguments],
+        cwd=ROOT, env=environment, encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with process:
+        journal = folder / JOURNAL
+        deadline = time.monotonic() + 60
+        while not (journal.exists() and journal.read_bytes().count(b"\n") >= 3):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert process.stderr is not None
+        assert "--resume goes on" in process.stderr.read()
+    kept = journal.read_bytes().count(b"\n")
+    assert 3 <= kept < 60
+    assert command(*arguments, "--resume").exit_code == 0
+    command("sim", "run", EXAMPLE, "--workers", "1", "--output", str(tmp_path / "again"))
+    assert rows(folder) == rows(tmp_path / "again")
+
+
+def test_the_workers_end_with_the_first_process(environment, tmp_path):
+    arguments = ["sim", "run", EXAMPLE, "--workers", "2", "--output", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-m", "palio.cli.main", *arguments], cwd=ROOT, env=environment)
+    with process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / JOURNAL).exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        if not children.exists():
+            pytest.skip("only Linux tells the children of a process")
+        workers = children.read_text().split()
+        process.kill()
+    while any(Path(f"/proc/{worker}/cmdline").exists() for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_mistakes_are_sentences(command, tmp_path):
+    result = command("sim", "run", "nothing")
+    assert result.exit_code == 3
+    assert "no ready experiment of that name" in result.stderr
+    broken = tmp_path / "broken.toml"
+    broken.write_text((ROOT / EXAMPLE).read_text().replace("brokers = 8", "borkers = 8"))
+    result = command("sim", "run", str(broken))
+    assert result.exit_code == 3
+    assert "$.base.borkers: 'borkers' is no field of a scenario; did you mean 'brokers'?" in " ".join(
+        result.stderr.split()
+    )
+
+
+def test_a_quick_look_at_siena(command, tmp_path):
+    result = command("sim", "run", "siena", "--quick", "--output", str(tmp_path))
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.count("supported") >= 4
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "found nothing wrong" in text
+    for name in ("subscription-cost", "cost-per-subscriber", "delivery-cost", "total-cost"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000

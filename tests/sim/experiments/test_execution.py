@@ -1,0 +1,158 @@
+"""However the runs are made, the results are the same; an interrupt loses nothing that was finished."""
+
+import shutil
+import struct
+import sys
+from xml.etree import ElementTree
+
+import msgspec
+import pyarrow.parquet
+import pytest
+
+from palio.model.errors import MissingDependency
+from palio.sim.experiments import plots, results
+from palio.sim.experiments.errors import UnusableRuns
+from palio.sim.experiments.execution import make_runs
+from palio.sim.experiments.report import write_report
+from palio.sim.experiments.results import JOURNAL, RUNS, Folder
+from palio.sim.experiments.sweep import expand
+from tests.sim.experiments.examples import experiment
+from tests.sim.experiments.standin import never, simulate
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return expand(experiment(), quick=True)
+
+
+@pytest.fixture(scope="module")
+def finished(runs):
+    return list(make_runs(runs, workers=1, simulate=simulate))
+
+
+def in_order(runs, finished):
+    by_key = {one.run.key: one.row() for one in finished}
+    return [by_key[run.key] for run in runs]
+
+
+def test_two_processes_give_what_one_gives(runs, finished):
+    again = list(make_runs(runs, workers=2, simulate=simulate))
+    assert in_order(runs, again) == in_order(runs, finished)
+
+
+def test_spark_gives_the_same(runs, finished):
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17 or later, and there is no java here")
+    again = list(make_runs(runs, spark="local[2]", simulate=simulate))
+    assert in_order(runs, again) == in_order(runs, finished)
+
+
+def test_leaving_early_ends_the_processes(runs):
+    making = make_runs(runs, workers=2, simulate=simulate)
+    next(making)
+    making.close()
+
+
+def test_a_row_holds_scenario_and_outcome(finished):
+    row = finished[0].row()
+    assert row["sweep"] == "parties"
+    assert row["brokers"] == row["actual_brokers"] == 4
+    assert row["subscription_cost"] == finished[0].outcome.subscription_cost
+
+
+def test_finished_runs_survive_an_interrupt(tmp_path, runs, finished):
+    folder = Folder(tmp_path / "out")
+    assert folder.prepare(keep=True) == {}
+    folder.append(finished[:5])
+    with (tmp_path / "out" / JOURNAL).open("ab") as file:
+        file.write(msgspec.json.encode(finished[5])[:40])  # the process ended in the middle of a line
+    known = Folder(tmp_path / "out").prepare(keep=True)
+    assert list(known) == [run.key for run in runs[:5]]
+    folder.append(finished[5:6])
+    assert len(Folder(tmp_path / "out").prepare(keep=True)) == 6
+    missing = [run for run in runs if run.key not in known]
+    assert [one.run for one in make_runs(missing, simulate=simulate)] == runs[5:]
+
+
+def test_a_finished_experiment_is_a_parquet_file_and_nothing_is_run_again(tmp_path, runs, finished):
+    folder = Folder(tmp_path)
+    folder.append(finished)
+    folder.complete(finished)
+    assert not (tmp_path / JOURNAL).exists()
+    table = pyarrow.parquet.read_table(tmp_path / RUNS)
+    assert table.to_pylist() == [one.row() for one in finished]
+    known = Folder(tmp_path).prepare(keep=True)
+    assert list(known.values()) == finished
+    assert list(make_runs([run for run in runs if run.key not in known], simulate=never)) == []
+
+
+def test_without_resume_it_starts_over(tmp_path, finished):
+    folder = Folder(tmp_path)
+    folder.append(finished)
+    assert folder.prepare(keep=False) == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [RUNS, JOURNAL])
+def test_a_file_of_something_else_is_refused(tmp_path, name):
+    (tmp_path / name).write_text('{"run": 1}\n')
+    with pytest.raises(UnusableRuns, match="start without --resume"):
+        Folder(tmp_path).prepare(keep=True)
+
+
+def test_the_report_has_all_plots_as_images(tmp_path, finished):
+    report = write_report(experiment(), finished, tmp_path, quick=True, command="palio sim run example --quick")
+    text = report.path.read_text(encoding="utf-8")
+    assert text.startswith("# Two ways\n")
+    assert "palio sim run example --quick" in text
+    assert "a first look, not a result" in text
+    assert "The oracle checked all 16 runs and found nothing wrong." in text
+    assert f"**{report.findings[0].verdict}**" in text
+    for name in ("cost", "growth"):
+        assert f"({name}.png)" in text
+        width, height = png_size((tmp_path / f"{name}.png").read_bytes())
+        assert width > 600
+        assert height > 400
+        assert ElementTree.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
+
+
+def test_the_same_runs_give_the_same_report(tmp_path, finished):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_report(experiment(), finished, tmp_path / name, quick=True, command="palio sim run example")
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+def test_violations_are_not_hidden(tmp_path, finished):
+    wrong = msgspec.structs.replace(
+        finished[3], outcome=msgspec.structs.replace(finished[3].outcome, violations=2)
+    )
+    report = write_report(experiment(), [*finished[:3], wrong], tmp_path, quick=True, command="x")
+    assert report.violations == 2
+    assert "The oracle found 2 violations in 1 of 4 runs" in report.path.read_text(encoding="utf-8")
+
+
+def png_size(data: bytes) -> tuple[int, int]:
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", data[16:24])
+    return width, height
+
+
+@pytest.mark.parametrize(
+    ("package", "needed"),
+    [("pyarrow", results.needs_pyarrow), ("matplotlib", plots.needs_matplotlib)],
+)
+def test_what_is_not_installed_is_named(monkeypatch, package, needed):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependency, match=r"pip install 'palio\[sim\]'") as caught:
+        needed()
+    assert caught.value.package == package
+
+
+def test_without_pyspark_the_extra_is_named(monkeypatch, runs):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'palio\[spark\]'"):
+        list(make_runs(runs, spark="local[2]", simulate=simulate))
