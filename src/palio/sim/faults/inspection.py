@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from palio.sim.faults.world import World
 
 MOST_EVENTS = 200_000
+MOST_REPEATED = 2  # writes of the same position that may be under way
 
 
 def describe_rest(world: World) -> str:
@@ -68,9 +69,9 @@ def look(world: World, station: Station) -> None:
                 positions[write] = positions.get(write, 0) + 1
     allowed = world.settings.outbox + world.settings.page + world.batch
     for (name, _), count in positions.items():
-        if count > 1:
+        if count > MOST_REPEATED:
             what = f"writes of one and the same position of {name}"
-            world.record.crowded.append((station.name, what, count, 1))
+            world.record.crowded.append((station.name, what, count, MOST_REPEATED))
     for name, durable in service.homes.subscriptions.items():
         held = len(durable.outbox) + writing.get(name, 0)
         if held > allowed:
