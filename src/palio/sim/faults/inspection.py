@@ -59,11 +59,11 @@ def look(world: World, station: Station) -> None:
     assert station.router is not None
     service = station.router.durable
     assert service is not None
-    writing: dict[str, int] = {}
+    writing: dict[str, set[int]] = {}
     positions: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
     for effect in station.disk.queue:
         if isinstance(effect, Spool):
-            writing[effect.name] = writing.get(effect.name, 0) + len(effect.add)
+            writing.setdefault(effect.name, set()).update([number for number, *_ in effect.add])
             if not (effect.add or effect.remove or effect.dead or effect.filter):
                 write = effect.name, effect.position
                 positions[write] = positions.get(write, 0) + 1
@@ -73,7 +73,7 @@ def look(world: World, station: Station) -> None:
             what = f"writes of one and the same position of {name}"
             world.record.crowded.append((station.name, what, count, MOST_REPEATED))
     for name, durable in service.homes.subscriptions.items():
-        held = len(durable.outbox) + writing.get(name, 0)
+        held = len(writing.get(name, set()).union(durable.outbox.deliveries))
         if held > allowed:
             world.record.crowded.append((station.name, f"the deliveries of {name}", held, allowed))
         buffers = [*durable.catching_up.values(), *(durable.collecting or {}).values()]
