@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from palio.sim.faults.world import World
 
 MOST_EVENTS = 200_000
+MOST_REPEATED = 2  # writes of the same position that may be under way
 
 
 def describe_rest(world: World) -> str:
@@ -58,21 +59,21 @@ def look(world: World, station: Station) -> None:
     assert station.router is not None
     service = station.router.durable
     assert service is not None
-    writing: dict[str, int] = {}
+    writing: dict[str, set[int]] = {}
     positions: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
     for effect in station.disk.queue:
         if isinstance(effect, Spool):
-            writing[effect.name] = writing.get(effect.name, 0) + len(effect.add)
+            writing.setdefault(effect.name, set()).update([number for number, *_ in effect.add])
             if not (effect.add or effect.remove or effect.dead or effect.filter):
                 write = effect.name, effect.position
                 positions[write] = positions.get(write, 0) + 1
     allowed = world.settings.outbox + world.settings.page + world.batch
     for (name, _), count in positions.items():
-        if count > 1:
+        if count > MOST_REPEATED:
             what = f"writes of one and the same position of {name}"
-            world.record.crowded.append((station.name, what, count, 1))
+            world.record.crowded.append((station.name, what, count, MOST_REPEATED))
     for name, durable in service.homes.subscriptions.items():
-        held = len(durable.outbox) + writing.get(name, 0)
+        held = len(writing.get(name, set()).union(durable.outbox.deliveries))
         if held > allowed:
             world.record.crowded.append((station.name, f"the deliveries of {name}", held, allowed))
         buffers = [*durable.catching_up.values(), *(durable.collecting or {}).values()]

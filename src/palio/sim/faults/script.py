@@ -62,13 +62,19 @@ class _Drawing:
         self._takers = [f"s{number}" for number in range(scenario.takers)]
         # Clients and faults like some places more than others, so that they meet.
         self._popular = self._chance.choices(self._brokers, k=2)
+        # So do moments: much of what goes wrong needs several things that happen at almost the same time.
+        moments = self._chance.choice((0, 1, 2, 3))
+        self._moments = [self._chance.uniform(0.1, 0.8) * scenario.length for _ in range(moments)]
 
     def _broker(self) -> str:
         chance = self._chance
         return chance.choice(self._popular if chance.random() < 0.4 else self._brokers)
 
     def _time(self, share: float = 0.95) -> float:
-        return self._chance.uniform(0.0, share * self._scenario.length)
+        chance = self._chance
+        if self._moments and chance.random() < 0.6:
+            return max(0.0, chance.choice(self._moments) + chance.uniform(-0.1, 0.4))
+        return chance.uniform(0.0, share * self._scenario.length)
 
     def _span(self) -> float:
         """How long something lasts: often a moment, sometimes long."""

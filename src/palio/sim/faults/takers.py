@@ -128,7 +128,8 @@ class Taker:
 
     def _found_gone(self, session: str, broker: str) -> None:
         """A broker finds out that a client has vanished."""
-        self._looking.pop(session, None)
+        if self._looking.pop(session, None):
+            self._ask()
         self.world.post(self.world.stations[broker], Close(), session)
 
     def _back(self, session: str, broker: str) -> None:
@@ -148,6 +149,8 @@ class Taker:
             if not world.calm and world.chance("elsewhere", self.session) < 0.25:
                 place = places[int(world.chance("where", self.session) * len(places))]
             world.after(0.3, self._if_still, self.session, self.connect, place)
+        else:
+            self._ask()
 
     def come_back(self) -> None:
         """All faults are over."""
