@@ -37,7 +37,6 @@ SOAK_EPILOG = help_epilog(
     "palio sim soak --seeds 48",
     "palio sim soak --seeds 24 --first 1000 --workers 2",
     "palio sim soak --faults --seeds 24",
-    "palio sim soak --crash-points",
 )
 
 # What a person wants to see of an outcome, in groups; the other numbers are for tables of many runs.
