@@ -312,7 +312,7 @@ class Homes:
             and self._room(durable) <= len(taken)
             and not durable.buffers(envelope.origin)
         ):
-            durable.interrupt()  # what does not fit stays where it is, and is fetched when there is room
+            self._no_room(durable)
         elif durable.take(envelope):
             self._taken.setdefault(durable, []).append(envelope)
 
@@ -358,7 +358,7 @@ class Homes:
         durable.spooling += len(entries)
         self._write(durable, add=tuple(entries), position=tuple(position.items()), then=stored)
         if len(durable.outbox) + durable.spooling >= self._desk.settings.outbox:
-            durable.interrupt()  # what does not fit stays where it is, and is fetched when there is room
+            self._no_room(durable)
 
     def _write(
         self,
@@ -387,6 +387,12 @@ class Homes:
                 position=position,
             )
         )
+
+    def _no_room(self, durable: Durable) -> None:
+        """What does not fit stays where it is, and is fetched when there is room; perhaps there is by then."""
+        durable.interrupt()
+        if 2 * (len(durable.outbox) + durable.spooling) < self._desk.settings.outbox:
+            self._wake()
 
     def _room(self, durable: Durable) -> int:
         """How many deliveries more may be kept for a subscription."""
@@ -491,7 +497,7 @@ class Homes:
             catching_up.asked_at = self._desk.now
             if not limit:  # what other origins were asked for will take all the room, or the outbox is full
                 if not any(other.limit for other in durable.catching_up.values()):
-                    durable.interrupt()
+                    self._no_room(durable)
                 return
             catching_up.limit = limit
             self._fetch(
@@ -539,7 +545,7 @@ class Homes:
         if taken:
             self._spool(durable, taken)
         if len(waiting) > room:
-            durable.interrupt()
+            self._no_room(durable)
 
     # Changing the filter
 

@@ -165,6 +165,7 @@ class Ask(_Message, frozen=True):
     number: int
     about: str | None = None
     readers: tuple[str, ...] = ()
+    distance: int = 0  # how many hops the sender is from the asker
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -173,6 +174,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     origin: str
     head: int
     trimmed: int
+    distance: int = 0  # how many hops the sender is from the origin
 
 
 class Told(_Message, frozen=True):

@@ -4,7 +4,8 @@ A question is flooded over all links, and the answers come back the way it went 
 the neighbour from which it first heard the question, once all its other neighbours have answered it, or have
 sent it the same question, and its own answer is there. So the asker knows when all have answered.
 
-On the way a broker learns in which direction the asker is, and those who answered. Letters follow these ways.
+On the way a broker learns in which direction, and how far, the asker is, and those who answered. Letters follow
+the shortest of these ways, so they come nearer with each hop and cannot run in circles.
 They are right for as long as the network does not change; a letter whose way is not known is lost, and whoever
 wrote it writes again.
 """
@@ -12,6 +13,8 @@ wrote it writes again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+
+import msgspec
 
 from palio.routing.durable.messages import Ask, Head, Told
 
@@ -48,7 +51,7 @@ class Queries:
         self._number = first
         self._questions: dict[tuple[str, int], Question] = {}
         self._latest: dict[str, int] = {}
-        self.routes: dict[str, str] = {}
+        self._ways: dict[str, tuple[int, str]] = {}  # how far it is to a broker, and by which neighbour
 
     def ask(self, about: str | None = None, readers: tuple[str, ...] = ()) -> Ask:
         """Ask everyone. This broker's own answer has to be given, too (`answer`)."""
@@ -68,7 +71,7 @@ class Queries:
             else:  # the link is so new that this broker has not asked there
                 self._send(source, Told(ask.asker, ask.number, ()))
             return False
-        self.routes[ask.asker] = source
+        self._learn(ask.asker, ask.distance + 1, source)
         if ask.asker == self._broker or ask.number <= self._latest.get(ask.asker, -1):
             self._send(source, Told(ask.asker, ask.number, ()))  # it has been answered, or its asker began anew
             return False
@@ -87,20 +90,34 @@ class Queries:
 
     def told(self, told: Told, source: str) -> None:
         """A neighbour gives the answers of all behind it."""
-        for head in told.heads:
-            self.routes[head.origin] = source
+        heads = [msgspec.structs.replace(head, distance=head.distance + 1) for head in told.heads]
+        for head in heads:
+            self._learn(head.origin, head.distance, source)
         question = self._questions.get((told.asker, told.number))
         if question is not None and source in question.missing:
             question.missing.discard(source)
             question.epochs.update(dict.fromkeys(told.epochs))
-            question.heads += told.heads
+            question.heads += heads
             question.homes += told.homes
             self._finish((told.asker, told.number))
 
+    def way_to(self, broker: str) -> str | None:
+        """The neighbour by which a broker is reached, if that is known."""
+        way = self._ways.get(broker)
+        return way[1] if way is not None else None
+
+    def forget_ways(self) -> None:
+        """The network has changed: ways may be longer now, or lead nowhere."""
+        self._ways.clear()
+
+    def _learn(self, broker: str, distance: int, way: str) -> None:
+        known = self._ways.get(broker)
+        if broker != self._broker and (known is None or distance < known[0]):
+            self._ways[broker] = distance, way
+
     def link_lost(self, broker: str) -> None:
         """Nobody waits for a neighbour that is gone, and ways through it are forgotten."""
-        for target in [target for target, way in self.routes.items() if way == broker]:
-            del self.routes[target]
+        self.forget_ways()
         for key, question in list(self._questions.items()):
             if question.parent == broker:
                 del self._questions[key]
@@ -112,8 +129,9 @@ class Queries:
         self._latest[ask.asker] = max(ask.number, self._latest.get(ask.asker, -1))
         others = [name for name in self._neighbours() if name != parent]
         self._questions[ask.asker, ask.number] = Question(parent, set(others))
+        onward = msgspec.structs.replace(ask, distance=ask.distance + 1) if parent is not None else ask
         for name in others:
-            self._send(name, ask)
+            self._send(name, onward)
 
     def _finish(self, key: tuple[str, int]) -> None:
         question = self._questions[key]

@@ -289,6 +289,7 @@ class Service:
     def _epoch_changed(self) -> None:
         self._own_mark = 0
         self._told_progress.clear()
+        self._queries.forget_ways()
         self.homes.interrupt()
         if self.homes.subscriptions:
             self._wake()
@@ -386,7 +387,7 @@ class Service:
         if receiver == self._desk.broker:
             self._deliver(letter)
             return True
-        way = self._queries.routes.get(receiver)
+        way = self._queries.way_to(receiver)
         if way is None:
             self._ways_missing = True
             return False
@@ -397,7 +398,7 @@ class Service:
         if letter.receiver == self._desk.broker:
             self._letter_handlers[type(letter.content)](letter.sender, letter.content)
         elif letter.hops < MAX_LETTER_HOPS:
-            way = self._queries.routes.get(letter.receiver)
+            way = self._queries.way_to(letter.receiver)
             if way is not None:
                 self._send(way, msgspec.structs.replace(letter, hops=letter.hops + 1))
 
