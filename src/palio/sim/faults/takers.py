@@ -48,6 +48,7 @@ class Taker:
         self.sessions: dict[str, str] = {}  # those that live, and their brokers
         self._looking: dict[str, str] = {}  # those whose wish to attach was not answered, and their brokers
         self._connections = 0
+        self._finishing = ""  # the session in which the end was asked for
         self.taking = world.record.takings[take.name] = Taking(take.name, take.since)
         self._wish(take.filter).known = world.record.moment
 
@@ -185,7 +186,8 @@ class Taker:
             return
         if self.taking.ending != NEVER:
             # Another session of ours that is still looking for it would create it once more.
-            if not self._ended and not self._looking:
+            if not self._ended and not self._looking and self._finishing != self.session:
+                self._finishing = self.session
                 self._post(self.session, Finish(self.name))
         elif self.taking.wishes[-1].known == NEVER:
             self._post(self.session, Change(self.name, self.taking.wishes[-1].filter))
@@ -220,7 +222,7 @@ class Taker:
             case Changed():
                 if session == self.session and taking.wishes[-1].known == NEVER:
                     taking.wishes[-1].known = record.moment
-            case Ended():
+            case Ended() if not self._looking:
                 taking.ended = record.tick()
             case Taken() if session == self.session and not self.away:
                 self.attached = False
