@@ -62,6 +62,7 @@ class Queries:
 
     def hear(self, ask: Ask, source: str) -> bool:
         """A question came. Returns whether it is new, and an answer is due."""
+        self._learn(ask.asker, ask.distance + 1, source)
         key = ask.asker, ask.number
         question = self._questions.get(key)
         if question is not None:
@@ -71,7 +72,6 @@ class Queries:
             else:  # the link is so new that this broker has not asked there
                 self._send(source, Told(ask.asker, ask.number, ()))
             return False
-        self._learn(ask.asker, ask.distance + 1, source)
         if ask.asker == self._broker or ask.number <= self._latest.get(ask.asker, -1):
             self._send(source, Told(ask.asker, ask.number, ()))  # it has been answered, or its asker began anew
             return False

@@ -48,8 +48,11 @@ class Taker:
         self.sessions: dict[str, str] = {}  # those that live, and their brokers
         self._looking: dict[str, str] = {}  # those whose wish to attach was not answered, and their brokers
         self._connections = 0
+        self._finishing = ""  # the session in which the end was asked for
         self.taking = world.record.takings[take.name] = Taking(take.name, take.since)
-        self._wish(take.filter).known = world.record.moment
+        first = self._wish(take.filter)
+        first.known = world.record.moment
+        self._changing = "", first  # the session in which a change was asked for, and to what
 
     @property
     def _ended(self) -> bool:
@@ -185,9 +188,12 @@ class Taker:
             return
         if self.taking.ending != NEVER:
             # Another session of ours that is still looking for it would create it once more.
-            if not self._ended and not self._looking:
+            if not self._ended and not self._looking and self._finishing != self.session:
+                self._finishing = self.session
                 self._post(self.session, Finish(self.name))
-        elif self.taking.wishes[-1].known == NEVER:
+        elif self.taking.wishes[-1].known == NEVER and self._changing[0] != self.session:
+            # An answer does not say to which change it belongs: the next one waits for it.
+            self._changing = self.session, self.taking.wishes[-1]
             self._post(self.session, Change(self.name, self.taking.wishes[-1].filter))
 
     # Hearing
@@ -218,9 +224,11 @@ class Taker:
                 for delivery in deliveries:
                     record.done.setdefault((self.name, delivery), record.moment)
             case Changed():
-                if session == self.session and taking.wishes[-1].known == NEVER:
-                    taking.wishes[-1].known = record.moment
-            case Ended():
+                if session == self._changing[0]:
+                    self._changing[1].known = record.moment
+                    self._changing = "", taking.wishes[-1]
+                    self._ask()
+            case Ended() if not self._looking:
                 taking.ended = record.tick()
             case Taken() if session == self.session and not self.away:
                 self.attached = False
