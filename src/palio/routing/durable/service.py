@@ -18,7 +18,6 @@ from palio.model.filter import Filter
 from palio.routing.durable.desk import Desk, DurableSettings
 from palio.routing.durable.effects import Read, Recovered, SaveCursor, Trim
 from palio.routing.durable.homes import ENDED, Homes
-from palio.routing.durable.homes import Change as HomeChange
 from palio.routing.durable.journal import Journal
 from palio.routing.durable.messages import (
     Acknowledged,
@@ -48,6 +47,7 @@ from palio.routing.durable.messages import (
 )
 from palio.routing.durable.moving import Moving
 from palio.routing.durable.queries import Queries
+from palio.routing.durable.spooling import Change as HomeChange
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.durable.topology import Topology
 from palio.routing.effects import Send, SetTimer

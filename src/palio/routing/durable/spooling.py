@@ -1,0 +1,194 @@
+"""Spooling: what comes live for the durable subscriptions here is put on disk, and from there it goes out.
+
+Nothing goes out that is not on disk, and a position is only written together with what it stands for. What does
+not fit into an outbox is not taken: it stays in the journal of its origin, and is fetched when there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from palio.model.filter import Filter
+from palio.routing.durable.desk import Desk, NotTaker
+from palio.routing.durable.effects import Hand, Spool
+from palio.routing.durable.messages import Fetch
+from palio.routing.durable.outbox import has_expired
+from palio.routing.durable.subscription import Durable, State
+from palio.routing.effects import SetTimer
+from palio.routing.messages import Envelope
+from palio.routing.table import Entry
+from palio.routing.tables import Side
+
+
+class Change:
+    """A change of a filter that is under way: the new one is known to the network beside the old one."""
+
+    __slots__ = ("agreed", "asked", "entry", "filter", "handles", "owner", "session", "writing")
+
+    entry: Entry[Filter]
+
+    def __init__(self, owner: Durable, filter: Filter) -> None:
+        self.owner = owner
+        self.filter = filter
+        self.asked = False  # whether a wave has begun since, and the network is being asked
+        self.agreed = 0  # the epoch in which everyone has answered
+        self.writing = False
+        self.session = ""
+        self.handles: dict[str, None] = {}
+
+
+class Spooling:
+    """The durable subscriptions here, as far as taking, writing and sending out goes.
+
+    `wake` asks for them to be brought up to date, `fetch` sends a letter to an origin, `ended` hears of one
+    that has come to its end, `tick` sees to it that what is not answered is asked again.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        filters: Side[Filter],
+        *,
+        wake: Callable[[], None],
+        fetch: Callable[[str, Fetch], None],
+        ended: Callable[[Durable], None],
+        tick: Callable[[], None],
+    ) -> None:
+        self._desk = desk
+        self._filters = filters
+        self._wake = wake
+        self._fetch = fetch
+        self._ended = ended
+        self._tick = tick
+        self.subscriptions: dict[str, Durable] = {}
+        self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
+        self._changes: dict[str, Change] = {}
+        self._taken: dict[Durable, list[Envelope]] = {}
+
+    def of(self, session: str, name: str) -> Durable:
+        """The subscription whose taker the session is. Raises `NotTaker`."""
+        durable = self.subscriptions.get(name)
+        if durable is None or durable.taker != session or durable.state is State.MOVING:
+            raise NotTaker(name)
+        return durable
+
+    # What comes live
+
+    def take(self, holder: Durable | Change, envelope: Envelope) -> None:
+        """A filter here selects what came in the present epoch."""
+        durable = holder.owner if isinstance(holder, Change) else holder
+        if durable.name in self._changes and not durable.buffers(envelope.origin):
+            if not durable.filter.matches(envelope.notification):
+                return  # only the filter that is to come selects it
+        taken = self._taken.get(durable, ())
+        if (
+            durable.state is State.LIVE
+            and self._room(durable) <= len(taken)
+            and not durable.buffers(envelope.origin)
+        ):
+            self._no_room(durable)
+        elif durable.take(envelope):
+            self._taken.setdefault(durable, []).append(envelope)
+
+    def mark(self, origin: str, sequence: int) -> None:
+        """Everything of an origin up to a sequence has come."""
+        for durable in self.subscriptions.values():
+            durable.advance(origin, sequence)
+
+    def settle(self) -> None:
+        """Spool what this message has brought, in one write for each subscription."""
+        if self._taken:
+            taken, self._taken = self._taken, {}
+            for durable, envelopes in taken.items():
+                self._spool(durable, envelopes)
+
+    def save_positions(self) -> None:
+        """Write positions that marks have moved."""
+        for durable in self.subscriptions.values():
+            moved = {o: s for o, s in durable.position.items() if s != durable.written_position.get(o)}
+            if moved and durable.state in (State.LIVE, State.BEHIND) and not durable.saving:
+                durable.saving = True
+                self._write(durable, position=tuple(moved.items()), then=durable.saved)
+
+    def interrupt(self) -> None:
+        """The network has changed: nobody is known to be complete any more."""
+        for durable in self.subscriptions.values():
+            durable.interrupt()
+
+    def _spool(self, durable: Durable, envelopes: list[Envelope]) -> None:
+        entries = []
+        for envelope in envelopes:
+            if not has_expired(envelope, self._desk.now):
+                entries.append((durable.next_delivery, 0, envelope))
+                durable.next_delivery += 1
+        position = {envelope.origin: durable.position[envelope.origin] for envelope in envelopes}
+
+        def stored() -> None:
+            durable.spooling -= len(entries)
+            for number, attempts, envelope in entries:
+                durable.outbox.add(number, attempts, envelope)
+            self._pump(durable)
+
+        durable.spooling += len(entries)
+        self._write(durable, add=tuple(entries), position=tuple(position.items()), then=stored)
+        if len(durable.outbox) + durable.spooling >= self._desk.settings.outbox:
+            self._no_room(durable)
+
+    def _write(
+        self,
+        durable: Durable,
+        *,
+        add: tuple[tuple[int, int, Envelope], ...] = (),
+        remove: tuple[int, ...] = (),
+        dead: tuple[tuple[int, int, Envelope], ...] = (),
+        position: tuple[tuple[str, int], ...] = (),
+        then: Callable[[], None] | None = None,
+    ) -> None:
+        durable.written_position.update(position)
+
+        def stored() -> None:
+            durable.stored_position.update(position)
+            if then is not None and durable.state is not State.ENDED:
+                then()
+
+        self._desk.effects.append(
+            Spool(
+                self._desk.token(stored),
+                durable.name,
+                add=add,
+                remove=remove,
+                dead=dead,
+                position=position,
+            )
+        )
+
+    def _no_room(self, durable: Durable) -> None:
+        """What does not fit stays where it is, and is fetched when there is room; perhaps there is by then."""
+        durable.interrupt()
+        if 2 * (len(durable.outbox) + durable.spooling) < self._desk.settings.outbox:
+            self._wake()
+
+    def _room(self, durable: Durable) -> int:
+        """How many deliveries more may be kept for a subscription."""
+        asked_for = sum(one.limit for one in durable.catching_up.values())
+        return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling - asked_for)
+
+    def _pump(self, durable: Durable) -> None:
+        """Let deliveries go out as long as the taker may have more."""
+        desk, outbox = self._desk, durable.outbox
+        if durable.taker is None or durable.state in (State.STORING, State.MOVING):
+            return
+        while (delivery := outbox.next(desk.now)) is not None:
+            desk.effects.append(
+                Hand(durable.taker, durable.name, delivery.number, delivery.attempts, delivery.envelope)
+            )
+        if outbox.lapsed:
+            lapsed, outbox.lapsed = tuple(outbox.lapsed), []
+            for number in lapsed:
+                outbox.remove(number)
+            self._write(durable, remove=lapsed)
+        wake = outbox.wake_at()
+        if wake is not None:
+            desk.effects.append(SetTimer(f"deliver {durable.name}", max(wake, desk.now)))
+        if durable.state is State.BEHIND and 2 * (len(outbox) + durable.spooling) < desk.settings.outbox:
+            self._wake()
