@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli import sim_experiments
-from palio.cli.progress import progress_bar
 from palio.cli.sim_faults import crash_everywhere, is_fault_scenario, replay_faults, soak_faults
-from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console, plural
+from palio.cli.soaking import first_failure
+from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.sim.failures import replay_command, shrink, story
 from palio.sim.outcome import Outcome
 from palio.sim.run import Run, simulate
@@ -116,20 +116,10 @@ def soak(
     if faults:
         soak_faults(first, seeds, workers)
         return
-    deliveries = messages = 0
-    with progress_bar(error_console(), "simulating", seeds) as advance:
-        for one in soaked(first, seeds, workers):
-            if one.violations:
-                break
-            deliveries += one.deliveries
-            messages += one.messages
-            advance(one.seed - first + 1)
-        else:
-            counts = f"{plural(seeds, 'scenario')}, {plural(messages, 'message')}, {deliveries:,} deliveries"
-            output_console().print(f"{counts}: no violation.")
-            return
-    _report(one)
-    raise typer.Exit(ExitCode.NO)
+    failed = first_failure(soaked(first, seeds, workers), first, seeds, "no violation")
+    if failed is not None:
+        _report(failed)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _report(failed: Soaked) -> None:

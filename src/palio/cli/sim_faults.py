@@ -6,6 +6,7 @@ import typer
 from rich.text import Text
 
 from palio.cli.progress import progress_bar
+from palio.cli.soaking import first_failure
 from palio.cli.terminal import ExitCode, error_console, output_console, plural
 from palio.sim.faults.failures import replay_command, shrink, story
 from palio.sim.faults.matrix import matrix
@@ -41,20 +42,10 @@ def replay_faults(text: str, *, trace: bool, tell: bool) -> None:
 
 def soak_faults(first: int, seeds: int, workers: int) -> None:
     """Simulate many different scenarios with faults until one breaks a promise."""
-    deliveries = messages = 0
-    with progress_bar(error_console(), "simulating", seeds) as advance:
-        for one in soak(first, seeds, workers):
-            if one.violations:
-                break
-            deliveries += one.deliveries
-            messages += one.messages
-            advance(one.seed - first + 1)
-        else:
-            counts = f"{plural(seeds, 'scenario')}, {plural(messages, 'message')}, {deliveries:,} deliveries"
-            output_console().print(f"{counts}: every promise was kept.")
-            return
-    _report(one)
-    raise typer.Exit(ExitCode.NO)
+    failed = first_failure(soak(first, seeds, workers), first, seeds, "every promise was kept")
+    if failed is not None:
+        _report(failed)
+        raise typer.Exit(ExitCode.NO)
 
 
 def crash_everywhere() -> None:

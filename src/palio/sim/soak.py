@@ -7,12 +7,12 @@ nothing more, only later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
 from random import Random
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -32,6 +32,9 @@ _TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 COMBINATIONS = tuple(product(_STRATEGIES, _TOPOLOGIES, (False, True)))
 _SHAPES: tuple[Shape, ...] = get_args(Shape)
 _CHUNK = 8  # seeds that a worker is given at once
+
+
+Result = TypeVar("Result")
 
 
 class Soaked(msgspec.Struct, frozen=True):
@@ -89,12 +92,16 @@ def soak_one(seed: int) -> Soaked:
 
 def soak(first: int, count: int, workers: int = 1) -> Iterator[Soaked]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
-    seeds = range(first, first + count)
+    return in_order(soak_one, range(first, first + count), workers)
+
+
+def in_order(one: Callable[[int], Result], seeds: range, workers: int) -> Iterator[Result]:
+    """What comes of each seed, in the order of the seeds, on so many processes."""
     if workers <= 1:
-        yield from map(soak_one, seeds)
+        yield from map(one, seeds)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         try:
-            yield from pool.map(soak_one, seeds, chunksize=_CHUNK)
+            yield from pool.map(one, seeds, chunksize=_CHUNK)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

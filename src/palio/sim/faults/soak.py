@@ -7,8 +7,6 @@ how much of each, is luck: some runs have one kind only, some have everything.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from random import Random
 from typing import Any
 
@@ -17,10 +15,9 @@ import msgspec
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.scenario import Shape
-from palio.sim.soak import COMBINATIONS
+from palio.sim.soak import COMBINATIONS, in_order
 
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
-_CHUNK = 8  # seeds that a worker is given at once
 
 
 class FaultSoaked(msgspec.Struct, frozen=True):
@@ -77,12 +74,4 @@ def soak_one(seed: int) -> FaultSoaked:
 
 def soak(first: int, count: int, workers: int = 1) -> Iterator[FaultSoaked]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
-    seeds = range(first, first + count)
-    if workers <= 1:
-        yield from map(soak_one, seeds)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        try:
-            yield from pool.map(soak_one, seeds, chunksize=_CHUNK)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    return in_order(soak_one, range(first, first + count), workers)
