@@ -29,7 +29,8 @@ _RECENT_IDS = text(
 # Only spans in which something is recent are looked through.
 _RECENT = text(
     "SELECT j.publisher, j.id, j.sequence, j.time FROM palio_spans s JOIN palio_journal j "
-    f"ON j.broker = s.broker AND j.sequence >= s.span * {schema.SPAN} AND j.sequence < (s.span + 1) * {schema.SPAN} "
+    f"ON j.broker = s.broker AND j.sequence >= s.span * {schema.SPAN} "
+    f"AND j.sequence < (s.span + 1) * {schema.SPAN} "
     "WHERE s.broker = :broker AND s.newest >= :horizon AND j.time >= :horizon AND j.sequence > :swept "
     "AND j.id IS NOT NULL ORDER BY j.sequence"
 )

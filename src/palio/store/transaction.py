@@ -128,7 +128,7 @@ class Transaction:
         self.flush()
         return answers
 
-    def finish(self, swept: int | None = None) -> Standing | None:
+    def finish(self, swept: int) -> Standing | None:
         """The last write of a transaction. Returns how far the store is with it; None if nothing changed."""
         before = self._before
         standing = Standing(
@@ -137,7 +137,7 @@ class Transaction:
             before.groups + 1,
             self._head,
             self.trimmed,
-            before.swept if swept is None else swept,
+            swept,
             self._newest,
             self._time,
         )

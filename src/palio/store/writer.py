@@ -164,8 +164,10 @@ class Writer:
         begun = connection.begin()
         transaction = Transaction(self._backend, connection, self.standing, self._kept)
         answers = transaction.carry_out(group)
-        rows = max(MIN_SWEPT, 2 * transaction.appended)
-        swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
+        swept = self.standing.swept
+        if not group or transaction.trimmed - swept >= MIN_SWEPT:  # few are left for when nothing else is to do
+            rows = max(MIN_SWEPT, 2 * transaction.appended)
+            swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
         standing = transaction.finish(swept)
         outcome = _Outcome(standing or self.standing, transaction.changed, answers, transaction.bytes)
         if standing is None:
