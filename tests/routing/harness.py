@@ -112,8 +112,8 @@ class Network:
                 case Send(broker, message):
                     self.sent.append((name, broker, message))
                     self.under_way.append((broker, message, name))
-                case Deliver(session, envelope, handles):
-                    self.delivered.append((session, envelope.notification, handles))
+                case Deliver(session, envelopes, handles):
+                    self.delivered += [(session, envelope.notification, handles) for envelope in envelopes]
                 case Reply(session, answer):
                     self.answers.append((session, answer))
                 case CloseLink(broker, reason):

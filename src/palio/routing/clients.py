@@ -28,6 +28,15 @@ from palio.routing.messages import (
 )
 
 
+def subject_of(message: Any) -> str:
+    """What a `Refused` names: the kind of the request, and what tells it from others of its kind."""
+    kind = type(message).__name__.lower()
+    for key in ("handle", "name", "request", "number", "id"):
+        if hasattr(message, key):
+            return f"{kind} {getattr(message, key)}"
+    return kind
+
+
 class Clients:
     """A router's dealings with sessions."""
 
@@ -52,10 +61,9 @@ class Clients:
         try:
             self._handlers[kind](session, message)
         except PalioError as problem:
-            subject = getattr(message, "handle", type(message).__name__.lower())
-            if isinstance(message, Publish):
-                subject = f"publish {message.request}"
-            self._core.effects.append(Reply(session, Refused(subject, type(problem).__name__, str(problem))))
+            self._core.effects.append(
+                Reply(session, Refused(subject_of(message), type(problem).__name__, str(problem)))
+            )
 
     def _on_open(self, session: str, message: Open) -> None:
         self._core.sessions.open(session)

@@ -23,10 +23,10 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
-    """One copy of a notification for a session; `handles` names all of its subscriptions that it satisfies."""
+    """Notifications for a session, one copy of each; they satisfy its subscriptions that `handles` names."""
 
     session: str
-    envelope: Envelope
+    envelopes: tuple[Envelope, ...]
     handles: tuple[str, ...]
 
 

@@ -15,7 +15,7 @@ from palio.routing.durable.service import Service
 from palio.routing.effects import Effect
 from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
-from palio.routing.messages import Forward, LinkKind, LinkUp, Message
+from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
 from palio.routing.table import GRAPH
 
@@ -57,6 +57,8 @@ class Router:
         effects = core.begin(now)
         durable = core.durable
         kind = type(message)
+        if kind is not Forward and kind is not Publish:
+            core.forwarding.forget_routes()
         if kind in self._neighbours.handlers:
             self._neighbours.handle(kind, message, source)
         elif isinstance(message, LinkUp):
@@ -75,6 +77,7 @@ class Router:
         """A timer that was set has come due."""
         core = self._core
         effects = core.begin(now)
+        core.forwarding.forget_routes()
         if core.durable is not None:
             core.durable.on_timer(name)
             core.durable.settle()

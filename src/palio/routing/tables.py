@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, cast
 
 from palio.matching import MatchIndex
@@ -13,7 +13,7 @@ from palio.routing.configuration import Configuration, Strategy
 from palio.routing.covering import Covering
 from palio.routing.facts import Facts
 from palio.routing.merging import Merging
-from palio.routing.messages import Update
+from palio.routing.messages import Envelope, Update
 from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
 
 
@@ -116,6 +116,10 @@ class Tables:
     def match(self, notification: Notification) -> list[Entry[Filter]]:
         """The entries that a notification satisfies."""
         return self._index.match(notification)
+
+    def match_all(self, envelopes: Sequence[Envelope]) -> list[list[Entry[Filter]]]:
+        """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
+        return self._index.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on."""

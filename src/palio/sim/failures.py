@@ -137,10 +137,8 @@ def _involved(run: Run, violation: Violation) -> Iterator[Entry]:
     rows: set[tuple[str, str, int]] = set()  # (broker, source, number) of rows that select the notification
     for entry in run.trace.entries:
         message = entry.message
-        if isinstance(message, Forward):
+        if isinstance(message, Forward | Deliver):
             wanted = any((one.origin, one.sequence) == name for one in message.envelopes)
-        elif isinstance(message, Deliver):
-            wanted = (message.envelope.origin, message.envelope.sequence) == name
         elif isinstance(message, Publish):
             wanted = publication is not None and entry.moment == publication.begin
         elif isinstance(message, Update | Interest):

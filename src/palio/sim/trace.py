@@ -113,8 +113,8 @@ def describe(message: Message | Answer | DurableAnswer | Deliver | str) -> str:
         case LinkState(broker, version, links):
             shown = ", ".join(f"{name} at {cost}" for name, cost in links)
             return f"link state of {broker}, version {version}: {shown}"
-        case Deliver(_, envelope, handles):
-            return f"deliver {_envelope(envelope)} for {' '.join(handles)}"
+        case Deliver(_, envelopes, handles):
+            return f"deliver {_joined(map(_envelope, envelopes))} for {' '.join(handles)}"
     values = [getattr(message, field) for field in message.__struct_fields__]
     return f"{_name(message)}{' ' if values else ''}{' '.join(map(str, values))}"
 

@@ -236,7 +236,7 @@ class Taker:
             case Refused(_, "HomeUnreachable", _) if session == self.session:
                 world.after(1.5, self._if_still, session, self._attach, session)
             case Refused(subject, "NotTaker", _) if session == self.session:
-                if subject in ("change", "finish"):
+                if subject.split()[0] in ("change", "finish"):
                     self.attached = False
                     world.after(1.0, self._if_still, session, self.connect, self.broker)
 
