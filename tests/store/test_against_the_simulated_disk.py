@@ -46,7 +46,7 @@ def fresh(url: str, tmp_path: Path) -> Callable[[], str]:
     return emptied
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(choose=st.randoms(use_true_random=False), count=st.integers(1, 30), data=st.data())
 def test_it_says_and_keeps_the_same(
     fresh: Callable[[], str], choose: random.Random, count: int, data: st.DataObject

@@ -70,6 +70,7 @@ class Store:
         """
         backend = backend_of(url, sync)
         backend.lock(broker)
+        connection = None
         try:
             connection = backend.connect()
             with connection.begin():
@@ -77,11 +78,12 @@ class Store:
                 schema.prepare(connection, backend.store)
                 standing, incarnation = enter(backend, connection, broker)
                 recovered, kept = recover(connection, standing, retention, backend.store)
-        except SQLAlchemyError as problem:
+        except BaseException as problem:
+            if connection is not None:
+                connection.close()
             backend.unlock()
-            raise _refusal(backend, problem) from None
-        except StoreError:
-            backend.unlock()
+            if isinstance(problem, SQLAlchemyError):
+                raise _refusal(backend, problem) from None
             raise
         queue = Queue()
         writer = Writer(
@@ -144,7 +146,7 @@ class Store:
         if self._writer.thread.is_alive():
             return False
         self._backend.unlock()
-        return self._queue.effects == 0 and self._writer.broken is None
+        return not self._writer.lost and self._writer.broken is None
 
     def __enter__(self) -> Self:
         return self

@@ -29,7 +29,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from palio.model.errors import PalioError
-from palio.routing.durable.effects import StoreEffect
+from palio.routing.durable.effects import Append, StoreEffect
 from palio.routing.durable.messages import Failed, StoreMessage
 from palio.store.backend import Backend, Kind, Trouble
 from palio.store.errors import StoreCorrupt, StoreError, StoreInUse
@@ -49,8 +49,9 @@ Broken = Callable[[StoreError], None]
 
 
 class _Outcome(msgspec.Struct, frozen=True):
-    """What a transaction comes to, once it is committed."""
+    """What a transaction for a group comes to, once it is committed."""
 
+    group: list[StoreEffect]
     standing: Standing
     changed: dict[str, Kept | None]
     answers: list[StoreMessage]
@@ -83,12 +84,14 @@ class Writer:
         self._completed = completed
         self._tell_broken = broken
         self._doubt: _Outcome | None = None  # a commit of which nobody knows whether it came to pass
+        self._finished: list[StoreEffect] | None = None  # the group that was last found to be on disk
         self.broken: StoreError | None = None
         self.waiting: str | None = None  # why nothing can be written now
         self.commits = 0
         self.writes = 0
         self.bytes = 0
         self.refused = 0
+        self.lost = 0
         self.last_error: str | None = None
         self.thread = threading.Thread(target=self._run, name=f"palio store {standing.name}", daemon=True)
 
@@ -128,39 +131,36 @@ class Writer:
         pause, trouble_since = FIRST_PAUSE, 0.0
         while group:
             try:
-                self._finish(self._attempt(group))
-                return
+                self._attempt(group)
             except (SQLAlchemyError, PalioError) as problem:
                 trouble = self._judge(problem)
-            trouble_since = trouble_since or time.monotonic()
-            outcome = self._reconnect()
-            if outcome is not None:
-                self._finish(outcome)
+                self._reconnect()
+            if self._finished is group:
                 return
+            trouble_since = trouble_since or time.monotonic()
             if self.broken is not None:
                 self._refuse(group, str(self.broken))
                 return
-            if self._doubt is None and (trouble.kind is Kind.FULL or time.monotonic() >= trouble_since + GRACE):
+            refuse = trouble.kind is Kind.FULL or time.monotonic() >= trouble_since + GRACE
+            if refuse and self._doubt is None:
                 left = self._refuse(group, trouble.reason)
                 if len(left) < len(group):
                     group = left
                     continue  # without the appends it may fit
-            if trouble.kind is Kind.FULL and self._sweep():
+            if trouble.kind is Kind.FULL and self._connection is not None and self._sweep():
                 continue
             if self._queue.closed:
                 log.warning("The store is closed while it waits: %d writes are lost.", len(group))
+                self.lost += len(group)
                 return
-            self._queue.wait(pause)
+            self._pause(pause, trouble.reason if refuse and self._doubt is None else None)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _attempt(self, group: list[StoreEffect]) -> _Outcome:
-        """One transaction. Raises what the driver raises."""
-        if self._connection is None:
-            outcome = self._connect()
-            if outcome is not None:
-                return outcome
-        connection = self._connection
-        assert connection is not None
+    def _attempt(self, group: list[StoreEffect]) -> None:
+        """One transaction, unless the group turns out to be on disk already. Raises what the driver raises."""
+        connection = self._connection or self._connect()
+        if self._finished is group:
+            return
         begun = connection.begin()
         transaction = Transaction(self._backend, connection, self.standing, self._kept)
         answers = transaction.carry_out(group)
@@ -169,7 +169,7 @@ class Writer:
             rows = max(MIN_SWEPT, 2 * transaction.appended)
             swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
         standing = transaction.finish(swept)
-        outcome = _Outcome(standing or self.standing, transaction.changed, answers, transaction.bytes)
+        outcome = _Outcome(group, standing or self.standing, transaction.changed, answers, transaction.bytes)
         if standing is None:
             begun.rollback()
         else:
@@ -177,10 +177,11 @@ class Writer:
             begun.commit()
             self._doubt = None
             self.commits += 1
-        return outcome
+        self._finish(outcome)
 
     def _finish(self, outcome: _Outcome) -> None:
         """A group is on disk."""
+        self._finished = outcome.group
         self.standing = outcome.standing
         for name, kept in outcome.changed.items():
             if kept is None:
@@ -201,17 +202,22 @@ class Writer:
             return False
         before = self.standing.swept
         try:
-            self._finish(self._attempt([]))
+            self._attempt([])
         except (SQLAlchemyError, PalioError) as problem:
             self._judge(problem)
-            outcome = self._reconnect()
-            if outcome is not None:
-                self._finish(outcome)
-            else:
-                self._queue.wait(FIRST_PAUSE)
+            self._reconnect()
+            self._queue.wait(FIRST_PAUSE)
         return self.standing.swept > before
 
     # Trouble
+
+    def _pause(self, seconds: float, refusal: str | None) -> None:
+        """Let time pass, and refuse what is to be appended meanwhile."""
+        until = time.monotonic() + seconds
+        while not self._queue.closed and (left := until - time.monotonic()) > 0:
+            self._queue.wait(left)
+            if refusal is not None:
+                self._refuse([], refusal)
 
     def _refuse(self, group: list[StoreEffect], reason: str) -> list[StoreEffect]:
         """Refuse all appends of a group and of the queue. Returns what is left of the group."""
@@ -219,7 +225,7 @@ class Writer:
         if appends:
             self.refused += len(appends)
             self._completed([Failed(append.token, reason) for append in appends])
-        return [effect for effect in group if effect not in appends] if appends_of(group) else group
+        return [effect for effect in group if not isinstance(effect, Append)]
 
     def _judge(self, problem: Exception) -> Trouble:
         if isinstance(problem, PalioError):
@@ -255,16 +261,16 @@ class Writer:
             except SQLAlchemyError as problem:
                 log.debug("Closing a connection: %s", problem)
 
-    def _reconnect(self) -> _Outcome | None:
-        """Try to be connected again. Returns what was in doubt, if it is on disk."""
+    def _reconnect(self) -> None:
+        """Try to be connected again."""
         if self.broken is None:
             try:
-                return self._connect()
+                self._connect()
             except (SQLAlchemyError, PalioError) as problem:
                 self._judge(problem)
-        return None
 
-    def _connect(self) -> _Outcome | None:
+    def _connect(self) -> Connection:
+        """Be connected again, and find out about what was in doubt."""
         connection = self._backend.connect()
         self._connection = connection
         with connection.begin():
@@ -274,5 +280,5 @@ class Writer:
             raise StoreInUse(self._backend.store, self.standing.name, None)
         if doubt is not None and groups == doubt.standing.groups:
             self.commits += 1
-            return doubt
-        return None
+            self._finish(doubt)
+        return connection
