@@ -78,7 +78,9 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
         add=draw_letters(choose, 3),
         dead=draw_letters(choose, 2),
         remove=tuple(choose.randint(1, 12) for _ in range(choose.randint(0, 3))),
-        position=tuple((origin, choose.randint(0, 99)) for origin in choose.sample(ORIGINS, choose.randint(0, 2))),
+        position=tuple(
+            (origin, choose.randint(0, 99)) for origin in choose.sample(ORIGINS, choose.randint(0, 2))
+        ),
     )
 
 
