@@ -62,7 +62,7 @@ class Cluster:
         subprocess.run([str(self._programs / program), *words], check=True, **self._options)
 
     def start(self) -> None:
-        settings = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c max_connections=50"
+        settings = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c max_connections=50 -c fsync=off"
         log = self.folder / "log"
         self._run("pg_ctl", "-D", str(self.data), "-w", "-l", str(log), "-o", settings, "start")
 

@@ -1,79 +1,55 @@
 """How notifications and texts become columns, and come back.
 
 The bytes of a notification's body are the truth; whatever else a row has is there to find it. A letter in a
-spool keeps the whole envelope, with where it came from. Texts are escaped where they hold what PostgreSQL
-cannot: the character 0.
+spool keeps the whole envelope, with where it came from. Neither is looked into when it is read back.
+Texts are escaped where they hold what PostgreSQL cannot: the character 0.
 """
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 
+from palio.model.body import Body
 from palio.model.notification import Notification
 from palio.routing.messages import Envelope
-from palio.routing.wire import _Body, _from_plain, _to_plain
 
-_encode = msgspec.msgpack.Encoder().encode
+# A notification in an envelope is its body.
+_encode = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode
 
 
-class _Letter(msgspec.Struct, frozen=True, array_like=True):
-    """An envelope as a spool keeps it."""
+class _Letter(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An envelope, field by field, as msgspec reads it in one go."""
 
     origin: str
     sequence: int
     time: float
     hops: int
     entry: str
-    epoch: int
-    body: _Body
+    body: Body
+    epoch: int = 0
 
 
-_letters = msgspec.msgpack.Decoder(_Letter)
-_bodies = msgspec.msgpack.Decoder(_Body)
+_read_letter = msgspec.msgpack.Decoder(_Letter).decode
+decode_body = msgspec.msgpack.Decoder(Body).decode
 
 
 def encode_body(notification: Notification) -> bytes:
     """The bytes of a notification."""
-    return _encode(_to_plain(notification))
-
-
-def decode_body(data: bytes) -> Notification:
-    """The notification of some bytes. Raises `msgspec.DecodeError` or `PalioError` if they are damaged."""
-    return _notification(_bodies.decode(data))
+    return _encode(notification.body)
 
 
 def encode_letter(envelope: Envelope) -> bytes:
     """The bytes of an envelope with its notification."""
-    return _encode(
-        _Letter(
-            envelope.origin,
-            envelope.sequence,
-            envelope.time,
-            envelope.hops,
-            envelope.entry,
-            envelope.epoch,
-            _to_plain(envelope.notification),
-        )
-    )
+    return _encode(envelope)
 
 
 def decode_letter(data: bytes) -> Envelope:
-    """The envelope of some bytes. Raises as `decode_body` does."""
-    letter = _letters.decode(data)
-    return Envelope(
-        letter.origin,
-        letter.sequence,
-        letter.time,
-        letter.hops,
-        letter.entry,
-        _notification(letter.body),
-        letter.epoch,
-    )
-
-
-def _notification(body: _Body) -> Notification:
-    notification: Notification = _from_plain(Notification, msgspec.to_builtins(body))
-    return notification
+    """The envelope of some bytes. Raises `msgspec.DecodeError`."""
+    one = _read_letter(data)
+    notification = Notification.of_body(one.body)
+    return Envelope(one.origin, one.sequence, one.time, one.hops, one.entry, notification, one.epoch)
 
 
 def to_column(text: str) -> str:
@@ -91,6 +67,6 @@ def from_column(text: str) -> str:
 
 
 def size_of(notification: Notification) -> int:
-    """About how many bytes a notification takes, without encoding it."""
-    payload = notification.payload
-    return 256 if payload is None else 256 + len(payload)
+    """About how many bytes a notification takes."""
+    body = notification.body
+    return len(body.attributes) + (0 if body.payload is None else len(body.payload)) + 64

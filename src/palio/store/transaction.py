@@ -154,8 +154,7 @@ class Transaction:
         publisher = to_column(effect.publisher)
         for envelope in effect.envelopes:
             sequence, time, notification = envelope.sequence, envelope.time, envelope.notification
-            body = encode_body(notification)
-            id = notification.id
+            body, id = encode_body(notification), notification.body.id
             self._journal.append(
                 (self._broker, sequence, time, publisher, None if id is None else to_column(id), body)
             )
