@@ -54,7 +54,7 @@ class Dialling:
                         lambda: Connection(self._broker, peer), host, port
                     )
                 self.problems.pop(peer.address, None)
-                reason = await connection.closed
+                reason = await asyncio.shield(connection.closed)
             except TimeoutError:
                 reason = f"{peer.address} did not answer."
             except OSError as problem:
