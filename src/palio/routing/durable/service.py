@@ -8,7 +8,7 @@ epoch, its subscriptions are live. If not, it waits a moment and does it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -183,6 +183,22 @@ class Service:
             self.homes.recover(recovered)
             if any(durable.state is State.MOVING for durable in self.homes.subscriptions.values()):
                 self._tick_later()
+
+    def describe(self) -> Iterator[dict[str, Any]]:
+        """Every durable subscription that has its home here, as plain data."""
+        for name, durable in sorted(self.homes.subscriptions.items()):
+            oldest = min((one.envelope.time for one in durable.outbox.deliveries.values()), default=None)
+            yield {
+                "durable": name,
+                "state": durable.state.value,
+                "filter": str(durable.filter),
+                "session": durable.taker,
+                "pending": len(durable.outbox) + durable.spooling,
+                "oldest": oldest,
+                "delivered": durable.outbox.done,
+                "dead_letters": len(durable.dead),
+                "position": dict(durable.position),
+            }
 
     @property
     def epoch(self) -> int:
