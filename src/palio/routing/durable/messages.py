@@ -169,7 +169,8 @@ class Marks(_Message, frozen=True):
 class Ask(_Message, frozen=True):
     """A question to every broker in reach: how far is your journal, and are you the home of `about`?
 
-    Each of `readers`, by its identity, is registered at the journal: nothing that it has not read is trimmed from then on.
+    Each of `readers`, by its identity, is registered at the journal: from then on nothing that it has not read
+    is trimmed.
     """
 
     asker: str

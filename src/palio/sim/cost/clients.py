@@ -1,7 +1,7 @@
 """Clients of a measured run: publishers that keep to a rate, and takers that acknowledge soon.
 
-Who has lost its broker waits for it. What a publisher could not say meanwhile, and what was not confirmed, it says when
-its broker is back, with the same ids as before.
+Who has lost its broker waits for it. What a publisher could not say meanwhile, and what was not confirmed, it
+says when its broker is back, with the same ids as before.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class MeasuredClients:
     def say(self, publisher: str, number: int, topic: int) -> None:
         """Somebody wants to publish something now."""
         self.said[number] = self.world.now, topic
-        notification = Notification({"n": number, "topic": topic, "value": number / 7}, id=f"{publisher}-{number}")
+        notification = Notification(
+            {"n": number, "topic": topic, "value": number / 7}, id=f"{publisher}-{number}"
+        )
         self.publishers[publisher].say(number, notification)
 
     # What the world tells
@@ -126,6 +128,7 @@ class MeasuredClients:
 
     def back(self, broker: str) -> None:
         """A broker has begun anew."""
-        for client in [*self.publishers.values(), *self.takers.values()]:
+        clients: list[Publisher | Taker] = [*self.publishers.values(), *self.takers.values()]
+        for client in clients:
             if client.station.name == broker:
                 client.open()

@@ -51,7 +51,7 @@ class CostScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             if getattr(self, field) < 0:
                 raise WrongScenario(field, "It cannot be less than nothing.")
         if self.outage != "none" and self.delivery == "transient":
-            raise WrongScenario("outage", "Transient subscriptions do not catch up; there is nothing to measure.")
+            raise WrongScenario("outage", "Transient subscriptions do not catch up.")
         if self.outage == "link" and self.brokers < 2:
             raise WrongScenario("outage", "A single broker has no link.")
 

@@ -1,6 +1,8 @@
 """`MeasuredWorld`: the world of the fault simulator, with a count of all that is sent, written and read.
 
-Disks commit in groups: all that waits when a write begins is on disk when it ends.
+Disks commit in groups: all that waits when a write begins is on disk when it ends. Reading takes longer the
+more entries of the journal are looked at. Links have latencies and all the bandwidth that is wanted; brokers need no
+time to think.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from palio.routing.durable.messages import Ask, Carry, Found, Marks, StoreMessag
 from palio.routing.effects import Deliver
 from palio.routing.messages import Forward
 from palio.routing.wire import encode
-from palio.sim.faults.station import Station
+from palio.sim.faults.station import DISK_EACH, Station
 from palio.sim.faults.world import World
+
+READ_EACH = 0.000_01  # seconds to decode an entry of the journal and to match a filter with it
 
 _KINDS: dict[type, str] = {
     Forward: "forward",
@@ -76,7 +80,11 @@ class MeasuredWorld(World):
 
     def _write_next(self, station: Station) -> None:
         if not station.writing:
-            station.group = len(station.disk.queue)
+            disk = station.disk
+            station.group = len(disk.queue)
+            reads = [effect for effect in disk.queue if isinstance(effect, Read)]
+            entries = sum(min(read.upto, disk.head) - max(read.after, disk.trimmed) for read in reads)
+            station.disk_each = DISK_EACH + READ_EACH * entries
         super()._write_next(station)
 
     def _complete(self, station: Station) -> StoreMessage | None:
