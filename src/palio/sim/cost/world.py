@@ -1,8 +1,8 @@
 """`MeasuredWorld`: the world of the fault simulator, with a count of all that is sent, written and read.
 
 Disks commit in groups: all that waits when a write begins is on disk when it ends. Reading takes longer the
-more entries of the journal are looked at. Links have latencies and all the bandwidth that is wanted; brokers need no
-time to think.
+more entries of the journal are looked at. Links have latencies and all the bandwidth that is wanted; brokers
+need no time to think.
 """
 
 from __future__ import annotations
