@@ -18,7 +18,7 @@ from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing import messages
 from palio.routing.durable.messages import DurableAnswer, DurableMessage
-from palio.routing.inquiries import InquiryAnswer, InquiryMessage
+from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage
 from palio.routing.protocol import ConnectionMessage, Events, Handed
 
 
@@ -86,6 +86,7 @@ AnyMessage: TypeAlias = (
     | DurableAnswer
     | InquiryMessage
     | InquiryAnswer
+    | InquiryPeerMessage
     | ConnectionMessage
     | Events
     | Handed
