@@ -44,6 +44,14 @@ class Side(Generic[Item]):
             self._enter_index(index)
         return index.match(notification)
 
+    def match_encoded(self, encoded: list[bytes]) -> list[list[Entry[Item]]]:
+        """The entries that each of several encoded notifications satisfies."""
+        index = self._index
+        assert index is not None
+        if self._arriving:
+            self._enter_index(index)
+        return index.match_encoded(encoded)
+
     def attract(self, other: Side[Any]) -> None:
         """Entries of this side draw those of the other one that they overlap to the ports where they came."""
         self._partner = other
@@ -141,7 +149,7 @@ class Tables:
 
     def match_all(self, envelopes: Sequence[Envelope]) -> list[list[Entry[Filter]]]:
         """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
-        return self._index.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
+        return self.filters.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on."""
