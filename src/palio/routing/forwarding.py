@@ -128,6 +128,7 @@ class Forwarding:
         ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
         durable: list[Any] = []
+        sources: dict[Port, int] | None = None
         for entry in entries:
             held: Held
             for held in entry.holders:
@@ -135,8 +136,11 @@ class Forwarding:
                     handles.setdefault(held.session, {}).update(held.handles)
                 else:
                     durable.append(held)
-            ports |= entry.ports
-            brokers.update(entry.brokers)
+            if entry.ports is not sources:  # entries from one port share it
+                sources = entry.ports
+                ports |= sources
+            if entry.brokers:
+                brokers.update(entry.brokers)
         self._delivered += len(handles)
         for one in durable:
             self.take_durable(one, envelope)
@@ -156,7 +160,8 @@ class Forwarding:
                 envelope.notification,
                 envelope.epoch if envelope.epoch == self.epoch() else 0,
             )
-            ports |= self._towards(brokers, entry_point, source)
+            if brokers or self._flooding:
+                ports |= self._towards(brokers, entry_point, source)
             for port in sorted(ports):
                 onward.setdefault(port, []).append(onward_envelope)
         if source is not None and not handles and not ports and not durable:
@@ -164,8 +169,6 @@ class Forwarding:
 
     def _towards(self, brokers: set[str], entry_point: str, source: Port | None) -> dict[Port, None]:
         """The neighbours in the tree of the entry point towards interested brokers."""
-        if not brokers and not self._flooding:
-            return {}
         branches = self._announcements.graph.branches(entry_point)
         wanted = branches.values() if self._flooding else [branches.get(broker) for broker in brokers]
         return {neighbour: None for neighbour in wanted if neighbour is not None and neighbour != source}
