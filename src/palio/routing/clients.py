@@ -8,8 +8,8 @@ from typing import Any
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.routing.asking import Asking
 from palio.routing.core import Core
-from palio.routing.echoes import Echoes
 from palio.routing.effects import Reply
 from palio.routing.messages import (
     Accepted,
@@ -41,9 +41,9 @@ def subject_of(message: Any) -> str:
 class Clients:
     """A router's dealings with sessions."""
 
-    def __init__(self, core: Core, echoes: Echoes, inquiries: dict[type, Callable[[str, Any], None]]) -> None:
+    def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
-        self._echoes = echoes
+        self._asking = asking
         self._sequence = 0
         self._handlers: dict[type, Callable[[str, Any], None]] = {
             Open: self._on_open,
@@ -54,7 +54,7 @@ class Clients:
             Unsubscribe: self._on_unsubscribe,
             Unadvertise: self._on_unadvertise,
             Publish: self._on_publish,
-            **inquiries,
+            **asking.handlers,
         }
         if core.durable is not None:
             self._handlers |= core.durable.handlers
@@ -73,7 +73,7 @@ class Clients:
 
     def _on_close(self, session: str, message: Close) -> None:
         self._core.sessions.close(session)
-        self._echoes.session_closed(session)
+        self._asking.session_closed(session)
         if self._core.durable is not None:
             self._core.durable.session_closed(session)
 
