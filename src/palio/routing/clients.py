@@ -27,6 +27,7 @@ from palio.routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from palio.routing.sessions import HandleInUse
 
 
 def subject_of(message: Any) -> str:
@@ -86,6 +87,8 @@ class Clients:
             self._core.durable.origin_changed()
 
     def _hold(self, session: str, handle: str, item: Filter | Advertisement, ready: bool) -> bool:
+        if self._asking.watching.has(session, handle):
+            raise HandleInUse(handle)
         fresh = self._core.sessions.hold(session, handle, item)
         self._core.effects.append(Reply(session, Accepted(handle)))
         if ready:
@@ -93,7 +96,10 @@ class Clients:
         return fresh
 
     def _on_release(self, session: str, message: Release) -> None:
-        self._core.sessions.release(session, message.handle)
+        if self._asking.watching.has(session, message.handle):
+            self._asking.watching.release(session, message.handle)
+        else:
+            self._core.sessions.release(session, message.handle)
         self._core.effects.append(Reply(session, Ended((message.handle,))))
 
     def _on_unsubscribe(self, session: str, message: Unsubscribe) -> None:

@@ -87,6 +87,7 @@ class Neighbours:
             self._join_graph(link)
         else:
             self._join_tree(link, hello)
+        self._asking.link_gained()
         if self._core.durable is not None:
             self._core.durable.links_changed(gained=link.broker)
 

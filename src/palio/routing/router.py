@@ -83,6 +83,7 @@ class Router:
             durable.settle()
         if kind is not Forward:
             core.settle()
+            self._asking.watching.settle()
         return effects
 
     def on_timer(self, name: str, now: float) -> list[Effect]:
@@ -97,6 +98,7 @@ class Router:
         if core.durable is not None:
             core.durable.settle()
         core.settle()
+        self._asking.watching.settle()
         return effects
 
     # Looking in

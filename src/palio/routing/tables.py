@@ -26,6 +26,9 @@ class Side(Generic[Item]):
         self._index: MatchIndex | None = None
         self._partner: Side[Any] | None = None
         self._draws = False
+        self.noticed: Callable[[Entry[Item], int], None] | None = (
+            None  # hears of who enters (1) and leaves (-1)
+        )
 
     def be_indexed(self) -> MatchIndex:
         """Keep an index over the entries."""
@@ -77,6 +80,8 @@ class Side(Generic[Item]):
                 self._left(entry)
 
     def _entered(self, entry: Entry[Item]) -> None:
+        if self.noticed is not None:
+            self.noticed(entry, 1)
         if self._index is not None:
             self._index.add(entry, cast("Filter", entry.item))
         if self._partner is not None:
@@ -86,6 +91,8 @@ class Side(Generic[Item]):
                 other.partners[entry] = None
 
     def _left(self, entry: Entry[Item]) -> None:
+        if self.noticed is not None:
+            self.noticed(entry, -1)
         if self._index is not None:
             self._index.remove(entry)
         for other in entry.partners:
