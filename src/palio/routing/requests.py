@@ -3,8 +3,8 @@
 A request goes the way of a notification. Each broker counts to how many takers here and to how many neighbours
 it went. A reply is passed on towards the asker at once and not kept; a neighbour's last word says that none
 will come from there any more. When every taker has replied and every neighbour has had its last word, so has
-this broker. One that has neither takers nor neighbours to ask has it at once: so a request that reaches nobody is
-answered as fast as the network can tell.
+this broker. One that has neither takers nor neighbours to ask has it at once: so a request that reaches nobody
+is answered as fast as the network can tell.
 
 Who did not answer is counted: takers whose time was over, and neighbours that did not have their last word,
 each as one, since nobody knows how many takers are behind them. A session that ends has nothing to say.
