@@ -30,10 +30,14 @@ from palio.routing.messages import (
 from palio.routing.sessions import HandleInUse
 
 
+# The fields by which a request is told from others of its kind.
+KEYS = ("handle", "name", "request", "number", "id")
+
+
 def subject_of(message: Any) -> str:
     """What a `Refused` names: the kind of the request, and what tells it from others of its kind."""
     kind = type(message).__name__.lower()
-    for key in ("handle", "name", "request", "number", "id"):
+    for key in KEYS:
         if hasattr(message, key):
             return f"{kind} {getattr(message, key)}"
     return kind
@@ -115,6 +119,8 @@ class Clients:
         if self._core.configuration.advertisements:
             self._core.sessions.require_advertised(session, message.notifications)
         if self._core.durable is not None:
+            for notification in message.notifications:
+                _ = notification.attributes  # what is wrong must be found before it is on disk
             self._core.durable.publish(session, message)
             return
         first = self._sequence + 1

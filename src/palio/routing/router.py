@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import msgspec
 
 from palio.model.advertisement import Advertisement
@@ -135,6 +138,16 @@ class Router:
             for name, one in self._core.announcements.known.items()
         }
         return known | {self._core.broker: list(self._core.tables.filters.table.sent(GRAPH).values())}
+
+    def subscriptions(self) -> Iterator[dict[str, Any]]:
+        """Every subscription of this broker's clients, as plain data."""
+        for entry in self._core.tables.filters.table.entries():
+            for held in entry.holders:
+                if held.session:
+                    handles = sorted(held.handles)
+                    yield {"session": held.session, "handles": handles, "filter": str(entry.item)}
+        if self.durable is not None:
+            yield from self.durable.describe()
 
     def statistics(self) -> RouterStatistics:
         known = self._core.announcements.known.values()
