@@ -31,6 +31,9 @@ class Side(Generic[Item]):
         self._arriving: dict[Entry[Item], None] = {}  # for the index
         self._partner: Side[Any] | None = None
         self._draws = False
+        self.noticed: Callable[[Entry[Item], int], None] | None = (
+            None  # hears of who enters (1) and leaves (-1)
+        )
 
     def be_indexed(self) -> None:
         """Keep an index over the entries."""
@@ -100,6 +103,8 @@ class Side(Generic[Item]):
                 self._left(entry)
 
     def _entered(self, entry: Entry[Item]) -> None:
+        if self.noticed is not None:
+            self.noticed(entry, 1)
         if self._index is not None:
             self._arriving[entry] = None
             if len(self._arriving) >= MAX_ARRIVING:
@@ -116,6 +121,8 @@ class Side(Generic[Item]):
         self._arriving.clear()
 
     def _left(self, entry: Entry[Item]) -> None:
+        if self.noticed is not None:
+            self.noticed(entry, -1)
         if self._index is not None:
             if entry in self._arriving:
                 del self._arriving[entry]
