@@ -22,7 +22,7 @@ from palio.routing.messages import (
     Subscribe,
     Unsubscribe,
 )
-from tests.routing.harness import Network
+from tests.routing.harness import Network, brokers_of, recipients_of
 
 TEXTS = [
     *[f"x > {n}" for n in range(0, 10, 2)],
@@ -145,9 +145,16 @@ class Story:
             if advertised is None or not advertised.covers(notification):
                 return
         network.delivered.clear()
+        route = network.trace(self.brokers[session], session, notification)
+        traced = brokers_of(route)
+        assert len(traced) == len(set(traced))
+        assert not network.delivered
+        network.sent.clear()
         network.ask(self.brokers[session], session, Publish((notification,)))
         got = {taker: sorted(handles) for taker, _, handles in network.delivered}
         assert len(got) == len(network.delivered)
+        assert got == recipients_of(route), (attributes, route)
+        assert sorted(traced[1:]) == sorted([receiver for _, receiver in network.ways()])
         wanted = {
             taker: sorted([handle for handle, text in mine.items() if Filter.parse(text).matches(notification)])
             for taker, mine in self.held.items()

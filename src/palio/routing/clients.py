@@ -9,6 +9,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.routing.core import Core
+from palio.routing.echoes import Echoes
 from palio.routing.effects import Reply
 from palio.routing.messages import (
     Accepted,
@@ -28,10 +29,14 @@ from palio.routing.messages import (
 )
 
 
+# The fields by which a request is told from others of its kind.
+KEYS = ("handle", "name", "request", "number", "id")
+
+
 def subject_of(message: Any) -> str:
     """What a `Refused` names: the kind of the request, and what tells it from others of its kind."""
     kind = type(message).__name__.lower()
-    for key in ("handle", "name", "request", "number", "id"):
+    for key in KEYS:
         if hasattr(message, key):
             return f"{kind} {getattr(message, key)}"
     return kind
@@ -40,8 +45,9 @@ def subject_of(message: Any) -> str:
 class Clients:
     """A router's dealings with sessions."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, echoes: Echoes, inquiries: dict[type, Callable[[str, Any], None]]) -> None:
         self._core = core
+        self._echoes = echoes
         self._sequence = 0
         self._handlers: dict[type, Callable[[str, Any], None]] = {
             Open: self._on_open,
@@ -52,6 +58,7 @@ class Clients:
             Unsubscribe: self._on_unsubscribe,
             Unadvertise: self._on_unadvertise,
             Publish: self._on_publish,
+            **inquiries,
         }
         if core.durable is not None:
             self._handlers |= core.durable.handlers
@@ -70,6 +77,7 @@ class Clients:
 
     def _on_close(self, session: str, message: Close) -> None:
         self._core.sessions.close(session)
+        self._echoes.session_closed(session)
         if self._core.durable is not None:
             self._core.durable.session_closed(session)
 
@@ -105,6 +113,8 @@ class Clients:
         if self._core.configuration.advertisements:
             self._core.sessions.require_advertised(session, message.notifications)
         if self._core.durable is not None:
+            for notification in message.notifications:
+                _ = notification.attributes  # what is wrong must be found before it is on disk
             self._core.durable.publish(session, message)
             return
         first = self._sequence + 1

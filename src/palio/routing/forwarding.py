@@ -1,9 +1,9 @@
 """The way of a notification through one broker.
 
-It is matched once, together with all that came with it. Each local session with a subscription that it satisfies
-gets one copy, with the handles of all of these; each link behind which somebody wants it gets one copy; never the
-link on which it came. A master gets everything that came from elsewhere, since it alone can know who else wants
-it. With flooding, every link does.
+It is matched once, together with all that came with it. Each local session with a subscription that it
+satisfies gets one copy, with the handles of all of these; each link behind which somebody wants it gets one copy;
+never the link on which it came. A master gets everything that came from elsewhere, since it alone can know who
+else wants it. With flooding, every link does.
 
 In the graph a notification travels the shortest-path tree of the broker at which it entered the graph, to those
 children of the tree that have interested brokers below them.
@@ -68,6 +68,15 @@ class _Route(msgspec.Struct, frozen=True, gc=False):
     durable: tuple[Any, ...]
     ports: tuple[Port, ...]  # of the acyclic network
     brokers: frozenset[str]  # of the graph
+
+
+class Way(msgspec.Struct, frozen=True):
+    """Where one envelope would go from here: what it satisfies, which sessions get it, and who is next."""
+
+    entries: list[Entry[Filter]]
+    sessions: tuple[tuple[str, tuple[str, ...]], ...]  # with handles
+    ports: list[Port]
+    onward: Envelope
 
 
 class _Passing:
@@ -183,18 +192,31 @@ class Forwarding:
             passing.deliver(session, handles, envelope)
         self._delivered += len(route.sessions)
         source = passing.source
-        ports: Iterable[Port] = route.ports
-        if route.brokers or self._flooding:
-            entry_point = envelope.entry if passing.from_graph else self._broker
-            ports = sorted({*ports, *self._towards(route.brokers, entry_point, source)})
         onward: Envelope | None = None
-        for port in ports:
+        for port in self._ports(route, envelope, source, passing.from_graph):
             if port != source:
                 if onward is None:
                     onward = self._onward(envelope, passing.from_graph)
                 passing.onward.setdefault(port, []).append(onward)
         if source is not None and onward is None and not route.sessions and not route.durable:
             self._wasted += 1
+
+    def way(self, envelope: Envelope, source: Port | None) -> Way:
+        """The way of an envelope that is not taken, only asked about."""
+        from_graph = source is not None and self._links[source].kind is LinkKind.GRAPH
+        entries = self._tables.match(envelope.notification)
+        route = self._route(entries)
+        ports = [port for port in self._ports(route, envelope, source, from_graph) if port != source]
+        return Way(entries, route.sessions, ports, self._onward(envelope, from_graph))
+
+    def _ports(
+        self, route: _Route, envelope: Envelope, source: Port | None, from_graph: bool
+    ) -> Iterable[Port]:
+        """The neighbours that are next; perhaps the source, too, which is not."""
+        if not route.brokers and not self._flooding:
+            return route.ports
+        entry_point = envelope.entry if from_graph else self._broker
+        return sorted({*route.ports, *self._towards(route.brokers, entry_point, source)})
 
     def _onward(self, envelope: Envelope, from_graph: bool) -> Envelope:
         return Envelope(

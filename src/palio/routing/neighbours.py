@@ -13,6 +13,7 @@ from typing import Any
 
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
+from palio.routing.echoes import Echoes
 from palio.routing.effects import CloseLink, Send
 from palio.routing.links import COUNTERPART, Link
 from palio.routing.messages import (
@@ -39,8 +40,9 @@ _BEFORE_HELLO = frozenset((Hello, Goodbye, LinkDown))
 class Neighbours:
     """A router's dealings with other brokers."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, echoes: Echoes, inquiries: dict[type, Callable[[str, Any], None]]) -> None:
         self._core = core
+        self._echoes = echoes
         self.handlers: dict[type, Callable[[Link, Any], None]] = {
             Hello: self._on_hello,
             Goodbye: self._on_goodbye,
@@ -53,9 +55,9 @@ class Neighbours:
             Interest: self._on_interest,
             Known: self._on_known,
         }
-        if core.durable is not None:
-            for kind, handler in core.durable.link_handlers.items():
-                self.handlers[kind] = _by_name(handler)
+        named = inquiries | (core.durable.link_handlers if core.durable is not None else {})
+        for kind, handler in named.items():
+            self.handlers[kind] = _by_name(handler)
 
     def handle(self, kind: type, message: Any, source: str) -> None:
         """A message of a neighbour; ignored on a link that is not up: it was under way when the link went."""
@@ -153,6 +155,7 @@ class Neighbours:
             return
         if self._core.durable is not None:
             self._core.durable.links_changed(lost=name)
+        self._echoes.link_lost(name)
         if link.kind is LinkKind.GRAPH:
             del self._core.graph_links[name]
             self._core.end_waves(self._core.announcements.link_lost(name, self._core.naming.component))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import msgspec
 
 from palio.model.advertisement import Advertisement
@@ -12,12 +15,19 @@ from palio.routing.core import Core
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.messages import DurableMessage
 from palio.routing.durable.service import Service
+from palio.routing.echoes import TIMER as ECHOES
+from palio.routing.echoes import Echoes, EchoStatistics
 from palio.routing.effects import Effect
 from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
+from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage, Probe, Probed, Trace
 from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
 from palio.routing.table import GRAPH
+from palio.routing.tracing import Tracing
+
+# What passes through without changing who wants what, or where they are.
+_PASSING = frozenset((Forward, Publish, Trace, Probe, Probed))
 
 
 class RouterStatistics(msgspec.Struct, frozen=True):
@@ -30,6 +40,7 @@ class RouterStatistics(msgspec.Struct, frozen=True):
     rows_received: int
     rows_sent: int
     forwarding: ForwardingStatistics
+    inquiries: EchoStatistics
 
 
 class Router:
@@ -48,16 +59,23 @@ class Router:
         self.configuration = configuration
         self.broker = configuration.broker
         self._core = Core(configuration, facts if facts is not None else Facts(), recovered)
-        self._clients = Clients(self._core)
-        self._neighbours = Neighbours(self._core)
+        self._echoes = Echoes(self._core)
+        tracing = Tracing(self._core, self._echoes)
+        self._clients = Clients(self._core, self._echoes, {Trace: tracing.ask})
+        self._neighbours = Neighbours(self._core, self._echoes, {Probe: tracing.probe, Probed: tracing.probed})
 
-    def handle(self, message: Message | DurableMessage, source: str, now: float) -> list[Effect]:
+    def handle(
+        self,
+        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage,
+        source: str,
+        now: float,
+    ) -> list[Effect]:
         """Take a message from a session, from a neighbour, or about the link to a neighbour."""
         core = self._core
         effects = core.begin(now)
         durable = core.durable
         kind = type(message)
-        if kind is not Forward and kind is not Publish:
+        if kind not in _PASSING:
             core.forwarding.forget_routes()
         if kind in self._neighbours.handlers:
             self._neighbours.handle(kind, message, source)
@@ -78,8 +96,11 @@ class Router:
         core = self._core
         effects = core.begin(now)
         core.forwarding.forget_routes()
-        if core.durable is not None:
+        if name == ECHOES:
+            self._echoes.on_timer()
+        elif core.durable is not None:
             core.durable.on_timer(name)
+        if core.durable is not None:
             core.durable.settle()
         core.settle()
         return effects
@@ -119,6 +140,16 @@ class Router:
         }
         return known | {self._core.broker: list(self._core.tables.filters.table.sent(GRAPH).values())}
 
+    def subscriptions(self) -> Iterator[dict[str, Any]]:
+        """Every subscription of this broker's clients, as plain data."""
+        for entry in self._core.tables.filters.table.entries():
+            for held in entry.holders:
+                if held.session:
+                    handles = sorted(held.handles)
+                    yield {"session": held.session, "handles": handles, "filter": str(entry.item)}
+        if self.durable is not None:
+            yield from self.durable.describe()
+
     def statistics(self) -> RouterStatistics:
         known = self._core.announcements.known.values()
         return RouterStatistics(
@@ -130,4 +161,5 @@ class Router:
             + sum(len(one.rows) for one in known),
             rows_sent=sum(len(self.sent(port)) for port in self._core.waves.ports),
             forwarding=self._core.forwarding.statistics(),
+            inquiries=self._echoes.statistics(),
         )

@@ -16,6 +16,10 @@ from palio.routing.merging import Merging
 from palio.routing.messages import Envelope, Update
 from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
 
+# Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
+# Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
+MAX_ARRIVING = 256
+
 
 class Side(Generic[Item]):
     """A table, and what follows for the other one when entries come and go."""
@@ -24,13 +28,21 @@ class Side(Generic[Item]):
         self.table = table
         self._overlaps = overlaps
         self._index: MatchIndex | None = None
+        self._arriving: dict[Entry[Item], None] = {}  # for the index
         self._partner: Side[Any] | None = None
         self._draws = False
 
-    def be_indexed(self) -> MatchIndex:
+    def be_indexed(self) -> None:
         """Keep an index over the entries."""
         self._index = MatchIndex()
-        return self._index
+
+    def match(self, notification: Notification) -> list[Entry[Item]]:
+        """The entries that a notification satisfies."""
+        index = self._index
+        assert index is not None
+        if self._arriving:
+            self._enter_index(index)
+        return index.match(notification)
 
     def attract(self, other: Side[Any]) -> None:
         """Entries of this side draw those of the other one that they overlap to the ports where they came."""
@@ -78,16 +90,26 @@ class Side(Generic[Item]):
 
     def _entered(self, entry: Entry[Item]) -> None:
         if self._index is not None:
-            self._index.add(entry, cast("Filter", entry.item))
+            self._arriving[entry] = None
+            if len(self._arriving) >= MAX_ARRIVING:
+                self._enter_index(self._index)
         if self._partner is not None:
             others = self._partner.table.entries()
             entry.partners = {other: None for other in others if self._overlaps(entry.item, other.item)}
             for other in entry.partners:
                 other.partners[entry] = None
 
+    def _enter_index(self, index: MatchIndex) -> None:
+        for entry in self._arriving:
+            index.add(entry, cast("Filter", entry.item))
+        self._arriving.clear()
+
     def _left(self, entry: Entry[Item]) -> None:
         if self._index is not None:
-            self._index.remove(entry)
+            if entry in self._arriving:
+                del self._arriving[entry]
+            else:
+                self._index.remove(entry)
         for other in entry.partners:
             del other.partners[entry]
 
@@ -109,13 +131,13 @@ class Tables:
             lambda filter, advertisement: facts.overlap(advertisement, filter),
         )
         self.advertisements = Side(_advertisement_table(configuration, facts, attract), facts.overlap)
-        self._index = self.filters.be_indexed()
+        self.filters.be_indexed()
         if attract:
             self.advertisements.attract(self.filters)
 
     def match(self, notification: Notification) -> list[Entry[Filter]]:
         """The entries that a notification satisfies."""
-        return self._index.match(notification)
+        return self.filters.match(notification)
 
     def match_all(self, envelopes: Sequence[Envelope]) -> list[list[Entry[Filter]]]:
         """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""

@@ -17,18 +17,20 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing import messages
+from palio.routing.clients import KEYS
 from palio.routing.durable.messages import DurableAnswer, DurableMessage
-from palio.routing.inquiries import InquiryAnswer, InquiryMessage
+from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage
 from palio.routing.protocol import ConnectionMessage, Events, Handed
 
 
 class UnreadableMessage(PalioError):
-    """Bytes that are no message."""
+    """Bytes that are no message. `error` is the type of the error in what it says, such as a wrong filter."""
 
     reason: str
+    error: str
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"This is no message of the protocol: {reason}", reason=reason)
+    def __init__(self, reason: str, error: str = "") -> None:
+        super().__init__(f"This is no message of the protocol: {reason}", reason=reason, error=error)
 
 
 # What travels in great numbers is read by structs that msgspec fills in one go; notifications are their bodies.
@@ -86,6 +88,7 @@ AnyMessage: TypeAlias = (
     | DurableAnswer
     | InquiryMessage
     | InquiryAnswer
+    | InquiryPeerMessage
     | ConnectionMessage
     | Events
     | Handed
@@ -136,8 +139,22 @@ def decode(data: bytes) -> AnyMessage:
     try:
         read = _decoder.decode(data)
     except PalioError as problem:
-        raise UnreadableMessage(str(problem)) from None
+        raise UnreadableMessage(str(problem), type(problem).__name__) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as problem:
         raise UnreadableMessage(f"{problem}.") from None
     then = _THEN.get(type(read))
     return read if then is None else then(read)  # type: ignore[no-any-return]
+
+
+def refused_subject(data: bytes) -> str | None:
+    """The subject of a `Refused` for bytes that cannot be read as a message; None if they name none."""
+    try:
+        read = msgspec.msgpack.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    if not isinstance(read, dict) or not isinstance(read.get("type"), str):
+        return None
+    for key in KEYS:
+        if isinstance(read.get(key), str | int):
+            return f"{read['type']} {read[key]}"
+    return None

@@ -128,14 +128,14 @@ def _delays(network: Network, record: Record) -> dict[str, Any]:
             hops.append(float(delivery.envelope.hops))
             latencies.append(delivery.time - publication.time)
     return {
-        **_spread("hops", hops),
-        **_spread("latency", latencies),
+        **spread("hops", hops),
+        **spread("latency", latencies),
         "ready_mean": _mean(record.waits),
         "ready_max": max(record.waits, default=0.0),
     }
 
 
-def _spread(name: str, values: list[float]) -> dict[str, Any]:
+def spread(name: str, values: list[float]) -> dict[str, Any]:
     values.sort()
     return {
         f"{name}_mean": _mean(values),

@@ -44,6 +44,10 @@ class CatchingUp(Spooling):
             if durable is not None and durable.state is State.BEHIND:
                 durable.collecting = {}
 
+    def identities(self, names: Iterable[str]) -> tuple[str, ...]:
+        """By what the journals know those of the subscriptions that are still here."""
+        return tuple([self.subscriptions[name].identity for name in names if name in self.subscriptions])
+
     def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
         """Everyone in reach knows the filters, and how far the journals are is known, in one epoch.
 
@@ -53,14 +57,16 @@ class CatchingUp(Spooling):
             durable = self.subscriptions.get(name)
             if durable is None or durable.state is not State.BEHIND:
                 continue
-            if name in self._changes and not self._changes[name].asked:
+            if durable.collecting is None or (name in self._changes and not self._changes[name].asked):
+                # It is another one of that name, or its filter was changed meanwhile: the answers say nothing
+                # about these.
                 durable.collecting = None
-                self._wake()  # the filter was changed meanwhile: the answers say nothing about the new one
+                self._wake()
                 continue
             durable.epoch = epoch
             durable.go("complete")
             first = durable.since == FROM_NOW
-            collected, durable.collecting = durable.collecting or {}, None
+            collected, durable.collecting = durable.collecting, None
             # Another filter comes into force at a position that all origins have agreed on, or not yet.
             changing = everyone and name in self._changes
             if changing:

@@ -185,6 +185,7 @@ class Homes(CatchingUp):
         """Deliveries are done with; the client is told when that is on disk."""
         durable = self.of(session, message.name)
         done = tuple([number for number in message.deliveries if durable.outbox.remove(number) is not None])
+        durable.outbox.done += len(done)
         self._write(durable, remove=done, then=lambda: self._done(durable, session, message))
 
     def reject(self, session: str, message: Rejected) -> None:

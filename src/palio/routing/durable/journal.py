@@ -110,13 +110,15 @@ class Journal:
         return True
 
     def progress(self, reader: str, sequence: int) -> bool:
-        """A reader is further, or (-1) has ended. Returns whether that is news."""
-        if sequence < 0:
-            return self.readers.pop(reader, None) is not None
+        """A reader is further. Returns whether that is news; who is not registered is no reader."""
         if sequence <= self.readers.get(reader, sequence):
             return False
         self.readers[reader] = sequence
         return True
+
+    def forget(self, reader: str) -> bool:
+        """A reader has ended. Returns whether that is news."""
+        return self.readers.pop(reader, None) is not None
 
     def trimmable(self) -> int:
         """The sequence up to which no reader needs anything."""

@@ -149,16 +149,28 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
 
 
+class Progress(msgspec.Struct, frozen=True, array_like=True):
+    """How far readers of an origin are: nothing behind these positions needs to be kept for them."""
+
+    origin: str
+    positions: tuple[tuple[str, int], ...]  # by the identity of the subscription
+
+
 class Marks(_Message, frozen=True):
-    """Progress of origins, for the receiver and everyone behind it."""
+    """What is in no hurry, once a tick in one message: how far origins are, and how far their readers.
+
+    Marks are for the receiver and everyone behind it; each progress goes on to its origin.
+    """
 
     marks: tuple[Mark, ...]
+    progress: tuple[Progress, ...] = ()
 
 
 class Ask(_Message, frozen=True):
     """A question to every broker in reach: how far is your journal, and are you the home of `about`?
 
-    Each of `readers` is registered at the journal: nothing that it has not read is trimmed from then on.
+    Each of `readers`, by its identity, is registered at the journal: from then on nothing that it has not read
+    is trimmed.
     """
 
     asker: str
@@ -208,10 +220,10 @@ class Page(msgspec.Struct, frozen=True, tag="page"):
     trimmed: int = 0
 
 
-class Progressed(msgspec.Struct, frozen=True, tag="progressed"):
-    """How far readers at the sender are: nothing behind these needs to be kept for them; -1 is the end."""
+class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):
+    """A reader has ended: nothing needs to be kept for it."""
 
-    positions: tuple[tuple[str, int], ...]
+    reader: str
 
 
 class MoveOut(msgspec.Struct, frozen=True, tag="moveout"):
@@ -253,7 +265,7 @@ class NotHere(msgspec.Struct, frozen=True, tag="nothere"):
     name: str
 
 
-Content: TypeAlias = Fetch | Page | Progressed | MoveOut | MoveIn | MovedIn | NotHere
+Content: TypeAlias = Fetch | Page | ReaderEnded | MoveOut | MoveIn | MovedIn | NotHere
 
 
 class Carry(_Message, frozen=True):

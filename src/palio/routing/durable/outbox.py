@@ -46,6 +46,7 @@ class Outbox:
         self._ready: list[tuple[int, int]] = []  # (9 - priority, number): a heap
         self._waiting: list[tuple[float, int]] = []  # (due, number): a heap of pauses and deadlines
         self._out: dict[int, Delivery] = {}
+        self.done = 0  # how many were acknowledged
         self.lapsed: list[int] = []  # found to have outlived their lifetime; for the owner to remove
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ epoch, its subscriptions are live. If not, it waits a moment and does it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -39,7 +39,8 @@ from palio.routing.durable.messages import (
     MoveOut,
     NotHere,
     Page,
-    Progressed,
+    Progress,
+    ReaderEnded,
     Rejected,
     Stored,
     Told,
@@ -143,6 +144,7 @@ class Service:
         self._ways_missing = False
         self._own_mark = 0
         self._told_progress: dict[tuple[str, str], int] = {}
+        self._progress: dict[str, dict[str, int]] = {}  # by origin: how far readers are, to be passed on
         self._recovered: Recovered | None = recovered
         self.handlers: dict[type, Callable[[str, Any], None]] = {
             Attach: self._on_attach,
@@ -167,7 +169,7 @@ class Service:
         self._letter_handlers: dict[type, Callable[[str, Any], None]] = {
             Fetch: self._on_fetch,
             Page: self.homes.fetched,
-            Progressed: self._on_progressed,
+            ReaderEnded: self._on_reader_ended,
             MoveOut: self._moving.asked_for,
             MoveIn: self._moving.come,
             MovedIn: self._moving.gone,
@@ -183,6 +185,22 @@ class Service:
             self.homes.recover(recovered)
             if any(durable.state is State.MOVING for durable in self.homes.subscriptions.values()):
                 self._tick_later()
+
+    def describe(self) -> Iterator[dict[str, Any]]:
+        """Every durable subscription that has its home here, as plain data."""
+        for name, durable in sorted(self.homes.subscriptions.items()):
+            oldest = min((one.envelope.time for one in durable.outbox.deliveries.values()), default=None)
+            yield {
+                "durable": name,
+                "state": durable.state.value,
+                "filter": str(durable.filter),
+                "session": durable.taker,
+                "pending": len(durable.outbox) + durable.spooling,
+                "oldest": oldest,
+                "delivered": durable.outbox.done,
+                "dead_letters": len(durable.dead),
+                "position": dict(durable.position),
+            }
 
     @property
     def epoch(self) -> int:
@@ -229,6 +247,8 @@ class Service:
             self.homes.take(holder, envelope)
 
     def _on_marks(self, source: str, message: Marks) -> None:
+        for one in message.progress:
+            self._pass_on(one.origin, one.positions)
         for mark in message.marks:
             if mark.epoch == self.epoch:
                 self._marks[mark.origin] = mark, source
@@ -236,20 +256,29 @@ class Service:
                 self._tick_later()
 
     def _send_marks(self) -> None:
+        """All that is in no hurry goes out, in one message to each neighbour that it concerns."""
         own = self.journal.stored
         if self.journal.readers and own > self._own_mark:
             self._own_mark = own
             broker = self._desk.broker
             self._marks[broker] = Mark(broker, own, broker, self.epoch), None
             self.homes.mark(broker, own)
-        going: dict[str, list[Mark]] = {}
+        marks: dict[str, list[Mark]] = {}
         for mark, source in self._marks.values():
             if mark.epoch == self.epoch:
                 for way, entry in self._ways(mark.entry, source):
-                    going.setdefault(way, []).append(Mark(mark.origin, mark.sequence, entry, mark.epoch))
+                    marks.setdefault(way, []).append(Mark(mark.origin, mark.sequence, entry, mark.epoch))
         self._marks.clear()
-        for way, marks in going.items():
-            self._desk.effects.append(Send(way, Marks(tuple(marks))))
+        progress: dict[str, list[Progress]] = {}
+        for origin, positions in self._progress.items():
+            way_to_origin = self._queries.way_to(origin)
+            if way_to_origin is None:
+                self._ways_missing = True
+            else:
+                progress.setdefault(way_to_origin, []).append(Progress(origin, tuple(positions.items())))
+        self._progress.clear()
+        for way in {**marks, **progress}:
+            self._send(way, Marks(tuple(marks.get(way, ())), tuple(progress.get(way, ()))))
 
     # The network changes
 
@@ -289,6 +318,7 @@ class Service:
     def _epoch_changed(self) -> None:
         self._own_mark = 0
         self._told_progress.clear()
+        self._progress.clear()  # the homes will tell it again
         self._queries.forget_ways()
         self.homes.interrupt()
         if self.homes.subscriptions:
@@ -324,7 +354,7 @@ class Service:
             self._wake()
             return
         self.homes.collect(names)
-        ask = self._queries.ask(readers=names)
+        ask = self._queries.ask(readers=self.homes.identities(names))
         self._syncing = epoch, ask.number, names
         self._answer(ask)
 
@@ -421,10 +451,18 @@ class Service:
             )
         )
 
-    def _on_progressed(self, sender: str, letter: Progressed) -> None:
-        for reader, sequence in letter.positions:
-            if self.journal.progress(reader, sequence):
-                self._desk.effects.append(SaveCursor(self._desk.token(), reader, sequence))
+    def _pass_on(self, origin: str, positions: tuple[tuple[str, int], ...]) -> None:
+        """How far readers are: for the journal here, or for one that hears of it some ticks later."""
+        if origin == self._desk.broker:
+            for reader, sequence in positions:
+                if self.journal.progress(reader, sequence):
+                    self._desk.effects.append(SaveCursor(self._desk.token(), reader, sequence))
+            self._trim()
+        else:
+            self._progress.setdefault(origin, {}).update(positions)
+            self._tick_later()
+
+    def _trim(self) -> None:
         upto = self.journal.trimmable()
         if upto > self.journal.trimmed:
             self.journal.trimmed = upto
@@ -432,7 +470,12 @@ class Service:
 
     def _reader_ended(self, durable: Durable) -> None:
         for origin in durable.position:
-            self._write(origin, Progressed(((durable.name, -1),)))
+            self._write(origin, ReaderEnded(durable.identity))
+
+    def _on_reader_ended(self, sender: str, letter: ReaderEnded) -> None:
+        if self.journal.forget(letter.reader):
+            self._desk.effects.append(SaveCursor(self._desk.token(), letter.reader, -1))
+            self._trim()
 
     # Time
 
@@ -457,9 +500,9 @@ class Service:
         if self._ways_missing:
             self._ways_missing = False
             self._answer(self._queries.ask())  # whoever answers shows the way to it
+        self._tell_progress()
         self._send_marks()
         self.homes.save_positions()
-        self._tell_progress()
         self.homes.abandon()
         if self._syncing is not None and self._syncing_until <= self._desk.now:
             self._syncing = None  # an answer was lost
@@ -473,11 +516,11 @@ class Service:
         for durable in self.homes.subscriptions.values():
             if durable.state is not State.STORING:
                 for origin, sequence in durable.stored_position.items():
-                    if self._told_progress.get((durable.name, origin)) != sequence:
-                        self._told_progress[durable.name, origin] = sequence
-                        told.setdefault(origin, []).append((durable.name, sequence))
+                    if self._told_progress.get((durable.identity, origin)) != sequence:
+                        self._told_progress[durable.identity, origin] = sequence
+                        told.setdefault(origin, []).append((durable.identity, sequence))
         for origin, positions in told.items():
-            self._write(origin, Progressed(tuple(positions)))
+            self._pass_on(origin, tuple(positions))
 
     def settle(self) -> None:
         """A message has been handled."""
