@@ -1,7 +1,7 @@
 """One connection to a broker: greeting, frames, heartbeats, the end. A client has one after the other.
 
-What is said in one turn of the event loop is written at its end, in one go. A broker that has been silent for too
-long is taken for gone.
+What is said in one turn of the event loop is written at its end, in one go. A broker that has been silent for
+too long is taken for gone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._greet = greet
-        self._handlers = {
+        self._handlers: dict[type, Callable[[Any], None]] = {
             Welcome: self._welcomed,
             Refused: self._refused,
             Ping: lambda _: self.say(Pong()),
@@ -154,7 +154,9 @@ class Connection(asyncio.Protocol):
         self._ready.clear()
 
     async def ping(self, timeout: float) -> None:
-        """Wait until the broker has taken all that was said before. Raises `RequestTimeout`, ConnectionError."""
+        """Wait until the broker has taken all that was said before. Raises `RequestTimeout`,
+        ConnectionError.
+        """
         pong: asyncio.Future[None] = self._loop.create_future()
         self._pings.append(pong)
         self.say(Ping())

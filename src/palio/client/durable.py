@@ -1,9 +1,9 @@
 """`DurableSubscription`: events that come until they are acknowledged.
 
 The broker hands out a bounded number and waits for acknowledgements, so nothing is ever dropped here. What was
-handed out on a connection that is lost comes again on the next one. Acknowledgements that were not confirmed by then
-are remembered by what names an event in the whole network, (origin, sequence): if it comes again, it is acknowledged
-again and its user does not see it a second time.
+handed out on a connection that is lost comes again on the next one. Acknowledgements that were not confirmed by
+then are remembered by what names an event in the whole network, (origin, sequence): if it comes again, it is
+acknowledged again and its user does not see it a second time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 from palio.client.errors import TakenOver
 from palio.client.event import Event
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
+from palio.client.waiting import release
 from palio.model.filter import Filter
 from palio.routing.durable.messages import (
     Acknowledged,
@@ -46,7 +47,9 @@ class DurableSubscription(Subscription):
         super().__init__(client, name, filter, DEFAULT_LIMIT, "drop-newest")
         self._attach = attach
         self._temporary = own_acknowledgements
-        self._open: dict[Key, int] = {}  # handed out on this connection, not acknowledged: the delivery's number
+        self._open: dict[
+            Key, int
+        ] = {}  # handed out on this connection, not acknowledged: the delivery's number
         self._acknowledged: dict[Key, None] = {}  # not confirmed yet
         self._unconfirmed: dict[int, tuple[Key, list[asyncio.Future[None]]]] = {}
         self._to_acknowledge: list[int] = []
@@ -140,6 +143,7 @@ class DurableSubscription(Subscription):
         if number:
             self._schedule()
             self._to_reject.append(number)
+            self._check_drained()
 
     def _schedule(self) -> None:
         if not self._to_acknowledge and not self._to_reject:
@@ -162,17 +166,27 @@ class DurableSubscription(Subscription):
             for future in futures:
                 if not future.done():
                     future.set_result(None)
-        if not self._unconfirmed:
-            self._client.acknowledgements_confirmed()
+        self._check_drained()
 
-    @property
-    def has_unconfirmed(self) -> bool:
-        return bool(self._unconfirmed or self._to_acknowledge)
+    def _check_drained(self) -> None:
+        if self._drained and not self._unconfirmed and not self._open:
+            release(self._drained)
 
-    @property
-    def is_being_handled(self) -> bool:
-        """Whether events were handed out that are neither acknowledged nor rejected."""
-        return len(self._open) > len(self._queue)
+    async def drain(self) -> None:
+        """Give back what nobody has seen, and wait until the rest is acknowledged or rejected, and that is on
+        disk.
+        """
+        for event in self._queue:
+            self._open.pop((event.origin, event.sequence), None)
+        self._queue.clear()
+        if self._open or self._unconfirmed:
+            self._drained.append(drained := self._client.loop.create_future())
+            await drained
+        self._client.say(Detach(self.name))
+        self._end()
+
+    def flush(self) -> None:
+        self._send()
 
     # For its user
 

@@ -14,8 +14,8 @@ class WrongAddress(PalioError):
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(
-            f"{address!r} is no address of a broker: {reason} Write palio://host:port, and further brokers after "
-            "commas.",
+            f"{address!r} is no address of a broker: {reason} Write palio://host:port, and further brokers "
+            "after commas.",
             address=address,
         )
 
@@ -41,7 +41,7 @@ class ConnectionLost(PalioError):
 
     def __init__(self, request: str, reason: str) -> None:
         super().__init__(
-            f"The connection was lost during {request!r}, and nobody knows whether it was carried out: {reason}",
+            f"The connection was lost during {request!r}; whether it was carried out is not known: {reason}",
             request=request,
             reason=reason,
         )
@@ -87,8 +87,8 @@ class SlowConsumer(PalioError):
 
     def __init__(self, subscription: str, limit: int) -> None:
         super().__init__(
-            f"The subscription {subscription!r} has {limit:,} events waiting, as many as it may. Read faster, allow "
-            "more (limit=…), or let some be dropped (when_full=…).",
+            f"The subscription {subscription!r} has {limit:,} events waiting, as many as it may. Read faster, "
+            "allow more (limit=…), or let some be dropped (when_full=…).",
             subscription=subscription,
             limit=limit,
         )

@@ -128,6 +128,10 @@ class Event(msgspec.Struct, array_like=True, eq=False):
         """The subscription that it came by."""
         return self._subscription  # type: ignore[no-any-return]
 
+    def copy(self) -> Event:
+        """The same for another subscription."""
+        return Event(self.origin, self.sequence, self._taken, self._hops, self._entry, self._body, self._epoch)
+
     def __repr__(self) -> str:
         return f"Event({dict(self.attributes)!r})"
 
@@ -142,7 +146,9 @@ class Event(msgspec.Struct, array_like=True, eq=False):
         await self._subscription._acknowledge(self, confirmed)
 
     async def reject(self) -> None:
-        """It could not be dealt with: a durable subscription hands it out again, or gives it up after some time."""
+        """It could not be dealt with: a durable subscription hands it out again, or gives it up after some
+        time.
+        """
         self._subscription._reject(self)
 
     async def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
@@ -159,7 +165,8 @@ class Event(msgspec.Struct, array_like=True, eq=False):
 
     @contextlib.asynccontextmanager
     async def process(self) -> AsyncIterator[Event]:
-        """Deal with it: `async with event.process():` acknowledges it at the end, and rejects it on an exception.
+        """Deal with it: `async with event.process():` acknowledges it at the end, and rejects it on an
+        exception.
 
         A request that was not replied to is told that there is nothing to say.
         """

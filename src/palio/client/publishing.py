@@ -1,11 +1,11 @@
 """How notifications leave a client: in batches, in their order, the confirmed ones until they are confirmed.
 
-A notification becomes bytes where it is published. The bytes are collected and go out together, at the end of the
-turn of the event loop or as soon as they are enough for a batch; while the connection is full, or there is none,
-they wait, up to a limit. A batch is either of such that nobody waits for or of such that somebody does. The latter
-are kept until the broker has confirmed them, and go out again, the same batch with the same ids, on the next
-connection: a broker that has journaled them recognises them. The former are lost with the connection if they had
-left already.
+A notification becomes bytes where it is published. The bytes are collected and go out together, at the end of
+the turn of the event loop or as soon as they are enough for a batch; while the connection is full, or there is
+none, they wait, up to a limit. A batch is either of such that nobody waits for or of such that somebody does.
+The latter are kept until the broker has confirmed them, and go out again, the same batch with the same ids, on
+the next connection: a broker that has journaled them recognises them. The former are lost with the connection
+if they had left already.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import msgspec
 
 from palio.client.connection import Connection
 from palio.client.errors import TooMuchUnsent, error_of
+from palio.client.waiting import release
 from palio.model.body import DEFAULT_PRIORITY, Body
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
@@ -258,7 +259,7 @@ class Publishing:
             connection.write()  # now, so that it is known whether there is room for more
         self._too_much = self._waiting_size > self._limit
         if not self._waiting:
-            _release(self._room)
+            release(self._room)
 
     # Answers
 
@@ -273,10 +274,12 @@ class Publishing:
             waiter.confirm(answer.origin, sequence, count)
             sequence += count
         if not self._unconfirmed:
-            _release(self._done)
+            release(self._done)
 
     def refused(self, answer: Refused) -> None:
-        """A batch was not carried out. If several share it, each is tried by itself: one of them is to blame."""
+        """A batch was not carried out. If several share it, each is tried by itself: one of them is to
+        blame.
+        """
         request = int(answer.subject.rpartition(" ")[2])
         batch = self._unconfirmed.pop(request, None)
         if batch is None:
@@ -290,7 +293,7 @@ class Publishing:
             self._waiting_size += sum(part.size for part in parts)
             self.send()
         if not self._unconfirmed:
-            _release(self._done)
+            release(self._done)
 
     # Connections
 
@@ -318,10 +321,14 @@ class Publishing:
         self._unconfirmed.clear()
         self._waiting.clear()
         self._waiting_size = 0
-        _release(self._room)
-        _release(self._done)
+        release(self._room)
+        release(self._done)
 
     # Waiting
+
+    def flush(self) -> None:
+        """Let out what can go out at once."""
+        self._cut()
 
     async def sent(self) -> None:
         """Wait until all that was published has left."""
@@ -336,10 +343,3 @@ class Publishing:
         if self._unconfirmed:
             self._done.append(done := self._loop.create_future())
             await done
-
-
-def _release(waiting: list[asyncio.Future[None]]) -> None:
-    for future in waiting:
-        if not future.done():
-            future.set_result(None)
-    waiting.clear()

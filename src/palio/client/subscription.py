@@ -1,9 +1,9 @@
 """`Subscription`: events that wait for whoever iterates over them, never more than a limit.
 
-A transient subscription gets what it selects while it lives, at most once. If its reader is slow, events wait here
-up to `limit`; then the newest or the oldest are dropped and counted, or the subscription ends with `SlowConsumer`.
-After a connection was lost it is there again without further ado; what was published meanwhile is not.
-`durable` has those that lose nothing.
+A transient subscription gets what it selects while it lives, at most once. If its reader is slow, events wait
+here up to `limit`; then the newest or the oldest are dropped and counted, or the subscription ends with
+`SlowConsumer`. After a connection was lost it is there again without further ado; what was published meanwhile
+is not. `durable` has those that lose nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import msgspec
 
-from palio.client.errors import EventsLost, RequestTimeout, SlowConsumer, SubscriptionEnded
+from palio.client.errors import ClientClosed, EventsLost, RequestTimeout, SlowConsumer, SubscriptionEnded
 from palio.client.event import Event
+from palio.client.waiting import release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.routing.messages import Release, Subscribe
@@ -53,6 +54,7 @@ class Subscription:
         self._when_full = when_full
         self._queue: deque[Event] = deque()
         self._readers: list[asyncio.Future[None]] = []
+        self._drained: list[asyncio.Future[None]] = []
         self._error: PalioError | None = None  # raised when the queue is empty
         self._over = False
         self._received = self._handed_out = 0
@@ -97,6 +99,8 @@ class Subscription:
         event = self._queue.popleft()
         event._subscription = self
         self._handed_out += 1
+        if self._drained and not self._queue:
+            release(self._drained)
         return event
 
     async def _wait(self) -> None:
@@ -145,13 +149,7 @@ class Subscription:
         if len(queue) > self._limit:
             self._make_room()
         if self._readers:
-            self._wake()
-
-    def _wake(self) -> None:
-        for reader in self._readers:
-            if not reader.done():
-                reader.set_result(None)
-        self._readers.clear()
+            release(self._readers)
 
     def _make_room(self) -> None:
         excess = len(self._queue) - self._limit
@@ -160,8 +158,11 @@ class Subscription:
             self._gone(drop())
         self._dropped[self._when_full] += excess
         if self._when_full == "error":
-            self._client.leave(self)
-            self.fail(SlowConsumer(self.name, self._limit))
+            self._give_up(SlowConsumer(str(self.filter), self._limit))
+
+    def _give_up(self, problem: PalioError) -> None:
+        self._client.say(Release(self.name))
+        self.fail(problem)
 
     def _gone(self, event: Event) -> None:
         """An event that nobody will see."""
@@ -172,14 +173,28 @@ class Subscription:
         """The broker has dropped events for this client, of whichever subscription."""
         self._lost += count
         if self._when_full == "error":
-            self._client.leave(self)
-            self.fail(EventsLost(count, reason))
+            self._give_up(EventsLost(count, reason))
 
     def disconnected(self) -> None:
         """The connection is lost; `request` is said on the next one."""
 
-    def accepted(self, answer: Any) -> None:
-        """The broker holds it."""
+    def flush(self) -> None:
+        """Say what is still to be said: the client is about to close."""
+
+    async def drain(self) -> None:
+        """Take nothing more, and wait until what has come is dealt with."""
+        if self._end():
+            self._client.say(Release(self.name))
+        while self._queue:
+            self._drained.append(drained := self._client.loop.create_future())
+            await drained
+
+    def closed(self, problem: ClientClosed) -> None:
+        """The client is closed: what has come can still be read, and nothing more."""
+        if self._client.is_closed_in_order:
+            self._end()
+        else:
+            self.fail(problem)
 
     def became_ready(self) -> None:
         if not self._ready.done():
@@ -199,7 +214,7 @@ class Subscription:
         self._client.forget(self)
         if not self._ready.done():
             self._ready.cancel()
-        self._wake()
+        release(self._readers)
         return not before
 
     # For its events

@@ -67,3 +67,11 @@ class Waiting:
         """There will be no answers."""
         for subject in list(self._asked):
             self.refuse(subject, problem)
+
+
+def release(waiting: list[asyncio.Future[None]]) -> None:
+    """Let all go on that wait for something which has come true."""
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)
+    waiting.clear()

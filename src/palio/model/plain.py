@@ -1,8 +1,8 @@
 """A short way to the bytes of attributes, for the mappings that most publishers use.
 
-A dict from names to bools, ints, floats and short strings is in its one form already, so it need not be flattened
-and rebuilt. Whatever is not clearly so is left to `Notification`, which also says what is wrong with it: what is
-accepted here, it accepts too, and gives the same bytes.
+A dict from names to bools, ints, floats and short strings is in its one form already, so it need not be
+flattened and rebuilt. Whatever is not clearly so is left to `Notification`, which also says what is wrong with
+it: what is accepted here, it accepts too, and gives the same bytes.
 """
 
 from __future__ import annotations
