@@ -51,6 +51,9 @@ class Homes(CatchingUp):
         identity = self._desk.identity()
         durable = self._new(attach.name, attach.filter, float(since), identity, 1)
         durable.taker = session
+        if since == FROM_NOW:
+            # What is published here from now on is meant, whenever the rest of the network knows of it.
+            durable.position[self._desk.broker] = self.register_here(identity)
 
         def stored() -> None:
             if durable.state is State.ENDED:
@@ -67,6 +70,7 @@ class Homes(CatchingUp):
                 identity,
                 durable.generation,
                 durable.since,
+                position=tuple(durable.position.items()),
             )
         )
 
