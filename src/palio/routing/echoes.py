@@ -97,6 +97,9 @@ class Echo:
     def give_up(self) -> None:
         """The time is over, and all neighbours that did not answer have been cut."""
 
+    def forgotten(self) -> None:
+        """Whoever asked is gone, and nobody will be answered."""
+
     def is_complete(self) -> bool:
         return not self.branches
 
@@ -142,10 +145,12 @@ class Echoes:
         self._seen.add(broker, self._number)
         return Envelope(broker, self._number, self._core.now, 0, broker, notification)
 
+    def was_here(self, envelope: Envelope) -> bool:
+        """Whether a question came by another way before. It is noted."""
+        return not self._seen.add(envelope.origin, envelope.sequence)
+
     def objection(self, envelope: Envelope) -> str | None:
         """Why a question of a neighbour is not gone on with, as a sentence."""
-        if not self._seen.add(envelope.origin, envelope.sequence):
-            return "It came here by another way, too: the network is changing."
         if envelope.hops > MAX_DEPTH:
             return f"Inquiries end after {MAX_DEPTH} hops."
         if len(self._pending) >= MAX_PENDING:
@@ -204,14 +209,17 @@ class Echoes:
         for echo in list(self._pending.values()):
             if echo.asker.neighbour == broker:
                 self._forget(echo)
+                echo.forgotten()
             elif broker in echo.branches:
                 self._cut(echo, broker, "The link to this broker went down.")
                 self.settle(echo)
 
     def session_closed(self, session: str) -> None:
         """What a session has asked is forgotten; brokers that work on it find out that their time is over."""
-        for key in self._asked.pop(session, ()):
-            del self._pending[key]
+        for key in list(self._asked.get(session, ())):
+            echo = self._pending[key]
+            self._forget(echo)
+            echo.forgotten()
 
     def on_timer(self) -> None:
         """Questions whose time is over are answered with what there is."""
@@ -237,7 +245,7 @@ class Echoes:
     def _forget(self, echo: Echo) -> None:
         del self._pending[echo.key]
         session = echo.asker.session
-        if echo.asker.neighbour is None and session in self._asked:
+        if echo.asker.neighbour is None:
             asked = self._asked[session]
             del asked[echo.key]
             if not asked:

@@ -9,6 +9,7 @@ import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
+from palio.routing.asking import Asking
 from palio.routing.clients import Clients
 from palio.routing.configuration import Configuration
 from palio.routing.core import Core
@@ -16,18 +17,14 @@ from palio.routing.durable.effects import Recovered
 from palio.routing.durable.messages import DurableMessage
 from palio.routing.durable.service import Service
 from palio.routing.echoes import TIMER as ECHOES
-from palio.routing.echoes import Echoes, EchoStatistics
+from palio.routing.echoes import EchoStatistics
 from palio.routing.effects import Effect
 from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
-from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage, Probe, Probed, Trace
+from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
 from palio.routing.table import GRAPH
-from palio.routing.tracing import Tracing
-
-# What passes through without changing who wants what, or where they are.
-_PASSING = frozenset((Forward, Publish, Trace, Probe, Probed))
 
 
 class RouterStatistics(msgspec.Struct, frozen=True):
@@ -59,10 +56,10 @@ class Router:
         self.configuration = configuration
         self.broker = configuration.broker
         self._core = Core(configuration, facts if facts is not None else Facts(), recovered)
-        self._echoes = Echoes(self._core)
-        tracing = Tracing(self._core, self._echoes)
-        self._clients = Clients(self._core, self._echoes, {Trace: tracing.ask})
-        self._neighbours = Neighbours(self._core, self._echoes, {Probe: tracing.probe, Probed: tracing.probed})
+        self._asking = Asking(self._core)
+        self._passing = self._asking.passing | {Forward, Publish}
+        self._clients = Clients(self._core, self._asking)
+        self._neighbours = Neighbours(self._core, self._asking)
 
     def handle(
         self,
@@ -75,7 +72,7 @@ class Router:
         effects = core.begin(now)
         durable = core.durable
         kind = type(message)
-        if kind not in _PASSING:
+        if kind not in self._passing:
             core.forwarding.forget_routes()
         if kind in self._neighbours.handlers:
             self._neighbours.handle(kind, message, source)
@@ -89,6 +86,7 @@ class Router:
             durable.settle()
         if kind is not Forward:
             core.settle()
+            self._asking.watching.settle()
         return effects
 
     def on_timer(self, name: str, now: float) -> list[Effect]:
@@ -97,12 +95,13 @@ class Router:
         effects = core.begin(now)
         core.forwarding.forget_routes()
         if name == ECHOES:
-            self._echoes.on_timer()
+            self._asking.on_timer(name)
         elif core.durable is not None:
             core.durable.on_timer(name)
         if core.durable is not None:
             core.durable.settle()
         core.settle()
+        self._asking.watching.settle()
         return effects
 
     # Looking in
@@ -161,5 +160,5 @@ class Router:
             + sum(len(one.rows) for one in known),
             rows_sent=sum(len(self.sent(port)) for port in self._core.waves.ports),
             forwarding=self._core.forwarding.statistics(),
-            inquiries=self._echoes.statistics(),
+            inquiries=self._asking.statistics(),
         )

@@ -26,6 +26,8 @@ MAX_RECIPIENTS_IN_ALL = 10_000
 MAX_FILTERS = 100
 MAX_HANDLES = 1_000
 
+WAS_HERE = "It came here by another way, too: the network is changing."
+
 
 class _Tracing(Echo):
     __slots__ = ("_echoes", "hop", "onward")
@@ -62,7 +64,8 @@ class Tracing:
     def probe(self, broker: str, message: Probe) -> None:
         """A neighbour wants to know."""
         envelope = message.envelope
-        objection = self._echoes.objection(envelope)
+        again = self._echoes.was_here(envelope)
+        objection = WAS_HERE if again else self._echoes.objection(envelope)
         if objection is None:
             self._walk(envelope, Asker(broker), message.within)
         else:

@@ -48,11 +48,16 @@ class Homes(CatchingUp):
     def create(self, session: str, attach: Attach) -> None:
         """A subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
-        identity = self._desk.unique()
+        identity = self._desk.identity()
         durable = self._new(attach.name, attach.filter, float(since), identity, 1)
         durable.taker = session
+        if since == FROM_NOW:
+            # What is published here from now on is meant, whenever the rest of the network knows of it.
+            durable.position[self._desk.broker] = self.register_here(identity)
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return  # it retired meanwhile
             self._stored(durable)
             if durable.taker is not None:
                 self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker))
@@ -65,6 +70,7 @@ class Homes(CatchingUp):
                 identity,
                 durable.generation,
                 durable.since,
+                position=tuple(durable.position.items()),
             )
         )
 
@@ -80,6 +86,8 @@ class Homes(CatchingUp):
         durable.moving_to = home
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return
             durable.moving_stored = True
             self._tick()
             then()
@@ -101,6 +109,8 @@ class Homes(CatchingUp):
         self.subscriptions[durable.name] = durable
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return
             durable.stored_position = dict(durable.position)
             self._stored(durable)
             then()
@@ -137,6 +147,11 @@ class Homes(CatchingUp):
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if event == "finished":
             self._ended(durable)
+
+    def retire(self, durable: Durable) -> None:
+        """Another one of that name was created later, while this one could not be reached."""
+        self.tell_taken(durable)
+        self.finish(durable)
 
     def _new(self, name: str, filter: Filter, since: float, identity: str, generation: int) -> Durable:
         durable = Durable(
