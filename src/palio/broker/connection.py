@@ -295,7 +295,7 @@ class Connection(asyncio.Protocol):
         self.reason = reason
         was_live = self.is_live
         if not quietly:
-            self.say(Bye(reason))
+            self.say(Bye(reason, event == "taken over"))
         self.go("refused" if self.state is State.CONNECTING else event)
         if was_live:
             self.broker.ended(self)

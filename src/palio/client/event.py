@@ -42,7 +42,7 @@ class Event(msgspec.Struct, array_like=True, eq=False):
     _epoch: int = 0
     # Up to here it comes from the wire.
     attempt: int = 1
-    _number: int = 0
+    _connection: int = 0  # which one of the client it came on
     _request: str | None = None
     _subscription: Any = None
     _attributes: dict[str, Any] | None = None
@@ -156,6 +156,8 @@ class Event(msgspec.Struct, array_like=True, eq=False):
         request, self._request = self._request, None
         if request is None:
             raise NoRequest
+        if content is not None and not isinstance(content, Notification):
+            content = Notification(content)
         self._subscription._respond(request, content)
 
     @property
