@@ -42,7 +42,18 @@ class Entry(Generic[Item]):
     replaced, and entries that are alike in them share them.
     """
 
-    __slots__ = ("above", "brokers", "excluded", "holders", "item", "partners", "place", "ports", "rank", "sent")
+    __slots__ = (
+        "above",
+        "brokers",
+        "excluded",
+        "holders",
+        "item",
+        "partners",
+        "place",
+        "ports",
+        "rank",
+        "sent",
+    )
 
     def __init__(self, item: Item, place: Any = None) -> None:
         self.item = item

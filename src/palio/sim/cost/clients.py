@@ -108,8 +108,9 @@ class MeasuredClients:
                 self.refused.append(f"{session}: {answer.reason}")
 
     def handed(self, station: Station, hand: Hand) -> None:
-        self._came(hand.name, hand.envelope.notification, first=hand.attempt == 1)
-        self.takers[hand.name].handed(hand.delivery)
+        for delivery, attempt, envelope in hand.deliveries:
+            self._came(hand.name, envelope.notification, first=attempt == 1)
+            self.takers[hand.name].handed(delivery)
 
     def delivered(self, deliver: Deliver) -> None:
         self._came(deliver.session, deliver.envelope.notification, first=True)
