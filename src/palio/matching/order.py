@@ -31,9 +31,9 @@ an example; the roots are the nodes without parents.
 Costs: insertion takes the search, comparisons with what it finds and does not settle by others, and some
 microseconds for each node above and below, immediate or not: a long chain (`price < 1`, `price < 2` and so on)
 costs in proportion to its length. Removal takes time for each pair of a parent and a child; only where a child
-has other parents it walks up from them. What lies above and below a node is remembered once it was asked for: brokers
-that share an order ask the same again and again. A node that comes or goes makes those above it forget what is
-below them, and those below it what is above; nobody else can be concerned.
+has other parents it walks up from them. What lies above and below a node is remembered once it was asked for:
+brokers that share an order ask the same again and again. A node that comes or goes makes those above it forget
+what is below them, and those below it what is above; nobody else can be concerned.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _compiled(absent: bool, parts: tuple[Tree, ...]) -> bytes:
     return bytes(writer.output)
 
 
-# The same sets without questions are in many filters, and a broker files a filter that its neighbours have, too.
+# Sets without questions are alike in many filters, and brokers of one process file the same filters.
 _remembered = lru_cache(MAX_REMEMBERED)(_compiled)
 
 

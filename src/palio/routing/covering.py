@@ -10,9 +10,10 @@ lies above an entry leaves only three possibilities for the ports that are still
 - otherwise none.
 
 So it is enough to count, for each entry, the entries strictly above it by their excluded port (`above`). When
-an entry comes, goes, or gets or loses a source, the counts of all below it change; it is looked at again only
-where a count has become zero or one, since which ports are counted is all that matters. This holds with advertisements too: what overlaps an advertisement is covered only by what overlaps
-it as well, so a port that attracts an entry attracts all above it.
+an entry comes, goes, or gets or loses a source, the counts of all below it change. Which ports are counted at
+all is what matters, so an entry is looked at again only where a count began or ended. This holds with
+advertisements too: what overlaps an advertisement is covered only by what overlaps it as well, so a port that
+attracts an entry attracts all above it.
 
 Which filters cover each other comes from an order (`matching.order`) that routers of one process may share
 (`facts`). Each table holds a reference to the nodes that it uses.
@@ -31,9 +32,10 @@ class Covering(Identity[Coverable]):
     def __init__(self, order: Order[Coverable], *, by_partners: bool = False) -> None:
         super().__init__(by_partners=by_partners)
         self._order = order
+        self._known = order.get
 
     def _obtain(self, item: Coverable) -> tuple[Entry[Coverable], bool]:
-        node = self._order.get(item) or self._order.insert(item)
+        node = self._known(item) or self._order.insert(item)
         entry = self._entries.get(node)
         if entry is not None:
             return entry, False
@@ -82,7 +84,7 @@ class Covering(Identity[Coverable]):
 
 
 def _count(entry: Entry[Coverable], excluded: Port | None, change: int) -> bool:
-    """One more or less of the entries above is for all ports but the excluded one. Whether it is the only one."""
+    """One more or less of those above is for all ports but the excluded one. Whether a count began or ended."""
     above = entry.above
     if above is None:
         above = entry.above = {}

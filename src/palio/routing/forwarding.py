@@ -234,6 +234,7 @@ class Forwarding:
         ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
         durable: list[Any] = []
+        sources: dict[Port, int] | None = None
         for entry in entries:
             held: Held
             for held in entry.holders:
@@ -241,8 +242,11 @@ class Forwarding:
                     handles.setdefault(held.session, {}).update(held.handles)
                 else:
                     durable.append(held)
-            ports |= entry.ports
-            brokers.update(entry.brokers)
+            if entry.ports is not sources:  # entries from one port share it
+                sources = entry.ports
+                ports |= sources
+            if entry.brokers:
+                brokers.update(entry.brokers)
         ports.pop(GRAPH, None)
         # The index promises no order; effects have one that depends on names alone.
         sessions = tuple([(session, tuple(sorted(handles[session]))) for session in sorted(handles)])
@@ -250,8 +254,6 @@ class Forwarding:
 
     def _towards(self, brokers: frozenset[str], entry_point: str, source: Port | None) -> dict[Port, None]:
         """The neighbours in the tree of the entry point towards interested brokers."""
-        if not brokers and not self._flooding:
-            return {}
         branches = self._announcements.graph.branches(entry_point)
         wanted = branches.values() if self._flooding else [branches.get(broker) for broker in brokers]
         return {neighbour: None for neighbour in wanted if neighbour is not None and neighbour != source}

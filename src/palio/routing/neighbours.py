@@ -43,6 +43,8 @@ class Neighbours:
     def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
         self._asking = asking
+        self._filters = core.tables.filters
+        self._advertisements = core.tables.advertisements
         self.handlers: dict[type, Callable[[Link, Any], None]] = {
             Hello: self._on_hello,
             Goodbye: self._on_goodbye,
@@ -163,8 +165,8 @@ class Neighbours:
             return
         self._core.forwarding.takes_all.pop(name, None)
         self._core.tables.close_port(name)
-        self._core.tables.filters.drop(link.rows, list(link.rows), name)
-        self._core.tables.advertisements.drop(link.advertisements, list(link.advertisements), name)
+        self._filters.drop(link.rows, list(link.rows), name)
+        self._advertisements.drop(link.advertisements, list(link.advertisements), name)
         progress = self._core.waves.ports.pop(name, None)
         if progress is not None:
             self._core.end_waves([wave.effect for wave in progress.abandon()])
@@ -208,12 +210,12 @@ class Neighbours:
             self._give_up(link, f"{name} sent an update that does not fit what it sent before.")
             return
         if advertises:
-            self._core.tables.advertisements.receive(link.advertisements, message.advertise, name)
-            self._core.tables.advertisements.drop(link.advertisements, message.withdraw, name)
+            self._advertisements.receive(link.advertisements, message.advertise, name)
+            self._advertisements.drop(link.advertisements, message.withdraw, name)
         if message.add:
-            self._core.tables.filters.receive(link.rows, message.add, name)
+            self._filters.receive(link.rows, message.add, name)
         if message.remove:
-            self._core.tables.filters.drop(link.rows, message.remove, name)
+            self._filters.drop(link.rows, message.remove, name)
         if message.confirm:
             self._core.waves.begin(Send(name, Acknowledge(message.version)), name)
 

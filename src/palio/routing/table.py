@@ -38,8 +38,8 @@ _NOBODY: dict[Any, Any] = {}  # shared by all entries that need none of their ow
 class Entry(Generic[Item]):
     """A filter or an advertisement in the table.
 
-    Most entries have one source, a port, and go to all other ports. So `ports` and `sent` are never changed, only
-    replaced, and entries that are alike in them share them.
+    Most entries have one source, a port, and go to all other ports. So `ports` and `sent` are never changed,
+    only replaced, and entries that are alike in them share them.
     """
 
     __slots__ = (
@@ -164,6 +164,11 @@ class Table(Generic[Item]):
         """The ports on which overlapping entries of the other table came have changed."""
         self._dirty.update(dict.fromkeys(entries))
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing has changed that ports may have to be told."""
+        return not self._dirty
+
     def settle(self) -> Settled[Item]:
         """What to tell each port so that it has the rows which it should. Empty if nothing changed."""
         if not self._dirty:
@@ -182,9 +187,9 @@ class Table(Generic[Item]):
     def _retarget(self, settled: Settled[Item], entry: Entry[Item], targets: Ports) -> None:
         """The entry shall be sent on these ports, whichever it was sent on before."""
         sent = entry.sent
-        if not sent or not targets:
-            begun, kept, ended = targets, (), sent
-        else:
+        begun, ended = targets, sent
+        kept: Ports = ()
+        if sent and targets:
             before, after = set(sent), set(targets)
             begun = tuple([port for port in targets if port not in before])
             kept = tuple([port for port in sent if port in after])

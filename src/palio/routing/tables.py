@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, cast
+from typing import Any, Generic, TypeAlias, cast
 
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
@@ -14,7 +14,7 @@ from palio.routing.covering import Covering
 from palio.routing.facts import Facts
 from palio.routing.merging import Merging
 from palio.routing.messages import Envelope, Update
-from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
+from palio.routing.table import Changes, Entry, Identity, Item, Port, Settled, Simple, Table
 
 # Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
 # Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
@@ -47,6 +47,14 @@ class Side(Generic[Item]):
             self._enter_index(index)
         return index.match(notification)
 
+    def match_encoded(self, encoded: list[bytes]) -> list[list[Entry[Item]]]:
+        """The entries that each of several encoded notifications satisfies."""
+        index = self._index
+        assert index is not None
+        if self._arriving:
+            self._enter_index(index)
+        return index.match_encoded(encoded)
+
     def attract(self, other: Side[Any]) -> None:
         """Entries of this side draw those of the other one that they overlap to the ports where they came."""
         self._partner = other
@@ -73,12 +81,14 @@ class Side(Generic[Item]):
         broker: str | None = None,
     ) -> None:
         """Rows came on a port, in the graph of some broker; they are noted by number."""
+        table = self.table
         for number, item in add:
-            entry, fresh = self.table.receive(item, port, broker)
+            entry, fresh = table.receive(item, port, broker)
             if fresh:
                 self._entered(entry)
             rows[number] = entry
-            self._ports_changed(entry)
+            if self._draws:
+                self._ports_changed(entry)
 
     def drop(
         self, rows: dict[int, Entry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
@@ -87,7 +97,8 @@ class Side(Generic[Item]):
         for number in remove:
             entry = rows.pop(number)
             gone = self.table.drop(entry, port, broker)
-            self._ports_changed(entry)
+            if self._draws:
+                self._ports_changed(entry)
             if gone:
                 self._left(entry)
 
@@ -121,11 +132,14 @@ class Side(Generic[Item]):
             del other.partners[entry]
 
     def _ports_changed(self, entry: Entry[Item]) -> None:
-        if self._partner is not None and self._draws:
+        if self._partner is not None:
             self._partner.table.partners_changed(entry.partners)
 
 
+Told: TypeAlias = dict[Port, tuple[Changes[Filter], Changes[Advertisement]]]
+
 _NOTHING: Changes[Any] = Changes()
+_NOBODY_TOLD: Told = {}
 
 
 class Tables:
@@ -148,7 +162,7 @@ class Tables:
 
     def match_all(self, envelopes: Sequence[Envelope]) -> list[list[Entry[Filter]]]:
         """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
-        return self._index.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
+        return self.filters.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on."""
@@ -160,13 +174,15 @@ class Tables:
         self.filters.table.close_port(port)
         self.advertisements.table.close_port(port)
 
-    def settle(self) -> dict[Port, tuple[Changes[Filter], Changes[Advertisement]]]:
+    def settle(self) -> Told:
         """All that ports are to be told."""
-        advertised = self.advertisements.table.settle()
-        wanted = self.filters.table.settle()
-        told: dict[Port, tuple[Any, Any]] = {
-            port: (changes, advertised.get(port, _NOTHING)) for port, changes in wanted.items()
-        }
+        wanted, advertised = self.filters.table, self.advertisements.table
+        if wanted.is_settled and advertised.is_settled:
+            return _NOBODY_TOLD
+        return self._told(wanted.settle(), advertised.settle())
+
+    def _told(self, wanted: Settled[Filter], advertised: Settled[Advertisement]) -> Told:
+        told: Told = {port: (changes, advertised.get(port, _NOTHING)) for port, changes in wanted.items()}
         for port, changes in advertised.items():
             told.setdefault(port, (_NOTHING, changes))
         return told

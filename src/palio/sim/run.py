@@ -70,8 +70,8 @@ def simulate(
     with without_collections():
         for phase in script.phases:
             network.play(phase)
-    network.finish()
-    verdict = judge(network.history, advertisements=scenario.advertisements, way=_ways(network))
+        network.finish()
+        verdict = judge(network.history, advertisements=scenario.advertisements, way=_ways(network))
     if tables and not network.history.is_broken:
         verdict.violations += consistency(network)
         record = verdict.record

@@ -48,6 +48,10 @@ class Backend(ABC):
         """A connection for the one writer, who holds the lock for as long as the connection lives."""
 
     @abstractmethod
+    def reader(self) -> Connection:
+        """A connection that only reads, and sees one moment in each transaction."""
+
+    @abstractmethod
     def prepare(self, connection: Connection) -> None:
         """Before tables are looked for: nobody else shall create or migrate them meanwhile."""
 

@@ -95,6 +95,20 @@ class StoreUnavailable(StoreError):
         super().__init__(f"The store {store} cannot be opened: {reason}", store=store)
 
 
+class StoreTooOld(StoreError):
+    """A store that has to be migrated before it can be read."""
+
+    store: str
+    version: int
+
+    def __init__(self, store: str, version: int) -> None:
+        super().__init__(
+            f"The store {store} has version {version} of the schema. Start its broker once, which migrates it.",
+            store=store,
+            version=version,
+        )
+
+
 class NoSuchJournal(StoreError):
     """A journal that is not in the store, or none named where there are several."""
 
@@ -105,6 +119,22 @@ class NoSuchJournal(StoreError):
         there = f"It has those of {', '.join(known)}." if known else "It has none yet."
         wanted = f"no journal of the broker {broker!r}" if broker is not None else "not exactly one journal"
         super().__init__(f"The store {store} has {wanted}. {there}", store=store, known=known)
+
+
+class JournalTrimmed(StoreError):
+    """What was to be read next is gone."""
+
+    after: int
+    trimmed: int
+
+    def __init__(self, store: str, after: int, trimmed: int) -> None:
+        super().__init__(
+            f"The journal in {store} was trimmed up to {trimmed} while it was read, and {after} was reached. "
+            "Read it again from where it begins now; a durable subscription would have kept what it needs.",
+            store=store,
+            after=after,
+            trimmed=trimmed,
+        )
 
 
 def sentence(problem: object) -> str:

@@ -89,6 +89,9 @@ class Postgresql(Backend):
             return connection
         return self._connect_alone()
 
+    def reader(self) -> Connection:
+        return self.engine.connect().execution_options(isolation_level="REPEATABLE READ")
+
     def _connect_alone(self) -> Connection:
         connection = self.engine.connect()
         try:

@@ -35,6 +35,7 @@ class Queue:
         self._condition = threading.Condition()
         self._waiting: deque[Waiting] = deque()
         self._taken: Waiting | None = None  # what the writer is at, until it is done
+        self._taken_effects = self._taken_bytes = 0
         self.closed = False
         self.effects = 0  # submitted and not completed
         self.bytes = 0
@@ -63,14 +64,15 @@ class Queue:
                 self._taken = self._taken or one
                 group.extend(one.effects)
                 size += one.bytes
-            self._taken_bytes = size
+            self._taken_effects, self._taken_bytes = len(group), size
             return group
 
-    def done(self, count: int) -> None:
-        """As many effects of the group that was taken are completed, or lost."""
+    def finish(self) -> None:
+        """The group that was taken is completed, or lost: it no longer counts."""
         with self._condition:
-            self.effects -= count
+            self.effects -= self._taken_effects
             self.bytes -= self._taken_bytes
+            self._taken_effects = self._taken_bytes = 0
             self._taken = None
 
     def take_appends(self) -> list[Append]:

@@ -8,7 +8,9 @@ older are passed over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 from sqlalchemy import Connection, text
@@ -21,7 +23,7 @@ from palio.routing.durable.effects import Read
 from palio.routing.durable.messages import Found
 from palio.routing.messages import Envelope
 from palio.store import schema
-from palio.store.records import decode_body
+from palio.store.records import decode_body, from_column
 
 # Sequences that one read of the core looks at: some milliseconds.
 MAX_SCANNED = 8_192
@@ -29,10 +31,12 @@ MAX_SCANNED = 8_192
 BATCH = 512
 
 _ROWS = text(
-    "SELECT sequence, time, body FROM palio_journal "
-    "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since "
+    "SELECT sequence, time, publisher, body FROM palio_journal "
+    "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since AND time < :until "
     "ORDER BY sequence LIMIT :limit"
 )
+Row: TypeAlias = tuple[int, float, str, bytes]
+
 _FIRST_SPAN = text(
     "SELECT min(span) FROM palio_spans WHERE broker = :broker AND span >= :span AND newest >= :since"
 )
@@ -47,29 +51,32 @@ class DamagedRow(PalioError):
         super().__init__(f"Sequence {sequence} of the journal cannot be read: {reason}", sequence=sequence)
 
 
-class Selection:
-    """What a filter selects from a journal, from some time on."""
+class Entry(msgspec.Struct, frozen=True):
+    """Something that was published."""
 
-    def __init__(self, broker: int, name: str, filter: Filter, since: float) -> None:
+    sequence: int
+    time: float  # seconds, by the clock of the broker
+    publisher: str
+    notification: Notification
+
+
+class Selection:
+    """What a filter selects from a journal, from some time on and before another."""
+
+    def __init__(self, broker: int, filter: Filter, since: float, until: float = math.inf) -> None:
         self._broker = broker
-        self._name = name
         self._since = since
+        self._wanted = {"broker": broker, "since": since, "until": until}
         self._index = MatchIndex()
         self._index.add(0, filter)
 
-    def read(self, connection: Connection, after: int, upto: int) -> Iterator[tuple[int, list[Envelope]]]:
+    def read(self, connection: Connection, after: int, upto: int) -> Iterator[tuple[int, list[Entry]]]:
         """Batch by batch: up to which sequence was read, and what was selected. Raises `DamagedRow`."""
         while after < upto:
-            wanted = {
-                "broker": self._broker,
-                "after": after,
-                "upto": upto,
-                "since": self._since,
-                "limit": BATCH,
-            }
+            wanted = {"after": after, "upto": upto, "limit": BATCH, **self._wanted}
             rows = connection.execute(_ROWS, wanted).all()
             after = rows[-1].sequence if len(rows) == BATCH else upto
-            yield after, self._select([(sequence, time, body) for sequence, time, body in rows])
+            yield after, self._select([(*row,) for row in rows])
 
     def pass_over(self, connection: Connection, after: int, upto: int) -> int:
         """The sequence up to which everything is older."""
@@ -79,38 +86,37 @@ class Selection:
         span = connection.execute(_FIRST_SPAN, wanted).scalar()
         return upto if span is None else min(upto, max(after, span * schema.SPAN - 1))
 
-    def _select(self, rows: list[tuple[int, float, bytes]]) -> list[Envelope]:
+    def _select(self, rows: list[Row]) -> list[Entry]:
         try:
-            bodies = [decode_body(body) for _, _, body in rows]
+            bodies = [decode_body(body) for *_, body in rows]
             matched = self._index.match_encoded([body.attributes for body in bodies])
         except (msgspec.DecodeError, PalioError):
             _find_damage(rows)
             raise
-        name, lazy = self._name, Notification.of_body
         return [
-            Envelope(name, sequence, time, 0, name, lazy(body))
-            for (sequence, time, _), body, found in zip(rows, bodies, matched, strict=True)
+            Entry(sequence, time, from_column(publisher), Notification.of_body(body))
+            for (sequence, time, publisher, _), body, found in zip(rows, bodies, matched, strict=True)
             if found
         ]
 
 
 def read(connection: Connection, broker: int, name: str, effect: Read, *, head: int, trimmed: int) -> Found:
     """What the filter selects, as far as one read goes."""
-    selection = Selection(broker, name, effect.filter, effect.since)
+    selection = Selection(broker, effect.filter, effect.since)
     upto = min(effect.upto, head)
     after = selection.pass_over(connection, max(effect.after, trimmed), upto)
     reach = min(upto, after + MAX_SCANNED)
     found: list[Envelope] = []
     for _, some in selection.read(connection, after, reach):
-        found += some
+        found += [Envelope(name, one.sequence, one.time, 0, name, one.notification) for one in some]
         if len(found) >= effect.limit:
             found = found[: effect.limit]
             return Found(effect.token, found[-1].sequence, tuple(found))
     return Found(effect.token, reach if reach < upto else effect.upto, tuple(found))
 
 
-def _find_damage(rows: list[tuple[int, float, bytes]]) -> None:
-    for sequence, _, body in rows:
+def _find_damage(rows: list[Row]) -> None:
+    for sequence, _, _, body in rows:
         try:
             _ = Notification.of_body(decode_body(body)).attributes
         except (msgspec.DecodeError, PalioError) as problem:

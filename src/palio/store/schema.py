@@ -177,10 +177,16 @@ def prepare(connection: Connection, store: str) -> None:
         metadata.create_all(connection)
         connection.execute(version.insert().values(version=VERSION))
         return
-    found = connection.execute(version.select()).scalar_one()
-    if found > VERSION:
-        raise StoreTooNew(store, found, VERSION)
+    found = version_of(connection, store)
     for step in MIGRATIONS[found - 1 :]:
         step(connection)
     if found < VERSION:
         connection.execute(version.update().values(version=VERSION))
+
+
+def version_of(connection: Connection, store: str) -> int:
+    """Which version a store has. Raises `StoreTooNew`."""
+    found: int = connection.execute(version.select()).scalar_one()
+    if found > VERSION:
+        raise StoreTooNew(store, found, VERSION)
+    return found

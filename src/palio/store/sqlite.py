@@ -114,6 +114,9 @@ class Sqlite(Backend):
     def connect(self) -> Connection:
         return self.engine.connect()
 
+    def reader(self) -> Connection:
+        return self.engine.connect()
+
     def prepare(self, connection: Connection) -> None:
         pass  # the transaction has begun as a writer
 

@@ -7,18 +7,17 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
-from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered, StoreEffect
 from palio.store import schema
-from palio.store.backend import Backend, Kind, Sync
-from palio.store.errors import StoreCorrupt, StoreError, StoreUnavailable, WrongStoreUrl
-from palio.store.postgresql import Postgresql
+from palio.store.backend import Backend, Sync
+from palio.store.errors import StoreError
+from palio.store.journal import Journal, Range
+from palio.store.opening import backend_of, refusal
 from palio.store.queue import Queue
 from palio.store.recovery import enter, recover
-from palio.store.sqlite import Sqlite
 from palio.store.writer import Broken, Completed, Writer
 
 
@@ -43,8 +42,16 @@ class Store:
     """The disk of one broker. Everything but `completed` and `broken` happens in the caller's thread."""
 
     def __init__(
-        self, backend: Backend, queue: Queue, writer: Writer, recovered: Recovered, incarnation: int
+        self,
+        url: str,
+        backend: Backend,
+        queue: Queue,
+        writer: Writer,
+        *,
+        recovered: Recovered,
+        incarnation: int,
     ) -> None:
+        self._url = url
         self._backend = backend
         self._queue = queue
         self._writer = writer
@@ -83,7 +90,7 @@ class Store:
                 connection.close()
             backend.unlock()
             if isinstance(problem, SQLAlchemyError):
-                raise _refusal(backend, problem) from None
+                raise refusal(backend, problem) from None
             raise
         queue = Queue()
         writer = Writer(
@@ -98,7 +105,7 @@ class Store:
             broken=broken,
         )
         writer.thread.start()
-        return cls(backend, queue, writer, recovered, incarnation)
+        return cls(url, backend, queue, writer, recovered=recovered, incarnation=incarnation)
 
     def recovered(self) -> tuple[Recovered, int]:
         """What was on disk when the store was opened, and how often it has been. Kept until the first write."""
@@ -118,6 +125,15 @@ class Store:
     def queued_bytes(self) -> int:
         """About how many bytes are submitted and not completed: a broker stops reading when they are many."""
         return self._queue.bytes
+
+    def journal_range(self) -> Range:
+        """Which sequences the journal has on disk."""
+        standing = self._writer.standing
+        return Range(standing.name, standing.trimmed + 1, standing.head)
+
+    def journal(self) -> Journal:
+        """The journal, to be read beside the writer on a connection of its own; in any one thread."""
+        return Journal(self._url, self._writer.standing.name)
 
     def statistics(self) -> Statistics:
         writer, queue = self._writer, self._queue
@@ -155,24 +171,3 @@ class Store:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def backend_of(url: str, sync: Sync = "full", *, writes: bool = True) -> Backend:
-    """The database that a URL names. Raises `WrongStoreUrl`."""
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise WrongStoreUrl(url, "This is no URL.") from None
-    match parsed.drivername:
-        case "sqlite":
-            return Sqlite(parsed, sync, writes=writes)
-        case "postgresql" | "postgresql+psycopg" | "postgres":
-            return Postgresql(parsed, sync, writes=writes)
-    raise WrongStoreUrl(parsed.render_as_string(hide_password=True), f"{parsed.drivername} is not known.")
-
-
-def _refusal(backend: Backend, problem: SQLAlchemyError) -> StoreError:
-    trouble = backend.trouble(problem)
-    if trouble.kind is Kind.BROKEN:
-        return StoreCorrupt(backend.store, trouble.reason)
-    return StoreUnavailable(backend.store, trouble.reason)

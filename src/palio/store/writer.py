@@ -115,12 +115,11 @@ class Writer:
         to_sweep = self.broken is None and self.standing.swept < self.standing.trimmed
         group = self._queue.take(0 if to_sweep else None)
         if group:
-            count = len(group)
             if self.broken is not None:
                 self._refuse(group, str(self.broken))
             else:
                 self._carry_out(group)
-            self._queue.done(count)
+            self._queue.finish()
         elif self._queue.closed:
             return False
         elif to_sweep:
@@ -193,6 +192,8 @@ class Writer:
         if self.waiting is not None:
             log.info("The store can be written again.")
             self.waiting = None
+        if outcome.group:
+            self._queue.finish()  # before it is told: who hears of it may ask what still waits
         if outcome.answers:
             self._completed(outcome.answers)
 

@@ -30,6 +30,7 @@ from palio.routing.durable.messages import (
     Attached,
     Done,
     DurableReady,
+    Forgot,
     Found,
     Stored,
     Taken,
@@ -266,11 +267,11 @@ class World:
 
     # Clients
 
-    def attach(self, session, broker, name, text, *, since="now") -> None:
+    def attach(self, session, broker, name, text, *, since="now", anew=False) -> None:
         self.takers[session] = broker
         self.note("attach", session, broker, name, text)
         self.post(broker, Open(), session)
-        self.post(broker, Attach(name, Filter.parse(text), since), session)
+        self.post(broker, Attach(name, Filter.parse(text), since, anew), session)
 
     def publish(self, session, broker, request, notification) -> None:
         self.note("publish", session, broker, request, dict(notification.attributes))
@@ -279,7 +280,7 @@ class World:
 
     def answered(self, session, answer) -> None:
         match answer:
-            case Attached(name) | DurableReady(name) | Taken(name):
+            case Attached(name) | DurableReady(name) | Taken(name) | Forgot(name):
                 self.note(type(answer).__name__, session, name)
             case Done(name, deliveries):
                 self.note("done", session, name, deliveries)

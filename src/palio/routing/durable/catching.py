@@ -44,9 +44,11 @@ class CatchingUp(Spooling):
             if durable is not None and durable.state is State.BEHIND:
                 durable.collecting = {}
 
-    def identities(self, names: Iterable[str]) -> tuple[str, ...]:
-        """By what the journals know those of the subscriptions that are still here."""
-        return tuple([self.subscriptions[name].identity for name in names if name in self.subscriptions])
+    def readers(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """By what the journals know those of the subscriptions that are still here: identities and names."""
+        return tuple(
+            [(self.subscriptions[name].identity, name) for name in names if name in self.subscriptions]
+        )
 
     def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
         """Everyone in reach knows the filters, and how far the journals are is known, in one epoch.

@@ -90,6 +90,24 @@ def require_sound(attach: Attach) -> None:
         raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
 
 
+class UnknownBroker(PalioError):
+    """A broker that cannot be forgotten: it was never heard of, or it is the one that is asked."""
+
+    broker: str
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(
+            f"The broker {broker!r} cannot be forgotten here: this is it, or it was never heard of here. "
+            "Look at the spelling, or ask another broker.",
+            broker=broker,
+        )
+
+
+def created_at(identity: str) -> tuple[int, str]:
+    """What orders the subscriptions of one name by when they were created, by the clocks of their brokers."""
+    return int(identity.partition(" ")[0], 16), identity
+
+
 class Desk:
     """Effects and what follows when the store has completed them."""
 
@@ -109,9 +127,9 @@ class Desk:
             self._then[self._token] = then
         return self._token
 
-    def unique(self) -> str:
-        """A text that no broker gives twice."""
-        return f"{self.broker} {self._incarnation} {self.token()}"
+    def identity(self) -> str:
+        """A text that no broker gives twice, and that tells when it was given (`created_at`)."""
+        return f"{max(0, round(self.now * 1000)):x} {self.broker} {self._incarnation} {self.token()}"
 
     def completed(self, token: int, *result: Any) -> None:
         """The store has completed something."""

@@ -68,7 +68,7 @@ class Homes(CatchingUp):
     def create(self, session: str, attach: Attach) -> None:
         """A subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
-        identity = self._desk.unique()
+        identity = self._desk.identity()
         durable = self._new(attach.name, attach.filter, float(since), identity, 1)
         durable.taker = session
         durable.linger = attach.linger
@@ -77,6 +77,8 @@ class Homes(CatchingUp):
         durable.written_position = dict(durable.position)
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return  # it retired meanwhile
             durable.stored_position = dict(attach.after or {})
             self._stored(durable)
             if durable.taker is not None:
@@ -107,6 +109,8 @@ class Homes(CatchingUp):
         durable.moving_to = home
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return
             durable.moving_stored = True
             self._tick()
             then()
@@ -129,6 +133,8 @@ class Homes(CatchingUp):
         self.subscriptions[durable.name] = durable
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return
             durable.stored_position = dict(durable.position)
             self._stored(durable)
             then()
@@ -166,6 +172,11 @@ class Homes(CatchingUp):
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if event == "finished":
             self._ended(durable)
+
+    def retire(self, durable: Durable) -> None:
+        """Another one of that name was created later, while this one could not be reached."""
+        self.tell_taken(durable)
+        self.finish(durable)
 
     def _new(self, name: str, filter: Filter, since: float, identity: str, generation: int) -> Durable:
         durable = Durable(

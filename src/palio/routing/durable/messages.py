@@ -82,7 +82,15 @@ class Discard(_Message, frozen=True):
     deliveries: tuple[int, ...]
 
 
-DurableRequest: TypeAlias = Attach | Change | Acknowledged | Rejected | Detach | Finish | Requeue | Discard
+class Forget(_Message, frozen=True):
+    """From an operator: a broker is gone for good, and nobody shall wait for it any more."""
+
+    broker: str
+
+
+DurableRequest: TypeAlias = (
+    Attach | Change | Acknowledged | Rejected | Detach | Finish | Requeue | Discard | Forget
+)
 
 
 # To clients.
@@ -136,7 +144,13 @@ class Discarded(_Message, frozen=True):
     deliveries: tuple[int, ...]
 
 
-DurableAnswer: TypeAlias = Attached | DurableReady | Done | Changed | Taken | Requeued | Discarded
+class Forgot(_Message, frozen=True):
+    """That a broker is forgotten is on disk here, and on its way to all others."""
+
+    broker: str
+
+
+DurableAnswer: TypeAlias = Attached | DurableReady | Done | Changed | Taken | Requeued | Discarded | Forgot
 
 
 # From the store. Each effect on the store has a token, and is completed by one of these.
@@ -170,9 +184,13 @@ StoreMessage: TypeAlias = Stored | Failed | Found
 
 
 class TopologyChanged(_Message, frozen=True):
-    """A broker's links have changed, or it began anew: the highest version of each counts; flooded."""
+    """A broker's links have changed, or it began anew: the highest version of each counts; flooded.
+
+    A broker that is `forgotten` up to a version is one again only with a higher one.
+    """
 
     versions: tuple[tuple[str, int], ...]
+    forgotten: tuple[tuple[str, int], ...] = ()
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
@@ -204,14 +222,14 @@ class Marks(_Message, frozen=True):
 class Ask(_Message, frozen=True):
     """A question to every broker in reach: how far is your journal, and are you the home of `about`?
 
-    Each of `readers`, by its identity, is registered at the journal: from then on nothing that it has not read
-    is trimmed.
+    Each of `readers` (identity and name) is registered at the journal: from then on nothing that it has not
+    read is trimmed.
     """
 
     asker: str
     number: int
     about: str | None = None
-    readers: tuple[str, ...] = ()
+    readers: tuple[tuple[str, str], ...] = ()
     distance: int = 0  # how many hops the sender is from the asker
 
 
@@ -301,7 +319,14 @@ class NotHere(msgspec.Struct, frozen=True, tag="nothere"):
     name: str
 
 
-Content: TypeAlias = Fetch | Page | ReaderEnded | MoveOut | MoveIn | MovedIn | NotHere
+class Newer(msgspec.Struct, frozen=True, tag="newer"):
+    """The sender is the home of a subscription of that name that was created later than the receiver's."""
+
+    name: str
+    identity: str
+
+
+Content: TypeAlias = Fetch | Page | ReaderEnded | MoveOut | MoveIn | MovedIn | NotHere | Newer
 
 
 class Carry(_Message, frozen=True):

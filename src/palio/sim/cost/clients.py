@@ -113,7 +113,8 @@ class MeasuredClients:
             self.takers[hand.name].handed(delivery)
 
     def delivered(self, deliver: Deliver) -> None:
-        self._came(deliver.session, deliver.envelope.notification, first=True)
+        for envelope in deliver.envelopes:
+            self._came(deliver.session, envelope.notification, first=True)
 
     def _came(self, name: str, notification: Notification, *, first: bool) -> None:
         got = self.takers[name].got

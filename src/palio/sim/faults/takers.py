@@ -38,8 +38,9 @@ _LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
 class Taker:
     """The client of one durable subscription, in one session after the other."""
 
-    def __init__(self, world: World, take: Take) -> None:
+    def __init__(self, world: World, take: Take, *, impatient: bool = False) -> None:
         self.world = world
+        self._impatient = impatient  # whether it begins anew at times, if its home cannot be reached
         self.name = take.name
         self.broker = take.broker
         self.session = ""  # the present one
@@ -76,7 +77,7 @@ class Taker:
         self._connections += 1
         self.session = session = f"{self.name}.{self._connections}"
         station = world.stations[broker]
-        if station.router is None:
+        if not world.is_open(station):
             world.after(_LOOK_AGAIN, self._if_still, session, self.connect, broker)
             return
         self.sessions[session] = broker
@@ -85,11 +86,14 @@ class Taker:
         self._attach(session)
         world.after(_ATTACH_WITHIN, self._give_up, session)
 
-    def _attach(self, session: str) -> None:
+    def _attach(self, session: str, anew: bool = False) -> None:
         if session in self.sessions:
             filter = self.taking.wishes[0].filter
             self._looking[session] = self.sessions[session]
-            self._post(session, Attach(self.name, filter, self.taking.since))
+            if anew:
+                self.world.note(self.name, "begins anew", self.name)
+                self.world.record.given_up.add(self.name)
+            self._post(session, Attach(self.name, filter, self.taking.since, anew))
 
     def _give_up(self, session: str) -> None:
         if session == self.session and not self.attached and not self.away:
@@ -234,7 +238,8 @@ class Taker:
                 self.attached = False
                 world.after(1.0, self._if_still, session, self.connect, self.broker)
             case Refused(_, "HomeUnreachable", _) if session == self.session:
-                world.after(1.5, self._if_still, session, self._attach, session)
+                anew = self._impatient and world.chance("anew", session, world.now) < 0.4
+                world.after(1.5, self._if_still, session, self._attach, session, anew)
             case Refused(subject, "NotTaker", _) if session == self.session:
                 if subject.split()[0] in ("change", "finish"):
                     self.attached = False

@@ -52,6 +52,7 @@ class World:
         batch: int,
         make_router: RouterMaker = Router,
         trace: bool = False,
+        absent: frozenset[str] = frozenset(),
     ) -> None:
         self.seed = seed
         self.settings = configuration.durable or DurableSettings()
@@ -60,6 +61,7 @@ class World:
         self.calm = False
         self.trace = trace
         self.clients: Any = None  # set by `Clients`
+        self._absent = absent
         self.batch = batch
         self._configuration = configuration
         self._make_router = make_router
@@ -77,7 +79,8 @@ class World:
             wire.one.wires[wire.other.name] = wire
             wire.other.wires[wire.one.name] = wire
         for station in self.stations.values():
-            self.begin(station)
+            if station.name not in absent:
+                self.begin(station)
         for wire in self.wires:
             self.connect(wire)
 
@@ -126,6 +129,13 @@ class World:
         self._do(station, lambda router, clock: router.on_timer("begin", clock))
         for wire in station.wires.values():
             self.after(_REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
+
+    def is_open(self, station: Station) -> bool:
+        """Whether a broker takes clients; one that has joined does as soon as it has heard of the others."""
+        if station.router is None or station.name not in self._absent:
+            return station.router is not None
+        durable = station.router.durable
+        return durable is not None and not set(durable.topology.versions) <= self._absent
 
     def crash(self, station: Station, share: float, down: float) -> None:
         """A broker ends at once. Of what it was writing, the first part is on disk."""
