@@ -28,10 +28,12 @@ from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
     Attached,
+    Discarded,
     Done,
     DurableReady,
     Forgot,
     Found,
+    Requeued,
     Stored,
     Taken,
 )
@@ -286,6 +288,8 @@ class World:
                 self.note("done", session, name, deliveries)
             case Published(request):
                 self.note("confirmed", session, request)
+            case Requeued(name, deliveries) | Discarded(name, deliveries):
+                self.note(type(answer).__name__, session, name, deliveries)
             case Refused(subject, error, reason):
                 self.note("refused", session, subject, error, reason)
 
