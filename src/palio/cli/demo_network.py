@@ -170,7 +170,9 @@ class NetworkDemo:
             f"desk-7 at {HOME}, is durable:"
         )
         self._say(f"  {self._desk}", "cyan")
-        await self._clients["torre"].advertise('symbol starts with "", exchange in ("NYSE", "LSE", "XETRA", "TSE"), price > 0')
+        await self._clients["torre"].advertise(
+            'symbol starts with "", exchange in ("NYSE", "LSE", "XETRA", "TSE"), price > 0'
+        )
 
     def _market_exchange(self) -> str:
         return str(next(self._events)["exchange"])
