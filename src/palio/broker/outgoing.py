@@ -56,6 +56,7 @@ class Outgoing:
         self._droppable: deque[_Waiting] = deque()  # those of them that bring events
         self._waiting_bytes = 0
         self._waiting_events = 0
+        self._holes = 0  # how many places of those that wait are left by what was dropped
         self._lost = 0
         self.paused = False
         self.overflowed = False
@@ -111,8 +112,10 @@ class Outgoing:
         self._lost += waiting.events
         self._dropped[f"slow consumer, {self._policy}"] += waiting.events
         waiting.data, waiting.events = b"", 0
-        while self._waiting and not self._waiting[-1].data:
-            self._waiting.pop()
+        self._holes += 1
+        if self._holes > len(self._waiting) // 2:
+            self._waiting = deque(one for one in self._waiting if one.data)
+            self._holes = 0
 
     def flush(self) -> None:
         """Write what is ready."""
@@ -134,7 +137,8 @@ class Outgoing:
             waiting = self._waiting.popleft()
             data = waiting.data
             if not data:
-                continue  # dropped meanwhile
+                self._holes -= 1
+                continue
             if waiting.events:
                 self._droppable.popleft()
             self._waiting_bytes -= len(data)
