@@ -34,7 +34,7 @@ from palio.cli.measuring import machine, show_setup
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.durable.effects import Append, Remove, Spool, StoreEffect
-from palio.routing.durable.messages import StoreMessage
+from palio.routing.durable.messages import Failed, StoreMessage
 from palio.routing.messages import Envelope
 from palio.store import Store
 from palio.store.backend import Sync
@@ -110,11 +110,13 @@ class Timed:
     def __init__(self, url: str, sync: Sync) -> None:
         self._changed = threading.Condition()
         self._answered = self._asked = 0
+        self._failed: list[Failed] = []
         self.store = Store.open(url, broker="bench", completed=self._completed, sync=sync)
         self.run([[Remove(0, "subscription"), Spool(0, "subscription", Filter.parse("true"))]])
 
     def _completed(self, answers: list[StoreMessage]) -> None:
         with self._changed:
+            self._failed += [answer for answer in answers if isinstance(answer, Failed)]
             self._answered += len(answers)
             self._changed.notify()
 
@@ -134,6 +136,8 @@ class Timed:
     def _wait_for(self, count: int) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._answered >= count)
+            if self._failed:
+                raise SystemExit(f"The store refused to write: {self._failed[0].reason}")
 
 
 class Bare:
@@ -214,7 +218,7 @@ def measure(
 ) -> None:
     chosen = url or f"sqlite:///{folder}/{sync}.db"
     timed, bare = Timed(chosen, sync), Bare(folder / f"bare-{sync}.db", sync)
-    head = 0
+    head = timed.store.statistics().head
     for what in (*EACH, "all three", "all three, busy"):
         mixed = what.startswith("all three")
         if what == "append" or mixed:
