@@ -79,6 +79,10 @@ class Backend(ABC):
         """Add to the journal: broker, sequence, time, publisher, id, body."""
 
     @abstractmethod
+    def spool(self, connection: Connection, rows: Rows) -> None:
+        """Add letters that are not there to the spool: subscription, delivery, attempts, envelope."""
+
+    @abstractmethod
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         """Add or replace letters: subscription, delivery, attempts, envelope."""
 

@@ -25,9 +25,11 @@ CONNECT_SECONDS = 5
 _LOCKS = 0x50414C49  # "PALI": the first of the two numbers of our advisory locks
 _SCHEMA_LOCK = 0
 
-# A group is one statement, whatever its size: the journal by COPY, letters as one array for each column.
+# A group is one statement a table, whatever its size: what is new by COPY, the rest as one array a column.
 _APPEND = "COPY palio_journal (broker, sequence, time, publisher, id, body) FROM STDIN (FORMAT BINARY)"
 _APPEND_TYPES = ("int8", "int8", "float8", "text", "text", "bytea")
+_SPOOL = "COPY palio_spool (subscription, delivery, attempts, envelope) FROM STDIN (FORMAT BINARY)"
+_SPOOL_TYPES = ("int8", "int8", "int8", "bytea")
 _PUT = (
     "INSERT INTO {} (subscription, delivery, attempts, envelope) "
     "SELECT * FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::bytea[]) "
@@ -149,17 +151,24 @@ class Postgresql(Backend):
         return Trouble(Kind.BROKEN, sentence(cause))
 
     def append(self, connection: Connection, rows: Rows) -> None:
-        driver: Any = connection.connection.driver_connection
-        with driver.cursor() as cursor, cursor.copy(_APPEND) as copy:
-            copy.set_types(_APPEND_TYPES)
-            for row in rows:
-                copy.write_row(row)
+        _copy(connection, _APPEND, _APPEND_TYPES, rows)
+
+    def spool(self, connection: Connection, rows: Rows) -> None:
+        _copy(connection, _SPOOL, _SPOOL_TYPES, rows)
 
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         connection.exec_driver_sql(_PUT.format(table), _columns(rows))
 
     def drop(self, connection: Connection, rows: Rows) -> None:
         connection.exec_driver_sql(_DROP, _columns(rows))
+
+
+def _copy(connection: Connection, statement: str, types: Sequence[str], rows: Rows) -> None:
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(types)
+        for row in rows:
+            copy.write_row(row)
 
 
 def _columns(rows: Rows) -> tuple[list[Any], ...]:

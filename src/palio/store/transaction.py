@@ -96,6 +96,7 @@ class Transaction:
         self._spans: dict[int, float] = {}
         self._journal: list[tuple[object, ...]] = []
         self._spool: dict[tuple[int, int], tuple[object, ...] | None] = {}
+        self._fresh: set[tuple[int, int]] = set()  # of the spool: numbers that were never given before
         self._dead: dict[tuple[int, int], tuple[object, ...]] = {}
         self._positions: dict[tuple[int, str], int] = {}
         self._readers: dict[str, int] = {}
@@ -178,6 +179,8 @@ class Transaction:
             letter = encode_letter(envelope)
             self.bytes += len(letter)
             self._spool[number, delivery] = number, delivery, attempts, letter
+            if delivery >= kept.next_delivery:
+                self._fresh.add((number, delivery))
             following = max(following, delivery + 1)
         for delivery, attempts, envelope in effect.dead:
             self._dead[number, delivery] = number, delivery, attempts, encode_letter(envelope)
@@ -239,13 +242,16 @@ class Transaction:
             self._journal, self._spans = [], {}
             self._wrote = True
         if self._spool:
-            added = [row for row in self._spool.values() if row is not None]
-            dropped = [key for key, row in self._spool.items() if row is None]
-            if added:
-                backend.put(connection, schema.spool.name, added)
-            if dropped:
-                backend.drop(connection, dropped)
-            self._spool = {}
+            fresh = [row for key, row in self._spool.items() if row is not None and key in self._fresh]
+            again = [row for key, row in self._spool.items() if row is not None and key not in self._fresh]
+            gone = [key for key, row in self._spool.items() if row is None]
+            if fresh:
+                backend.spool(connection, fresh)
+            if again:
+                backend.put(connection, schema.spool.name, again)
+            if gone:
+                backend.drop(connection, gone)
+            self._spool, self._fresh = {}, set()
             self._wrote = True
         if self._dead:
             backend.put(connection, schema.dead.name, list(self._dead.values()))
