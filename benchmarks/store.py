@@ -159,7 +159,14 @@ class Bare:
     def run(self, what: str, envelopes: list[Envelope], size: int) -> float:
         rows = [
             (
-                (1, one.sequence, one.time, "publisher", one.notification.id, encode_body(one.notification)),
+                (
+                    1,
+                    one.sequence,
+                    one.time,
+                    "publisher",
+                    one.notification.id,
+                    encode_body(one.notification.body),
+                ),
                 (1, one.sequence, 0, encode_letter(one)),
                 (1, one.sequence),
             )
@@ -257,7 +264,7 @@ def main(words: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         folder = Path(name)
         envelopes = events(arguments.events)
-        size = len(encode_body(envelopes[0].notification))
+        size = len(encode_body(envelopes[0].notification.body))
         show_setup(
             console,
             {

@@ -153,19 +153,20 @@ class Transaction:
         if effect.envelopes[0].sequence != self._head + 1:
             return Failed(effect.token, NOT_FOLLOWING)
         publisher = to_column(effect.publisher)
-        for envelope in effect.envelopes:
-            sequence, time, notification = envelope.sequence, envelope.time, envelope.notification
-            body, id = encode_body(notification), notification.body.id
-            self._journal.append(
-                (self._broker, sequence, time, publisher, None if id is None else to_column(id), body)
-            )
-            self.bytes += len(body)
-            span, offset = divmod(sequence, schema.SPAN)
-            self._newest = time if not offset else max(self._newest, time)
-            self._spans[span] = self._newest
-            self._time = time
-        self._head = effect.envelopes[-1].sequence
-        self.appended += len(effect.envelopes)
+        rows = []
+        for one in effect.envelopes:
+            body = one.notification.body
+            id = None if body.id is None else to_column(body.id)
+            rows.append((self._broker, one.sequence, one.time, publisher, id, encode_body(body)))
+        self._journal += rows
+        self.bytes += sum([len(row[-1]) for row in rows])
+        self.appended += len(rows)
+        # Most often all of it is of one moment, and in one span.
+        for span, time in {(row[1] // schema.SPAN, row[2]) for row in rows}:
+            known = self._newest if span == self._head // schema.SPAN else time
+            self._spans[span] = max(self._spans.get(span, known), time)
+        self._head, self._time = rows[-1][1], rows[-1][2]
+        self._newest = self._spans[self._head // schema.SPAN]
         return Stored(effect.token)
 
     def _write_spool(self, effect: Spool) -> None:
@@ -181,7 +182,7 @@ class Transaction:
             self._spool[number, delivery] = number, delivery, attempts, letter
             if delivery >= kept.next_delivery:
                 self._fresh.add((number, delivery))
-            following = max(following, delivery + 1)
+                following = max(following, delivery + 1)
         for delivery, attempts, envelope in effect.dead:
             self._dead[number, delivery] = number, delivery, attempts, encode_letter(envelope)
             following = max(following, delivery + 1)
