@@ -60,8 +60,8 @@ bench: $(READY)  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench poset --filters 10000
 	@$(BIN)/palio bench routing --subscriptions 10000
 
-experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (about an hour on two cores)
-	@for name in siena strategies growth; do $(BIN)/palio sim run $$name --resume || exit; done
+experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (more than an hour on two cores)
+	@for name in siena strategies growth durable; do $(BIN)/palio sim run $$name --resume || exit; done
 
 hunt: $(READY)   ## look for a wrong answer about filters: make hunt PAIRS=1000000 SEED=7
 	$(BIN)/python -m tests.hunt --pairs $(PAIRS) --seed $(SEED)

@@ -324,8 +324,7 @@ class Broker:
     def _hand(self, effect: Hand) -> None:
         connection = self.sessions.get(effect.session)
         if connection is not None:
-            delivery = effect.delivery, effect.attempt, effect.envelope
-            connection.put(encode(Handed(effect.name, (delivery,))))
+            connection.put(encode(Handed(effect.name, effect.deliveries)))
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)
@@ -369,8 +368,13 @@ class Broker:
 
     def _completed(self, messages: Sequence[Any]) -> None:
         now = self.now()
-        for message in messages:
-            self.carry_out(self.router.handle(message, "", now))
+        try:
+            for message in messages:
+                self.carry_out(self.router.handle(message, "", now))
+        except Exception:
+            # What is on disk and what is in memory may differ now: only a new start makes that good.
+            self.log.exception("The broker could not handle what its store says.")
+            self._broken("The broker could not handle what its store says; this is its mistake.")
         self._throttle()
 
     def _broken_elsewhere(self, problem: Any) -> None:

@@ -18,7 +18,7 @@ from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
 from palio.model.errors import PalioError
 from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
-from palio.routing.inquiries import InquiryMessage
+from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import Close, ClientMessage, Open, PeerMessage, Refused
 from palio.routing.protocol import (
     PROTOCOL,
@@ -43,7 +43,7 @@ MAX_NAME = 255
 _FROM_CLIENTS = frozenset(
     {*get_args(ClientMessage), *get_args(DurableRequest), *get_args(InquiryMessage), Inspect} - {Open, Close}
 )
-_FROM_PEERS = frozenset({*get_args(PeerMessage), *get_args(DurablePeerMessage)})
+_FROM_PEERS = frozenset({*get_args(PeerMessage), *get_args(DurablePeerMessage), *get_args(InquiryPeerMessage)})
 
 
 class ProtocolViolation(PalioError):
@@ -295,7 +295,7 @@ class Connection(asyncio.Protocol):
         self.reason = reason
         was_live = self.is_live
         if not quietly:
-            self.say(Bye(reason))
+            self.say(Bye(reason, event == "taken over"))
         self.go("refused" if self.state is State.CONNECTING else event)
         if was_live:
             self.broker.ended(self)

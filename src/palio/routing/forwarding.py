@@ -70,6 +70,15 @@ class _Route(msgspec.Struct, frozen=True, gc=False):
     brokers: frozenset[str]  # of the graph
 
 
+class Way(msgspec.Struct, frozen=True):
+    """Where one envelope would go from here: what it satisfies, which sessions get it, and who is next."""
+
+    entries: list[Entry[Filter]]
+    sessions: tuple[tuple[str, tuple[str, ...]], ...]  # with handles
+    ports: list[Port]
+    onward: Envelope
+
+
 class _Passing:
     """A batch that passes through: from where it came, and what is to be done with it so far."""
 
@@ -183,18 +192,31 @@ class Forwarding:
             passing.deliver(session, handles, envelope)
         self._delivered += len(route.sessions)
         source = passing.source
-        ports: Iterable[Port] = route.ports
-        if route.brokers or self._flooding:
-            entry_point = envelope.entry if passing.from_graph else self._broker
-            ports = sorted({*ports, *self._towards(route.brokers, entry_point, source)})
         onward: Envelope | None = None
-        for port in ports:
+        for port in self._ports(route, envelope, source, passing.from_graph):
             if port != source:
                 if onward is None:
                     onward = self._onward(envelope, passing.from_graph)
                 passing.onward.setdefault(port, []).append(onward)
         if source is not None and onward is None and not route.sessions and not route.durable:
             self._wasted += 1
+
+    def way(self, envelope: Envelope, source: Port | None) -> Way:
+        """The way of an envelope that is not taken, only asked about."""
+        from_graph = source is not None and self._links[source].kind is LinkKind.GRAPH
+        entries = self._tables.match(envelope.notification)
+        route = self._route(entries)
+        ports = [port for port in self._ports(route, envelope, source, from_graph) if port != source]
+        return Way(entries, route.sessions, ports, self._onward(envelope, from_graph))
+
+    def _ports(
+        self, route: _Route, envelope: Envelope, source: Port | None, from_graph: bool
+    ) -> Iterable[Port]:
+        """The neighbours that are next; perhaps the source, too, which is not."""
+        if not route.brokers and not self._flooding:
+            return route.ports
+        entry_point = envelope.entry if from_graph else self._broker
+        return sorted({*route.ports, *self._towards(route.brokers, entry_point, source)})
 
     def _onward(self, envelope: Envelope, from_graph: bool) -> Envelope:
         return Envelope(
@@ -212,6 +234,7 @@ class Forwarding:
         ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
         durable: list[Any] = []
+        sources: dict[Port, int] | None = None
         for entry in entries:
             held: Held
             for held in entry.holders:
@@ -219,8 +242,11 @@ class Forwarding:
                     handles.setdefault(held.session, {}).update(held.handles)
                 else:
                     durable.append(held)
-            ports |= entry.ports
-            brokers.update(entry.brokers)
+            if entry.ports is not sources:  # entries from one port share it
+                sources = entry.ports
+                ports |= sources
+            if entry.brokers:
+                brokers.update(entry.brokers)
         ports.pop(GRAPH, None)
         # The index promises no order; effects have one that depends on names alone.
         sessions = tuple([(session, tuple(sorted(handles[session]))) for session in sorted(handles)])
@@ -228,8 +254,6 @@ class Forwarding:
 
     def _towards(self, brokers: frozenset[str], entry_point: str, source: Port | None) -> dict[Port, None]:
         """The neighbours in the tree of the entry point towards interested brokers."""
-        if not brokers and not self._flooding:
-            return {}
         branches = self._announcements.graph.branches(entry_point)
         wanted = branches.values() if self._flooding else [branches.get(broker) for broker in brokers]
         return {neighbour: None for neighbour in wanted if neighbour is not None and neighbour != source}

@@ -77,6 +77,7 @@ class Recipient(msgspec.Struct, frozen=True):
     durable: bool
     filters: tuple[str, ...]
     handles: tuple[str, ...] = ()
+    more: int = 0  # subscriptions that are not listed, since there are too many
 
 
 class Hop(msgspec.Struct, frozen=True):
@@ -103,3 +104,42 @@ class Wanted(_Message, frozen=True):
 
 
 InquiryAnswer: TypeAlias = Requested | Responded | Traced | Wanted
+
+
+# Between brokers. Origin and sequence of the envelope are the asker's broker and a number of its own: they name
+# the inquiry in the whole network, and nothing in a journal. `within` is how long the answer may take.
+
+
+class Probe(_Message, frozen=True):
+    """Who would get this at the receiver and behind it?"""
+
+    envelope: Envelope
+    within: float
+
+
+class Probed(_Message, frozen=True):
+    """The answer: the way from the sender on."""
+
+    origin: str
+    sequence: int
+    route: Hop
+
+
+class Enquire(_Message, frozen=True):
+    """A request for all that take it at the receiver and behind it."""
+
+    envelope: Envelope
+    within: float
+
+
+class Answered(_Message, frozen=True):
+    """A reply from the sender or behind it, or (`last`) that no more will come; `missing` did not answer."""
+
+    origin: str
+    sequence: int
+    notification: Notification | None = None
+    last: bool = False
+    missing: int = 0
+
+
+InquiryPeerMessage: TypeAlias = Probe | Probed | Enquire | Answered

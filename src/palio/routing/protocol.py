@@ -90,9 +90,10 @@ class Pong(_Message, frozen=True):
 
 
 class Bye(_Message, frozen=True):
-    """The sender ends the connection, and why."""
+    """The sender ends the connection, and why; `final` if the other shall not come back by itself."""
 
     reason: str
+    final: bool = False
 
 
 class Lost(_Message, frozen=True):

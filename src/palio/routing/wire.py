@@ -17,9 +17,9 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing import messages
-from palio.routing.durable.messages import DurableAnswer, DurableMessage
 from palio.routing.clients import KEYS
-from palio.routing.inquiries import InquiryAnswer, InquiryMessage
+from palio.routing.durable.messages import DurableAnswer, DurableMessage
+from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage
 from palio.routing.protocol import ConnectionMessage, Events, Handed
 
 
@@ -88,6 +88,7 @@ AnyMessage: TypeAlias = (
     | DurableAnswer
     | InquiryMessage
     | InquiryAnswer
+    | InquiryPeerMessage
     | ConnectionMessage
     | Events
     | Handed

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import msgspec
 
@@ -31,7 +32,14 @@ _MOST_LINES = 60
 Simulate = Callable[[Scenario], Run]
 
 
-def replay_command(scenario: Scenario) -> str:
+class Replayable(Protocol):
+    """What decides a run, and can be typed in."""
+
+    def to_json(self) -> str:
+        """As one line."""
+
+
+def replay_command(scenario: Replayable) -> str:
     """What to type to see a run again."""
     return f"palio sim replay {shlex.quote(scenario.to_json())}"
 

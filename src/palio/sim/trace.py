@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from palio.routing.durable.messages import DurableAnswer
 from palio.routing.effects import Deliver, Reply
+from palio.routing.inquiries import InquiryAnswer
 from palio.routing.messages import (
     Accepted,
     Advertise,
@@ -42,7 +43,7 @@ class Entry(NamedTuple):
     time: float
     broker: str
     source: str
-    message: Message | Answer | DurableAnswer | Deliver | str
+    message: Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str
 
     def __str__(self) -> str:
         outward = isinstance(self.message, Deliver | Accepted | Ready | Ended | Published | Refused)
@@ -75,7 +76,7 @@ class Trace:
         return "".join(f"{line}\n" for line in self.lines())
 
 
-def describe(message: Message | Answer | DurableAnswer | Deliver | str) -> str:
+def describe(message: Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str) -> str:
     """A message in one line that a person can read."""
     match message:
         case str():

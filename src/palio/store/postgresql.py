@@ -37,8 +37,8 @@ _PUT = (
     "SET attempts = excluded.attempts, envelope = excluded.envelope"
 )
 _DROP = (
-    "DELETE FROM palio_spool USING unnest(%s::int8[], %s::int8[]) AS gone (subscription, delivery) "
-    "WHERE palio_spool.subscription = gone.subscription AND palio_spool.delivery = gone.delivery"
+    "DELETE FROM {} AS kept USING unnest(%s::int8[], %s::int8[]) AS gone (subscription, delivery) "
+    "WHERE kept.subscription = gone.subscription AND kept.delivery = gone.delivery"
 )
 
 
@@ -159,8 +159,8 @@ class Postgresql(Backend):
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         connection.exec_driver_sql(_PUT.format(table), _columns(rows))
 
-    def drop(self, connection: Connection, rows: Rows) -> None:
-        connection.exec_driver_sql(_DROP, _columns(rows))
+    def drop(self, connection: Connection, table: str, rows: Rows) -> None:
+        connection.exec_driver_sql(_DROP.format(table), _columns(rows))
 
 
 def _copy(connection: Connection, statement: str, types: Sequence[str], rows: Rows) -> None:
