@@ -155,18 +155,7 @@ class Broker:
             incarnation=int(self.now()),
         )
         if settings.journal:
-            from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
-
-            Path(settings.data).mkdir(parents=True, exist_ok=True)
-            self.store = await asyncio.to_thread(
-                Store.open,
-                settings.store_url,
-                broker=settings.name,
-                completed=self._completed_elsewhere,
-                broken=self._broken_elsewhere,
-                sync=settings.sync,
-                retention=settings.durable.retention,
-            )
+            self.store = await self.open_store()
             recovered, incarnation = self.store.recovered()
             configuration = msgspec.structs.replace(configuration, incarnation=incarnation)
             self.router = Router(configuration, recovered=recovered)
@@ -189,6 +178,22 @@ class Broker:
         self.carry_out(self.router.on_timer("started", self.now()))
         self._dialling.start(settings.peers)
         self.log.info("The broker is up.", extra={"broker": settings.name, "port": self.port})
+
+    async def open_store(self) -> Any:
+        """The store that the settings ask for. Raises what it does."""
+        from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
+
+        settings = self.settings
+        Path(settings.data).mkdir(parents=True, exist_ok=True)
+        return await asyncio.to_thread(
+            Store.open,
+            settings.store_url,
+            broker=settings.name,
+            completed=self._completed_elsewhere,
+            broken=self._broken_elsewhere,
+            sync=settings.sync,
+            retention=settings.durable.retention,
+        )
 
     async def stop(self, reason: str = "The broker is stopping.") -> None:
         """Say goodbye to everyone, write what is to be written, and end."""
