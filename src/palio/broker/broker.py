@@ -324,8 +324,7 @@ class Broker:
     def _hand(self, effect: Hand) -> None:
         connection = self.sessions.get(effect.session)
         if connection is not None:
-            delivery = effect.delivery, effect.attempt, effect.envelope
-            connection.put(encode(Handed(effect.name, (delivery,))))
+            connection.put(encode(Handed(effect.name, effect.deliveries)))
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)

@@ -8,7 +8,6 @@ connection with a sentence; it never reaches the core.
 from __future__ import annotations
 
 import asyncio
-
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import msgspec
@@ -19,7 +18,7 @@ from palio.broker.states import TRANSITIONS, State
 from palio.model.errors import PalioError
 from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
-from palio.routing.messages import Close, ClientMessage, Open, PeerMessage, Refused
+from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Refused
 from palio.routing.protocol import (
     PROTOCOL,
     SILENCES,

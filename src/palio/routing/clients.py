@@ -29,7 +29,6 @@ from palio.routing.messages import (
 )
 from palio.routing.sessions import HandleInUse
 
-
 # The fields by which a request is told from others of its kind.
 KEYS = ("handle", "name", "request", "number", "id")
 

@@ -74,5 +74,5 @@ class Backend(ABC):
         """Add or replace letters: subscription, delivery, attempts, envelope."""
 
     @abstractmethod
-    def drop(self, connection: Connection, rows: Rows) -> None:
-        """Take letters out of the spool: subscription, delivery."""
+    def drop(self, connection: Connection, table: str, rows: Rows) -> None:
+        """Remove letters: subscription, delivery."""

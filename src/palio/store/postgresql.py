@@ -33,7 +33,7 @@ _PUT = (
     "ON CONFLICT (subscription, delivery) DO UPDATE "
     "SET attempts = excluded.attempts, envelope = excluded.envelope"
 )
-_DROP = "DELETE FROM palio_spool WHERE subscription = %s AND delivery = %s"
+_DROP = "DELETE FROM {} WHERE subscription = %s AND delivery = %s"
 
 
 class Postgresql(Backend):
@@ -149,5 +149,5 @@ class Postgresql(Backend):
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         connection.exec_driver_sql(_PUT.format(table), list(rows))
 
-    def drop(self, connection: Connection, rows: Rows) -> None:
-        connection.exec_driver_sql(_DROP, list(rows))
+    def drop(self, connection: Connection, table: str, rows: Rows) -> None:
+        connection.exec_driver_sql(_DROP.format(table), list(rows))

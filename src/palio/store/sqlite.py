@@ -43,7 +43,7 @@ _PUT = (
     "ON CONFLICT (subscription, delivery) DO UPDATE "
     "SET attempts = excluded.attempts, envelope = excluded.envelope"
 )
-_DROP = "DELETE FROM palio_spool WHERE subscription = ? AND delivery = ?"
+_DROP = "DELETE FROM {} WHERE subscription = ? AND delivery = ?"
 
 
 class Sqlite(Backend):
@@ -143,5 +143,5 @@ class Sqlite(Backend):
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         connection.exec_driver_sql(_PUT.format(table), list(rows))
 
-    def drop(self, connection: Connection, rows: Rows) -> None:
-        connection.exec_driver_sql(_DROP, list(rows))
+    def drop(self, connection: Connection, table: str, rows: Rows) -> None:
+        connection.exec_driver_sql(_DROP.format(table), list(rows))

@@ -57,10 +57,11 @@ _STANDING = text(
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A subscription on disk: its number there, and that of its next delivery."""
+    """A subscription on disk: its number there, that of its next delivery, and whether it had dead letters."""
 
     number: int
     next_delivery: int
+    dead: bool = False
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -96,7 +97,7 @@ class Transaction:
         self._spans: dict[int, float] = {}
         self._journal: list[tuple[object, ...]] = []
         self._spool: dict[tuple[int, int], tuple[object, ...] | None] = {}
-        self._dead: dict[tuple[int, int], tuple[object, ...]] = {}
+        self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
         self._positions: dict[tuple[int, str], int] = {}
         self._readers: dict[str, int] = {}
         self._numbers: dict[int, int] = {}
@@ -174,21 +175,27 @@ class Transaction:
         if kept is None:
             return  # it has been removed
         number, following = kept.number, max(kept.next_delivery, effect.next_delivery)
+        for delivery in effect.remove:
+            self._spool[number, delivery] = None
         for delivery, attempts, envelope in effect.add:
             letter = encode_letter(envelope)
             self.bytes += len(letter)
             self._spool[number, delivery] = number, delivery, attempts, letter
             following = max(following, delivery + 1)
+        if kept.dead:  # most subscriptions never have any
+            for delivery in (*effect.remove, *[delivery for delivery, *_ in effect.add]):
+                self._dead[number, delivery] = None
         for delivery, attempts, envelope in effect.dead:
+            self._spool[number, delivery] = None
             self._dead[number, delivery] = number, delivery, attempts, encode_letter(envelope)
             following = max(following, delivery + 1)
-        for delivery in effect.remove:
-            self._spool[number, delivery] = None
         for origin, sequence in effect.position:
             self._positions[number, origin] = sequence
         if following != kept.next_delivery:
             self._numbers[number] = following
-            self.changed[effect.name] = Kept(number, following)
+        dead = kept.dead or bool(effect.dead)
+        if following != kept.next_delivery or dead is not kept.dead:
+            self.changed[effect.name] = Kept(number, following, dead)
 
     def _find(self, name: str) -> Kept | None:
         return self.changed[name] if name in self.changed else self._kept.get(name)
@@ -200,6 +207,7 @@ class Transaction:
             "filter": to_column(str(filter)),
             "since": effect.since,
             "moving_to": None if effect.moving_to is None else to_column(effect.moving_to),
+            "linger": effect.linger,
         }
         table = schema.subscriptions
         self._wrote = True
@@ -238,19 +246,15 @@ class Transaction:
             )
             self._journal, self._spans = [], {}
             self._wrote = True
-        if self._spool:
-            added = [row for row in self._spool.values() if row is not None]
-            dropped = [key for key, row in self._spool.items() if row is None]
+        for table, letters in ((schema.spool.name, self._spool), (schema.dead.name, self._dead)):
+            added = [row for row in letters.values() if row is not None]
+            dropped = [key for key, row in letters.items() if row is None]
             if added:
-                backend.put(connection, schema.spool.name, added)
+                backend.put(connection, table, added)
             if dropped:
-                backend.drop(connection, dropped)
-            self._spool = {}
-            self._wrote = True
-        if self._dead:
-            backend.put(connection, schema.dead.name, list(self._dead.values()))
-            self._dead = {}
-            self._wrote = True
+                backend.drop(connection, table, dropped)
+            self._wrote = self._wrote or bool(letters)
+            letters.clear()
         if self._positions:
             connection.execute(
                 _POSITION,

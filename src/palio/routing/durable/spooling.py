@@ -180,10 +180,9 @@ class Spooling:
         desk, outbox = self._desk, durable.outbox
         if durable.taker is None or durable.state in (State.STORING, State.MOVING):
             return
-        while (delivery := outbox.next(desk.now)) is not None:
-            desk.effects.append(
-                Hand(durable.taker, durable.name, delivery.number, delivery.attempts, delivery.envelope)
-            )
+        going = outbox.next(desk.now)
+        if going:
+            desk.effects.append(Hand(durable.taker, durable.name, tuple(going)))
         if outbox.lapsed:
             lapsed, outbox.lapsed = tuple(outbox.lapsed), []
             for number in lapsed:
