@@ -39,7 +39,7 @@ postgresql:
 		DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 postgresql >/dev/null; } || \
 		echo "There is no PostgreSQL here: its tests are left out (on Debian: apt-get install postgresql)."
 
-demo: $(READY)   ## a stream of stock events against a few thousand filters
+demo: $(READY)   ## a stream against thousands of filters, then five brokers of which one is killed
 	@$(BIN)/palio demo
 
 test: $(READY)   ## all tests but the slow ones

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from palio.cli.asking import ask
+from palio.cli.connecting import ask
 from palio.cli.up import _who
 from tests.cli.processes import PATIENCE, await_condition, broker_up, started
 

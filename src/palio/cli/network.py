@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from palio.cli.asking import NoBroker, ask
+from palio.cli.connecting import NoBroker, ask
 from palio.cli.hosting import CannotStart
 from palio.cli.network_file import Network, read_network
 from palio.cli.network_members import Member, MemberState, Supervisor

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from palio.broker.settings import Settings
-from palio.cli.asking import ask
+from palio.cli.connecting import ask
 from palio.cli.network_file import Network, with_addresses
 from palio.model.errors import PalioError
 
