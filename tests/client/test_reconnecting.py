@@ -133,7 +133,7 @@ class Mute(asyncio.Protocol):
 @contextlib.asynccontextmanager
 async def mute_broker():
     server = await asyncio.get_running_loop().create_server(Mute, "127.0.0.1", 0)
-    yield "palio://127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+    yield f"palio://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     server.close()
 
 
