@@ -69,6 +69,7 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
             "generation": choose.randint(0, 9),
             "since": choose.choice([0.0, -1.0, 12.5]),
             "moving_to": choose.choice([None, *ORIGINS]),
+            "linger": choose.choice([None, 0.0, 60.5]),
         }
     return Spool(
         token,

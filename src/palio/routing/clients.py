@@ -29,9 +29,15 @@ from palio.routing.messages import (
 )
 from palio.routing.sessions import HandleInUse
 
-
 # The fields by which a request is told from others of its kind.
 KEYS = ("handle", "name", "request", "number", "id")
+
+
+class NoJournal(PalioError):
+    """A request about durable subscriptions at a broker that has none."""
+
+    def __init__(self) -> None:
+        super().__init__("This broker keeps no journal, so it has no durable subscriptions; start it with one.")
 
 
 def subject_of(message: Any) -> str:
@@ -67,7 +73,10 @@ class Clients:
     def handle(self, kind: type, message: Any, session: str) -> None:
         """A request. What is wrong with it is answered, and changes nothing."""
         try:
-            self._handlers[kind](session, message)
+            handler = self._handlers.get(kind)
+            if handler is None:
+                raise NoJournal
+            handler(session, message)
         except PalioError as problem:
             self._core.effects.append(
                 Reply(session, Refused(subject_of(message), type(problem).__name__, str(problem)))

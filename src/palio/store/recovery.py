@@ -92,7 +92,10 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
         positions[row.subscription][from_column(row.origin)] = row.sequence
     spool = _letters(connection, schema.spool, number)
     dead = _letters(connection, schema.dead, number)
-    kept = {from_column(row.name): Kept(row.subscription, row.next_delivery) for row in rows}
+    kept = {
+        from_column(row.name): Kept(row.subscription, row.next_delivery, row.subscription in dead)
+        for row in rows
+    }
     recovered = Recovered(
         head=standing.head,
         trimmed=standing.trimmed,
@@ -111,6 +114,7 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
                     tuple(dead.get(row.subscription, ())),
                     row.next_delivery,
                     None if row.moving_to is None else from_column(row.moving_to),
+                    row.linger,
                 )
                 for row in rows
             ]

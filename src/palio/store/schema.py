@@ -111,6 +111,7 @@ subscriptions = Table(
     Column("since", Float(53), nullable=False),
     Column("moving_to", Text),
     Column("next_delivery", BigInteger, nullable=False),
+    Column("linger", Float(53)),
     UniqueConstraint("broker", "name"),
 )
 
@@ -156,9 +157,14 @@ def _add_spans(connection: Connection) -> None:
     )
 
 
+def _add_linger(connection: Connection) -> None:
+    """Version 3: a subscription says how long it outlives its taker."""
+    connection.execute(text("ALTER TABLE palio_subscriptions ADD COLUMN linger DOUBLE PRECISION"))
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
-MIGRATIONS: tuple[Step, ...] = (_add_spans,)
+MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger)
 VERSION = len(MIGRATIONS) + 1
 
 

@@ -38,12 +38,13 @@ CACHE_KIB = 32 << 10
 BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 
 _APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES (?, ?, ?, ?, ?, ?)"
+_SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope) VALUES (?, ?, ?, ?)"
 _PUT = (
     "INSERT INTO {} (subscription, delivery, attempts, envelope) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (subscription, delivery) DO UPDATE "
     "SET attempts = excluded.attempts, envelope = excluded.envelope"
 )
-_DROP = "DELETE FROM palio_spool WHERE subscription = ? AND delivery = ?"
+_DROP = "DELETE FROM {} WHERE subscription = ? AND delivery = ?"
 
 
 class Sqlite(Backend):
@@ -140,8 +141,11 @@ class Sqlite(Backend):
     def append(self, connection: Connection, rows: Rows) -> None:
         connection.exec_driver_sql(_APPEND, list(rows))
 
+    def spool(self, connection: Connection, rows: Rows) -> None:
+        connection.exec_driver_sql(_SPOOL, list(rows))
+
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         connection.exec_driver_sql(_PUT.format(table), list(rows))
 
-    def drop(self, connection: Connection, rows: Rows) -> None:
-        connection.exec_driver_sql(_DROP, list(rows))
+    def drop(self, connection: Connection, table: str, rows: Rows) -> None:
+        connection.exec_driver_sql(_DROP.format(table), list(rows))

@@ -57,10 +57,11 @@ _STANDING = text(
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A subscription on disk: its number there, and that of its next delivery."""
+    """A subscription on disk: its number there, that of its next delivery, and whether it had dead letters."""
 
     number: int
     next_delivery: int
+    dead: bool = False
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -96,7 +97,8 @@ class Transaction:
         self._spans: dict[int, float] = {}
         self._journal: list[tuple[object, ...]] = []
         self._spool: dict[tuple[int, int], tuple[object, ...] | None] = {}
-        self._dead: dict[tuple[int, int], tuple[object, ...]] = {}
+        self._fresh: dict[tuple[int, int], None] = {}  # of the spool, in order: numbers never given before
+        self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
         self._positions: dict[tuple[int, str], int] = {}
         self._readers: dict[str, int] = {}
         self._numbers: dict[int, int] = {}
@@ -152,19 +154,20 @@ class Transaction:
         if effect.envelopes[0].sequence != self._head + 1:
             return Failed(effect.token, NOT_FOLLOWING)
         publisher = to_column(effect.publisher)
-        for envelope in effect.envelopes:
-            sequence, time, notification = envelope.sequence, envelope.time, envelope.notification
-            body, id = encode_body(notification), notification.body.id
-            self._journal.append(
-                (self._broker, sequence, time, publisher, None if id is None else to_column(id), body)
-            )
-            self.bytes += len(body)
-            span, offset = divmod(sequence, schema.SPAN)
-            self._newest = time if not offset else max(self._newest, time)
-            self._spans[span] = self._newest
-            self._time = time
-        self._head = effect.envelopes[-1].sequence
-        self.appended += len(effect.envelopes)
+        rows = []
+        for one in effect.envelopes:
+            body = one.notification.body
+            id = None if body.id is None else to_column(body.id)
+            rows.append((self._broker, one.sequence, one.time, publisher, id, encode_body(body)))
+        self._journal += rows
+        self.bytes += sum([len(row[-1]) for row in rows])
+        self.appended += len(rows)
+        # Most often all of it is of one moment, and in one span.
+        for span, time in {(row[1] // schema.SPAN, row[2]) for row in rows}:
+            known = self._newest if span == self._head // schema.SPAN else time
+            self._spans[span] = max(self._spans.get(span, known), time)
+        self._head, self._time = rows[-1][1], rows[-1][2]
+        self._newest = self._spans[self._head // schema.SPAN]
         return Stored(effect.token)
 
     def _write_spool(self, effect: Spool) -> None:
@@ -174,21 +177,29 @@ class Transaction:
         if kept is None:
             return  # it has been removed
         number, following = kept.number, max(kept.next_delivery, effect.next_delivery)
+        for delivery in effect.remove:
+            self._spool[number, delivery] = None
         for delivery, attempts, envelope in effect.add:
             letter = encode_letter(envelope)
             self.bytes += len(letter)
             self._spool[number, delivery] = number, delivery, attempts, letter
-            following = max(following, delivery + 1)
+            if delivery >= kept.next_delivery:
+                self._fresh[number, delivery] = None
+                following = max(following, delivery + 1)
+        if kept.dead:  # most subscriptions never have any
+            for delivery in (*effect.remove, *[delivery for delivery, *_ in effect.add]):
+                self._dead[number, delivery] = None
         for delivery, attempts, envelope in effect.dead:
+            self._spool[number, delivery] = None
             self._dead[number, delivery] = number, delivery, attempts, encode_letter(envelope)
             following = max(following, delivery + 1)
-        for delivery in effect.remove:
-            self._spool[number, delivery] = None
         for origin, sequence in effect.position:
             self._positions[number, origin] = sequence
         if following != kept.next_delivery:
             self._numbers[number] = following
-            self.changed[effect.name] = Kept(number, following)
+        dead = kept.dead or bool(effect.dead)
+        if following != kept.next_delivery or dead is not kept.dead:
+            self.changed[effect.name] = Kept(number, following, dead)
 
     def _find(self, name: str) -> Kept | None:
         return self.changed[name] if name in self.changed else self._kept.get(name)
@@ -200,6 +211,7 @@ class Transaction:
             "filter": to_column(str(filter)),
             "since": effect.since,
             "moving_to": None if effect.moving_to is None else to_column(effect.moving_to),
+            "linger": effect.linger,
         }
         table = schema.subscriptions
         self._wrote = True
@@ -238,19 +250,20 @@ class Transaction:
             )
             self._journal, self._spans = [], {}
             self._wrote = True
-        if self._spool:
-            added = [row for row in self._spool.values() if row is not None]
-            dropped = [key for key, row in self._spool.items() if row is None]
-            if added:
-                backend.put(connection, schema.spool.name, added)
-            if dropped:
-                backend.drop(connection, dropped)
-            self._spool = {}
+        fresh = [row for key in self._fresh if (row := self._spool.pop(key, None)) is not None]
+        if fresh:
+            backend.spool(connection, fresh)
             self._wrote = True
-        if self._dead:
-            backend.put(connection, schema.dead.name, list(self._dead.values()))
-            self._dead = {}
-            self._wrote = True
+        self._fresh.clear()
+        for table, letters in ((schema.spool.name, self._spool), (schema.dead.name, self._dead)):
+            again = [row for row in letters.values() if row is not None]
+            gone = [key for key, row in letters.items() if row is None]
+            if again:
+                backend.put(connection, table, again)
+            if gone:
+                backend.drop(connection, table, gone)
+            self._wrote = self._wrote or bool(letters)
+            letters.clear()
         if self._positions:
             connection.execute(
                 _POSITION,

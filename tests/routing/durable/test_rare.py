@@ -53,7 +53,7 @@ def test_of_two_homes_the_older_one_retires(seed):
     world.crash("a")
     world.attach("two", "c", "s0", "n > 0")
     world.run()
-    assert told(world, "refused", "s0")
+    assert told(world, "refused", "attach s0")
     world.attach("two", "c", "s0", "n > 0", anew=True)
     world.run()
     assert homes(world, "s0") == ["a", "c"]

@@ -6,7 +6,7 @@ position that all origins have agreed on: up to there the old one gets everythin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Spool
@@ -93,9 +93,6 @@ class CatchingUp(Spooling):
         """From where on everything comes is written before anybody relies on it."""
         position = dict(durable.position)
         durable.written_position.update(position)
-        change = self._changes.get(durable.name)
-        # A new filter that is being written must not be overwritten by the one before it.
-        filter = change.filter if change is not None and change.writing else durable.filter
 
         def stored() -> None:
             durable.stored_position.update(position)
@@ -104,15 +101,28 @@ class CatchingUp(Spooling):
                 if durable.taker is not None:
                     self._desk.answer(durable.taker, DurableReady(durable.name))
 
+        self._write_beginning(durable, tuple(position.items()), stored)
+
+    def save_filter(self, durable: Durable) -> None:
+        """Write what goes with the filter: how long the subscription lingers."""
+        self._write_beginning(durable, (), None)
+
+    def _write_beginning(
+        self, durable: Durable, position: tuple[tuple[str, int], ...], then: Callable[[], None] | None
+    ) -> None:
+        change = self._changes.get(durable.name)
+        # A new filter that is being written must not be overwritten by the one before it.
+        filter = change.filter if change is not None and change.writing else durable.filter
         self._desk.effects.append(
             Spool(
-                self._desk.token(stored),
+                self._desk.token(then),
                 durable.name,
                 filter,
                 durable.identity,
                 durable.generation,
                 durable.since,
-                position=tuple(position.items()),
+                position=position,
+                linger=durable.linger,
             )
         )
 
@@ -209,6 +219,7 @@ class CatchingUp(Spooling):
                 durable.generation,
                 durable.since,
                 position=tuple(position.items()),
+                linger=durable.linger,
             )
         )
 

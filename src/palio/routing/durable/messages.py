@@ -18,14 +18,21 @@ Position: TypeAlias = dict[str, int]  # origin -> sequence: everything up to the
 class Attach(_Message, frozen=True):
     """Be the taker of a durable subscription from now on; create it if there is none of that name.
 
-    `since` is for a new one: "now", "all", or a time in seconds. A subscription of that name at a home that
-    cannot be reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
+    `since` is for a new one: "now", "all", or a time in seconds; and so is `after`, a position: of the origins
+    that it names, what follows those sequences is wanted. A subscription of that name at a home that cannot be
+    reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
+
+    `linger` is how many seconds the subscription outlives its taker. None leaves that as it is, which for a new
+    one is the broker's own limit. `in_flight` is how many deliveries may be out to this taker at a time.
     """
 
     name: str
     filter: Filter
     since: str | float = "now"
     anew: bool = False
+    linger: float | None = None
+    in_flight: int | None = None
+    after: dict[str, int] | None = None
 
 
 class Change(_Message, frozen=True):
@@ -61,13 +68,29 @@ class Finish(_Message, frozen=True):
     name: str
 
 
+class Requeue(_Message, frozen=True):
+    """These dead letters shall be delivered after all, as if for the first time, says whoever asks for it."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Discard(_Message, frozen=True):
+    """These dead letters are not needed any more, says whoever asks for it."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
 class Forget(_Message, frozen=True):
     """From an operator: a broker is gone for good, and nobody shall wait for it any more."""
 
     broker: str
 
 
-DurableRequest: TypeAlias = Attach | Change | Acknowledged | Rejected | Detach | Finish | Forget
+DurableRequest: TypeAlias = (
+    Attach | Change | Acknowledged | Rejected | Detach | Finish | Requeue | Discard | Forget
+)
 
 
 # To clients.
@@ -107,13 +130,27 @@ class Taken(_Message, frozen=True):
     name: str
 
 
+class Requeued(_Message, frozen=True):
+    """These were dead letters and are deliveries again, on disk."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Discarded(_Message, frozen=True):
+    """These were dead letters and are gone, on disk."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
 class Forgot(_Message, frozen=True):
     """That a broker is forgotten is on disk here, and on its way to all others."""
 
     broker: str
 
 
-DurableAnswer: TypeAlias = Attached | DurableReady | Done | Changed | Taken | Forgot
+DurableAnswer: TypeAlias = Attached | DurableReady | Done | Changed | Taken | Requeued | Discarded | Forgot
 
 
 # From the store. Each effect on the store has a token, and is completed by one of these.
@@ -265,6 +302,7 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     dead: tuple[tuple[int, int, Envelope], ...]
     next_delivery: int
     ready: bool
+    linger: float | None = None
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):

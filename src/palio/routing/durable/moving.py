@@ -85,7 +85,7 @@ class Moving:
     def _look(self, session: str, attach: Attach, until: float) -> None:
         durable = self._homes.subscriptions.get(attach.name)
         if durable is not None and durable.state is not State.MOVING:
-            self._homes.give_to(durable, session)
+            self._homes.give_to(durable, session, attach)
         elif durable is not None:
             self._again.append((session, attach, until))  # first it has to arrive where it goes
         else:
@@ -102,7 +102,7 @@ class Moving:
         name = attach.name
         durable = self._homes.subscriptions.get(name)
         if durable is not None and durable.state is not State.MOVING:
-            self._homes.give_to(durable, session)
+            self._homes.give_to(durable, session, attach)
             return True
         answered = {head.origin for head in told.heads}
         homes = [home for home in told.homes if home != self._desk.broker and not home.endswith(LOOKING)]
@@ -159,13 +159,14 @@ class Moving:
             max([0, *durable.outbox.deliveries, *durable.dead, letter.next_delivery - 1]) + 1
         )
         durable.ready_told = letter.ready
-        durable.detached_at = self._desk.now
+        durable.linger = letter.linger
+        self._homes.leave_alone(durable)
 
         def stored() -> None:
             self._write(sender, MovedIn(name, letter.identity, letter.generation))
             waiting = self._waiting.pop(name, None)
             if waiting is not None:
-                self._homes.give_to(durable, waiting[0])
+                self._homes.give_to(durable, waiting[0], waiting[1])
 
         self._homes.adopt(durable, stored)
 
@@ -266,6 +267,7 @@ class Moving:
                 tuple([(number, attempts, what) for number, (attempts, what) in durable.dead.items()]),
                 durable.next_delivery,
                 durable.ready_told,
+                durable.linger,
             ),
         )
 

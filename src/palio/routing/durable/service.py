@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from palio.model.filter import Filter
-from palio.routing.durable.desk import Desk, DurableSettings, UnknownBroker
+from palio.routing.durable.desk import Desk, DurableSettings, UnknownBroker, require_sound
 from palio.routing.durable.effects import Read, Recovered, SaveCursor, Trim
 from palio.routing.durable.homes import ENDED, Homes
 from palio.routing.durable.journal import Journal
@@ -27,6 +27,7 @@ from palio.routing.durable.messages import (
     Change,
     Content,
     Detach,
+    Discard,
     Failed,
     Fetch,
     Finish,
@@ -45,6 +46,7 @@ from palio.routing.durable.messages import (
     Progress,
     ReaderEnded,
     Rejected,
+    Requeue,
     Stored,
     Told,
     TopologyChanged,
@@ -71,6 +73,15 @@ class WaveEnded(msgspec.Struct, frozen=True):
     """Not for the shell: everyone in reach knows what this broker had told when the wave began."""
 
     number: int
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """What its taker could not deal with, after the last attempt."""
+
+    name: str
+    delivery: int
+    attempts: int
+    envelope: Envelope
 
 
 class Surroundings(Protocol):
@@ -167,6 +178,8 @@ class Service:
             Rejected: self.homes.reject,
             Detach: lambda session, message: self.homes.detach(self.homes.of(session, message.name)),
             Finish: lambda session, message: self.homes.finish_for(session, message.name),
+            Requeue: self.homes.requeue,
+            Discard: self.homes.discard,
             Forget: self._on_forget,
         }
         self.store_handlers: dict[type, Callable[[Any], None]] = {
@@ -249,6 +262,7 @@ class Service:
                 self._desk.answer(
                     request.session, Refused(f"publish {request.number}", "NotStored", message.reason)
                 )
+            self._confirm()
         self._desk.failed(message.token)
 
     def _confirm(self) -> None:
@@ -571,6 +585,8 @@ class Service:
         kind, _, rest = name.partition(" ")
         if kind == "deliver":
             self.homes.on_timer(rest)
+        elif kind == "linger":
+            self.homes.lingered(rest)
         elif rest == "sync":
             self._sync_due = False
             self._sync()
@@ -616,11 +632,21 @@ class Service:
             if durable.taker == session:
                 self.homes.detach(durable)
 
+    def dead_letters(self, name: str | None = None) -> list[DeadLetter]:
+        """The dead letters of one subscription here, or of all, in the order of their numbers."""
+        return [
+            DeadLetter(durable.name, number, attempts, envelope)
+            for durable in self.homes.subscriptions.values()
+            if name is None or durable.name == name
+            for number, (attempts, envelope) in sorted(durable.dead.items())
+        ]
+
     def _on_attach(self, session: str, message: Attach) -> None:
         message.filter.require_satisfiable()
+        require_sound(message)
         durable = self.homes.subscriptions.get(message.name)
         if durable is not None and durable.state is not State.MOVING:
-            self.homes.give_to(durable, session)
+            self.homes.give_to(durable, session, message)
         else:
             self._moving.attach(session, message)
             self._tick_later()

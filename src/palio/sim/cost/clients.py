@@ -108,11 +108,13 @@ class MeasuredClients:
                 self.refused.append(f"{session}: {answer.reason}")
 
     def handed(self, station: Station, hand: Hand) -> None:
-        self._came(hand.name, hand.envelope.notification, first=hand.attempt == 1)
-        self.takers[hand.name].handed(hand.delivery)
+        for delivery, attempt, envelope in hand.deliveries:
+            self._came(hand.name, envelope.notification, first=attempt == 1)
+            self.takers[hand.name].handed(delivery)
 
     def delivered(self, deliver: Deliver) -> None:
-        self._came(deliver.session, deliver.envelope.notification, first=True)
+        for envelope in deliver.envelopes:
+            self._came(deliver.session, envelope.notification, first=True)
 
     def _came(self, name: str, notification: Notification, *, first: bool) -> None:
         got = self.takers[name].got

@@ -23,7 +23,7 @@ from palio.routing.durable.messages import (
     Rejected,
     Taken,
 )
-from palio.routing.messages import Close, Ended, Open, Refused
+from palio.routing.messages import Close, Ended, Envelope, Open, Refused
 from palio.sim.faults.record import NEVER, Handing, Taking, Wish
 from palio.sim.faults.station import Station
 from palio.sim.faults.steps import Take
@@ -246,14 +246,20 @@ class Taker:
                     world.after(1.0, self._if_still, session, self.connect, self.broker)
 
     def handed(self, station: Station, hand: Hand) -> None:
+        for delivery, attempt, envelope in hand.deliveries:
+            seen = hand.session in self.sessions
+            self._note(station, (delivery, attempt, envelope), seen)
+            if seen:
+                self._think(hand.session, delivery, attempt)
+
+    def _note(self, station: Station, handed: tuple[int, int, Envelope], seen: bool) -> None:
         world, record = self.world, self.world.record
-        envelope = hand.envelope
+        delivery, attempt, envelope = handed
         number = envelope.notification["n"]
-        seen = hand.session in self.sessions
         world.note(
             self.name,
-            f"{'gets' if seen else 'is gone and does not get'} delivery {hand.delivery} from {station.name}, "
-            f"attempt {hand.attempt}: {envelope.origin}#{envelope.sequence} (n={number})",
+            f"{'gets' if seen else 'is gone and does not get'} delivery {delivery} from {station.name}, "
+            f"attempt {attempt}: {envelope.origin}#{envelope.sequence} (n={number})",
             self.name,
             number,
         )
@@ -264,25 +270,23 @@ class Taker:
                 station.last,
                 station.name,
                 self.name,
-                hand.delivery,
-                hand.attempt,
+                delivery,
+                attempt,
                 envelope,
                 seen,
             )
         )
-        if seen:
-            self._think(hand)
 
-    def _think(self, hand: Hand) -> None:
+    def _think(self, session: str, delivery: int, attempt: int) -> None:
         world = self.world
-        luck = world.chance("think", self.name, hand.delivery, hand.attempt)
+        luck = world.chance("think", self.name, delivery, attempt)
         if world.calm or luck < 0.7:
-            world.after(0.01 + 0.3 * luck, self._post, hand.session, Acknowledged(hand.name, (hand.delivery,)))
+            world.after(0.01 + 0.3 * luck, self._post, session, Acknowledged(self.name, (delivery,)))
         elif luck < 0.8:
-            world.after(0.02, self._post, hand.session, Rejected(hand.name, (hand.delivery,)))
+            world.after(0.02, self._post, session, Rejected(self.name, (delivery,)))
         elif luck < 0.9:
-            late = Acknowledged(hand.name, (hand.delivery,))
-            world.after(40.0 * (luck - 0.8) + 1.0, self._post, hand.session, late)
+            late = Acknowledged(self.name, (delivery,))
+            world.after(40.0 * (luck - 0.8) + 1.0, self._post, session, late)
 
     def unanswered(self) -> list[str]:
         taking = self.taking
