@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._frames = Frames()
         self._transport: asyncio.Transport | None = None
         self._ready: list[bytes] = []
-        self._heard = self._said = self._loop.time()
+        self._heard = self._said = self._looked = self._loop.time()
         self._heartbeat = greet.heartbeat
         self._looking: asyncio.TimerHandle | None = None
         self._pings: list[asyncio.Future[None]] = []
@@ -172,7 +172,11 @@ class Connection(asyncio.Protocol):
 
     def _look(self) -> None:
         """From time to time: is the broker there, and does it know that we are?"""
-        now = self._loop.time()
+        before, self._looked = self._looked, self._loop.time()
+        now = self._looked
+        # While this program itself stood still nobody was silent: what came may not have been read yet.
+        deaf = max(0.0, now - before - self._heartbeat / _LOOKS)
+        self._heard = min(now, self._heard + deaf)
         if now - self._heard > SILENCES * self._heartbeat:
             self.abort("The broker was silent for too long.")
             return
