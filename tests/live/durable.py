@@ -178,8 +178,11 @@ class Taker:
 
         await until("all is acknowledged", nothing_left)
 
-    def check(self) -> None:
+    def check(self, publishers: Iterable[Publisher]) -> None:
         assert not self.problems, f"{self.name}: {self.problems[:10]}"
+        for one in publishers:
+            for count, key in one.confirmed.items():
+                assert self._keys.get((one.name, count), key) == key, "it was confirmed under another number"
         for publisher in {name for name, _ in self.first}:
             counts = [count for name, count in self.first if name == publisher]
             assert counts == sorted(counts), f"{self.name}: {publisher} out of order"
@@ -191,6 +194,6 @@ async def finished(publishers: list[Publisher], takers: list[Taker]) -> None:
         await taker.complete(publishers)
         await taker.acknowledged()
     for taker in takers:
-        taker.check()
+        taker.check(publishers)
     for one in [*publishers, *takers]:
         await one.close()

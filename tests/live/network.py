@@ -1,7 +1,7 @@
-"""Brokers as processes on this machine, for tests: started, killed, stopped, frozen, linked by wires that break.
+"""Brokers as processes on this machine: started, killed, stopped, frozen, linked by wires that break.
 
-Nothing is waited for by a fixed time: `until` asks again and again for a condition, and fails after a while with
-what was awaited. Leaving the `async with` ends every process; if a test fails, the logs are printed.
+Nothing is waited for by a fixed time: `until` asks again and again for a condition, and fails after a while
+with what was awaited. Leaving the `async with` ends every process; if a test fails, the logs are printed.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class Network:
         self._links.append((one, other))
 
     async def build(self, links: list[tuple[str, str]], *, kind: str = "peer", wires: bool = False) -> None:
-        """Start all brokers that the links name, and wait for the links. The first of a link connects to the second."""
+        """Start all brokers that the links name, and wait for the links. The first of each connects to the second."""
         for name in sorted({name for link in links for name in link} - set(self.nodes)):
             self.add(name)
         for one, other in links:

@@ -1,7 +1,7 @@
 """A broker as a process of the live tests: `python -m tests.live.serve SETTINGS READY [CLOCK]`.
 
-Like `palio up`, but its clock can be set: the file CLOCK has the seconds by which it is wrong, and is read again
-on SIGUSR1. READY is written, all at once, when the broker is up.
+Like `palio up`, but its clock can be set: the file CLOCK has the seconds by which it is wrong, and is read
+again on SIGUSR1. READY is written, all at once, when the broker is up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients that do not read: the broker's memory is bounded, they are told what they lost, others do not notice."""
+"""Clients that do not read: memory is bounded, they are told what they lost, and others do not notice."""
 
 from __future__ import annotations
 
