@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from palio.cli.main import app
+from tests.cli.live import LiveBroker, live_broker
 
 ROOT = Path(__file__).parents[2]
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -59,3 +60,12 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Command:
         return CliRunner().invoke(app, list(arguments), input=input, catch_exceptions=False)
 
     return run
+
+
+@pytest.fixture
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveBroker]:
+    """A broker of the test's own, which the commands take for the one that is meant."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with live_broker(tmp_path) as broker:
+        monkeypatch.setenv("PALIO_SERVER", broker.server)
+        yield broker

@@ -91,7 +91,7 @@ def test_what_cannot_be_read_is_a_sentence_and_not_a_stack_trace(command):
         "palio lint examples/filters.jsonl | true",
         "palio match --help | true",
         "palio --help | true",
-        "palio demo --seconds 2 --filters 10 | head -n 1",
+        "palio demo --part matching --seconds 2 --filters 10 | head -n 1",
     ],
 )
 def test_a_closed_pipe_ends_it_quietly_with_141(environment, command_line):
@@ -183,16 +183,39 @@ def test_a_progress_bar_in_the_terminal_leaves_redirected_answers_alone(environm
 
 def test_the_demo_ends_by_itself_and_checks_itself(program, environment):
     started = time.monotonic()
-    result = program("demo", "--seconds", "1", "--filters", "200")
+    result = program("demo", "--seconds", "1", "--filters", "200", "--part", "matching")
     assert time.monotonic() - started < 20
     assert result.returncode == 0
     assert "matches/event" in result.stdout
     assert re.search(r"✓ \d+ answers? checked .* against all 200 filters: all right\.", result.stdout)
     assert "palio explain" in result.stdout
-    code, shown = in_terminal(["demo", "--seconds", "0.5", "--filters", "50"], environment)
+    code, shown = in_terminal(
+        ["demo", "--seconds", "0.5", "--filters", "50", "--part", "matching"], environment
+    )
     assert code == 0
     assert "busiest filters" in shown
     assert "all right." in shown
+
+
+def test_the_demo_of_a_network_ends_by_itself_and_checks_itself(program):
+    result = program("demo", "--part", "network", "--seed", "3")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Every delivery was as the filters say" in result.stdout
+    assert "is back" in result.stdout
+
+
+def test_the_demo_of_a_network_notices_what_is_missing(command, monkeypatch):
+    from palio.cli import demo_network
+
+    class Deaf(demo_network.Watcher):
+        async def _watch(self):
+            pass
+
+    monkeypatch.setattr(demo_network, "Watcher", Deaf)
+    monkeypatch.setattr(demo_network, "_ARRIVE_WITHIN", 1.0)
+    result = command("demo", "--part", "network")
+    assert result.exit_code == 1
+    assert "did not come to" in result.stdout
 
 
 def test_the_demo_fails_if_an_answer_is_wrong(command, monkeypatch):
@@ -203,7 +226,7 @@ def test_the_demo_fails_if_an_answer_is_wrong(command, monkeypatch):
             return super().match(notification)[1:]
 
     monkeypatch.setattr(demo, "MatchIndex", Forgetful)
-    result = command("demo", "--seconds", "0.3", "--filters", "50")
+    result = command("demo", "--seconds", "0.3", "--filters", "50", "--part", "matching")
     assert result.exit_code == 1
     assert "wrong!" in result.stdout
 
@@ -226,6 +249,7 @@ def test_bench_measures_each_thing_beside_a_yardstick(command):
         ("matching --filters 300 --workload stock", "stock"),
         ("poset --filters 300 --workload stock", "stock"),
         ("routing --subscriptions 300 --notifications 100", "covering"),
+        ("store --events 300 --group 50", "acknowledge, sync full"),
         ("routing --network --brokers 20", "messages handled"),
     ],
 )

@@ -1,14 +1,13 @@
 """One connection of a broker, to a client or to a neighbour: greeting, frames, heartbeats, the end.
 
-The connection knows the protocol and nothing of routing: what is said on it is handed to the broker, as (source,
-message). Whatever comes in before the greeting, or does not belong to the role that was greeted with, ends the
-connection with a sentence; it never reaches the core.
+The connection knows the protocol and nothing of routing: what is said on it is handed to the broker, as
+(source, message). Whatever comes in before the greeting, or does not belong to the role that was greeted
+with, ends the connection with a sentence; it never reaches the core.
 """
 
 from __future__ import annotations
 
 import asyncio
-
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import msgspec
@@ -19,7 +18,7 @@ from palio.broker.states import TRANSITIONS, State
 from palio.model.errors import PalioError
 from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
-from palio.routing.messages import Close, ClientMessage, Open, PeerMessage, Refused
+from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Refused
 from palio.routing.protocol import (
     PROTOCOL,
     SILENCES,
@@ -295,7 +294,7 @@ class Connection(asyncio.Protocol):
         self.reason = reason
         was_live = self.is_live
         if not quietly:
-            self.say(Bye(reason))
+            self.say(Bye(reason, event == "taken over"))
         self.go("refused" if self.state is State.CONNECTING else event)
         if was_live:
             self.broker.ended(self)

@@ -1,8 +1,8 @@
 """The settings of a broker: a file (`palio.toml`), then the environment, then flags; the later ones win.
 
-Everything has a default: a broker without any settings listens on the loopback interface of this machine only, and
-keeps what it has to keep in `./palio-data`. All that is wrong is said with the path of the setting and where it
-came from.
+Everything has a default: a broker without any settings listens on the loopback interface of this machine only,
+and keeps what it has to keep in `./palio-data`. What is wrong is said with the path of the setting and its
+origin.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from palio.routing.protocol import DEFAULT_PORT, HEARTBEAT, MAX_FRAME
 DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
 DEFAULT_HTTP_PORT = 7080
+# Flags that are not named after their settings.
+_FLAGS = {"peers": "--peer", "journal": "--no-journal"}
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 WhenSlow = Literal["drop-newest", "drop-oldest", "disconnect"]
@@ -116,6 +118,14 @@ def split_address(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str, 
     return host.strip("[]"), int(port)
 
 
+class Gathered(msgspec.Struct, frozen=True):
+    """What was said about settings, before anybody has looked whether it is right; and who said it."""
+
+    values: dict[str, Any]
+    origins: dict[str, str]
+    file: str
+
+
 def load(
     path: str | None = None,
     *,
@@ -123,6 +133,17 @@ def load(
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
     """The settings of a broker. Without a path, `palio.toml` is read if there is one. Raises `WrongSetting`."""
+    gathered = gather(path, environment=environment, flags=flags)
+    return checked(gathered.values, gathered.origins, gathered.file)
+
+
+def gather(
+    path: str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Gathered:
+    """What `load` checks. Raises `WrongSetting` for what cannot be read at all."""
     given: dict[str, Any] = {}
     origins: dict[str, str] = {}
     file = path if path is not None else DEFAULT_FILE
@@ -137,8 +158,8 @@ def load(
     for key, value in (flags or {}).items():
         if value is not None:
             given[key] = value
-            origins[key] = f"The flag --{key.replace('_', '-')}"
-    return checked(given, origins, file)
+            origins[key] = f"The flag {_FLAGS.get(key, '--' + key.replace('_', '-'))}"
+    return Gathered(given, origins, file)
 
 
 def read_file(path: str) -> dict[str, Any]:
@@ -177,7 +198,7 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
 
 
 def _from_text(key: str, text: str, name: str) -> Any:
-    """The value of an environment variable: TOML if the setting is no text, so that numbers and lists can be said."""
+    """The value of an environment variable: TOML if the setting is no text, so that numbers can be said."""
     if Settings.__annotations__[key] == "str" or key in (
         "sync",
         "strategy",

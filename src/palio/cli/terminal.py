@@ -30,6 +30,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     BAD_INPUT = 3
     INTERRUPTED = 130
+    TERMINATED = 143
     CLOSED_PIPE = 141  # 128 + SIGPIPE: what a shell shows for a program that the signal ended
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from palio.client.errors import RequestTimeout, error_of
+from palio.client.errors import ConnectionLost, RequestTimeout, error_of
 from palio.client.reading import read
 from palio.model.errors import PalioError
 from palio.routing.messages import Refused
@@ -65,6 +65,7 @@ class Connection(asyncio.Protocol):
         self._pings: list[asyncio.Future[None]] = []
         self._reason = ""
         self.refusal: PalioError | None = None
+        self.is_final = False  # whether the broker wants no other one of this client
         self.welcome: asyncio.Future[Welcome] = self._loop.create_future()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.paused = False
@@ -120,6 +121,7 @@ class Connection(asyncio.Protocol):
     def _refused(self, refused: Refused) -> None:
         if refused.subject == "connection":
             self.refusal = error_of(refused)
+            self.is_final = self.welcome.done()
             self.abort(refused.reason)
         else:
             self._users[Refused](refused)
@@ -132,6 +134,7 @@ class Connection(asyncio.Protocol):
 
     def _said_goodbye(self, bye: Bye) -> None:
         self._reason = bye.reason
+        self.is_final = bye.final
 
     # Saying
 
@@ -165,7 +168,7 @@ class Connection(asyncio.Protocol):
             pong.cancel()
             raise RequestTimeout("ping", timeout)
         if pong.cancelled():
-            raise ConnectionError(self._reason or "The connection was lost.")
+            raise ConnectionLost("ping", self._reason or "It was closed.")
 
     def _look(self) -> None:
         """From time to time: is the broker there, and does it know that we are?"""

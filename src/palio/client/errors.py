@@ -122,6 +122,18 @@ class TakenOver(SubscriptionEnded):
         super().__init__(subscription, "Another client takes its events now.")
 
 
+class AlreadySubscribed(PalioError):
+    """This client is the taker of a durable subscription of that name already."""
+
+    subscription: str
+
+    def __init__(self, subscription: str) -> None:
+        super().__init__(
+            f"This client takes the events of {subscription!r} already; detach that one first.",
+            subscription=subscription,
+        )
+
+
 class TooMuchUnsent(PalioError):
     """More is waiting to be sent than a client may hold."""
 

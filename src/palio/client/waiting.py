@@ -13,20 +13,32 @@ from palio.model.errors import PalioError
 OnLoss: TypeAlias = Literal["keep", "again", "done", "fail"]
 
 
+class _Asked:
+    __slots__ = ("future", "message", "on_loss", "said")
+
+    def __init__(self, message: Any, on_loss: OnLoss) -> None:
+        self.message = message
+        self.on_loss = on_loss
+        self.said = False
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+
 class Waiting:
     """By subject: the kind of a request, and what tells it from others of its kind."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, tuple[asyncio.Future[Any], Any, OnLoss]] = {}
+        self._asked: dict[str, _Asked] = {}
 
-    def add(self, subject: str, message: Any, on_loss: OnLoss) -> asyncio.Future[Any]:
-        """A request was said. One of the same subject that waits shares its answer."""
-        known = self._asked.get(subject)
-        if known is not None and not known[0].done():
-            return known[0]
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked[subject] = future, message, on_loss
-        return future
+    def add(self, subject: str, message: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
+        """A request is made, and was `said` if there is a connection."""
+        asked = self._asked[subject] = _Asked(message, on_loss)
+        asked.said = said
+        return asked.future
+
+    def get(self, subject: str) -> asyncio.Future[Any] | None:
+        """What somebody waits for already."""
+        asked = self._asked.get(subject)
+        return None if asked is None or asked.future.done() else asked.future
 
     def answer(self, subject: str, answer: Any) -> bool:
         """Returns whether somebody waited for it."""
@@ -43,25 +55,31 @@ class Waiting:
             future.exception()  # whoever waited may have given up
         return future is not None
 
-    def forget(self, subject: str) -> None:
+    def forget(self, subject: str, future: asyncio.Future[Any]) -> None:
         """Nobody waits for it any more."""
-        self._asked.pop(subject, None)
+        asked = self._asked.get(subject)
+        if asked is not None and asked.future is future:
+            del self._asked[subject]
 
     def _pop(self, subject: str) -> asyncio.Future[Any] | None:
-        future = self._asked.pop(subject, (None,))[0]
-        return None if future is None or future.done() else future
+        asked = self._asked.pop(subject, None)
+        return None if asked is None or asked.future.done() else asked.future
 
     def lost(self, reason: str) -> None:
         """The connection is lost."""
-        for subject, (_, _, on_loss) in list(self._asked.items()):
-            if on_loss == "fail":
+        for subject, asked in list(self._asked.items()):
+            if asked.said and asked.on_loss == "fail":
                 self.refuse(subject, ConnectionLost(subject, reason))
-            elif on_loss == "done":
+            elif asked.on_loss == "done":
                 self.answer(subject, None)
+            asked.said = False
 
-    def again(self) -> list[Any]:
-        """What is to be said again on a new connection."""
-        return [message for _, message, on_loss in self._asked.values() if on_loss == "again"]
+    def connected(self) -> list[Any]:
+        """What is to be said on a new connection."""
+        unsaid = [asked for asked in self._asked.values() if not asked.said and asked.on_loss != "keep"]
+        for asked in unsaid:
+            asked.said = True
+        return [asked.message for asked in unsaid]
 
     def close(self, problem: PalioError) -> None:
         """There will be no answers."""

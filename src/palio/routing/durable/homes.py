@@ -73,13 +73,17 @@ class Homes(CatchingUp):
         durable.taker = session
         durable.linger = attach.linger
         durable.outbox.in_flight = attach.in_flight or self._desk.settings.patience.in_flight
-        durable.position = dict(attach.after or {})
-        durable.written_position = dict(durable.position)
+        beginning = dict(attach.after or {})
+        if since == FROM_NOW:
+            # What is published here from now on is meant, whenever the rest of the network knows of it.
+            beginning.setdefault(self._desk.broker, self.register_here(identity))
+        durable.position = dict(beginning)
+        durable.written_position = dict(beginning)
 
         def stored() -> None:
             if durable.state is State.ENDED:
                 return  # it retired meanwhile
-            durable.stored_position = dict(attach.after or {})
+            durable.stored_position = dict(beginning)
             self._stored(durable)
             if durable.taker is not None:
                 self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker))

@@ -157,6 +157,7 @@ class Service:
             ended=self._reader_ended,
             tick=self._tick_later,
         )
+        self.homes.register_here = self._register_here
         self._moving = Moving(
             self._desk,
             self.homes,
@@ -482,6 +483,13 @@ class Service:
             self._unanswered.append((missing, ask))
         else:
             self._give_answer(ask)
+
+    def _register_here(self, reader: str) -> int:
+        """A new subscription at this home reads this journal from now on. Returns how far it is."""
+        if self.journal.register(reader, self._desk.broker):
+            cursor, sequence = self.journal.cursor(reader), self.journal.readers[reader]
+            self._desk.effects.append(SaveCursor(self._desk.token(), cursor, sequence))
+        return self.journal.stored  # what is being written may fail, and its numbers be given again
 
     def _registered(self, reader: str) -> None:
         """A reader is on disk; who asked for it is answered."""

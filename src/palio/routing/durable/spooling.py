@@ -60,6 +60,8 @@ class Spooling:
         self._fetch = fetch
         self._ended = ended
         self._tick = tick
+        # Makes a subscription a reader of this broker's own journal; returns how far that is.
+        self.register_here: Callable[[str], int] = lambda name: 0
         self.subscriptions: dict[str, Durable] = {}
         self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
         self._changes: dict[str, Change] = {}

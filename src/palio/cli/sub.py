@@ -1,0 +1,192 @@
+"""`palio sub`: events as they come, one a line."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from palio.cli.connecting import Server, connected, run
+from palio.cli.durations import parse_since, parse_span
+from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, printable
+from palio.client import Event
+from palio.model import jsontext
+from palio.model.filter import Filter
+from palio.model.values import format_time
+
+EPILOG = help_epilog(
+    "palio sub 'price > 100' --count 1 --timeout 1s",
+    "palio sub --format text --timeout 1s",
+    "palio sub 'exists(price)' --format '{symbol} costs {price}' --timeout 1s",
+    "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
+)
+Format = Callable[[Event], str]
+_PLACE = re.compile(r"\{(\$?[^{}]+)\}")
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What is asked for, and when it is enough."""
+
+    filter: str
+    count: int | None
+    timeout: float | None
+    durable: str | None
+    since: float | str | None
+    until: float | None
+    ready: bool
+
+
+def sub(
+    filter_text: Annotated[
+        str, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
+    ] = "true",
+    *,
+    server: Server = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many events.")] = None,
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time: 10s, 1h.")
+    ] = None,
+    format_text: Annotated[
+        str,
+        typer.Option("--format", "-f", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
+    ] = "json",
+    durable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="A subscription that stays, and keeps what comes while nobody reads."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="History first: 1h, 7d, a date, a time, or all.")
+    ] = None,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Say on standard error when the whole network knows of it.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on standard error but errors.")] = False,
+) -> None:
+    """Show the events that a filter selects, one a line, as they come.
+
+    json is the event's content, as palio pub reads it; full has also its id,
+    time, origin, sequence and attempt; text is for people. A template names
+    attributes in braces, and {$id}, {$time}, {$origin}, {$sequence} and {$event}.
+
+    An event of a durable subscription is acknowledged once it is written. A
+    lost connection is made again, and what was durable goes on where it was.
+
+    Exits with 0, or with 1 if the time is over and less than --count events,
+    or none at all, have come.
+    """
+    Filter.parse(filter_text).require_satisfiable()
+    wanted = Wanted(
+        filter_text,
+        count,
+        None if timeout is None else parse_span(timeout),
+        durable,
+        None if since is None else parse_since(since),
+        None,
+        ready,
+    )
+    shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
+    if shown < (count or 1):
+        raise typer.Exit(ExitCode.NO)
+
+
+async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: bool) -> int:
+    """Write events until it is enough. Returns how many."""
+    console = error_console()
+    shown = 0
+    async with connected(server, tell=not quiet) as client:
+        subscription = await client.subscribe(
+            wanted.filter,
+            durable=wanted.durable,
+            since=wanted.since,
+            ready="network" if wanted.ready else "broker",
+        )
+        if wanted.ready or (console.is_terminal and not quiet):
+            console.print(f"Subscribed at {client.broker}; Ctrl-C ends it.", style="dim", soft_wrap=True)
+        try:
+            async with asyncio.timeout(wanted.timeout):
+                async for event in subscription:
+                    if wanted.until is not None and event.taken.timestamp() >= wanted.until:
+                        continue
+                    _write(format(event))
+                    await event.ack()
+                    shown += 1
+                    if shown == wanted.count:
+                        break
+        except TimeoutError:
+            pass
+        lost = subscription.statistics()
+        if dropped := lost.lost_by_broker + sum(lost.dropped.values()):
+            console.print(f"{plural(dropped, 'event')} were not shown: they came too fast.", style="yellow")
+        if wanted.durable is not None:
+            await client.drain(5.0)
+    return shown
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def format_of(text: str) -> Format:
+    """How an event is shown."""
+    match text:
+        case "json":
+            return lambda event: event.notification.to_json()
+        case "full":
+            return lambda event: jsontext.write(full(event)).decode()
+        case "text":
+            return _text
+        case _ if _PLACE.search(text):
+            return lambda event: _PLACE.sub(lambda place: _filled(event, place[1]), text)
+    raise typer.BadParameter(f"{text!r} is no format: json, full, text, or a template such as '{{price}}'.")
+
+
+def full(event: Event) -> dict[str, Any]:
+    """All that there is to say about an event, as plain data."""
+    document: dict[str, Any] = {"event": jsontext.read(event.notification.to_json())}
+    document |= {name: read(event) for name, read in _PROPERTIES.items() if name != "event"}
+    return {name: value for name, value in document.items() if value is not None}
+
+
+_PROPERTIES: dict[str, Callable[[Event], Any]] = {
+    "id": lambda event: event.id,
+    "time": lambda event: format_time(event.time),
+    "origin": lambda event: event.origin,
+    "sequence": lambda event: event.sequence,
+    "attempt": lambda event: event.attempt,
+    "priority": lambda event: event.priority,
+    "event": lambda event: event.notification.to_json(),
+}
+
+
+def _text(event: Event) -> str:
+    clock = event.time.astimezone().strftime("%H:%M:%S.%f")[:-3]
+    content = " ".join(
+        f"{name}={_plain(value)}" for name, value in jsontext.read(event.notification.to_json()).items()
+    )
+    again = f"  (attempt {event.attempt})" if event.redelivered else ""
+    return printable(f"{clock} {event.origin}/{event.sequence}  {content}{again}")
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else jsontext.write(value).decode()
+
+
+def _filled(event: Event, name: str) -> str:
+    if name.startswith("$"):
+        read = _PROPERTIES.get(name[1:])
+        value = read(event) if read else None
+    else:
+        value = event.get(name)
+    if value is None:
+        return ""
+    return (
+        value if isinstance(value, str) else str(value) if not isinstance(value, bool) else str(value).lower()
+    )

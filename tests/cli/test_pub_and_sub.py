@@ -1,0 +1,218 @@
+"""`palio pub` and `palio sub`: what goes in at one end comes out at the other."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from contextlib import ExitStack
+
+import pytest
+
+from palio.cli.templates import NoEvent, fill, parse_event
+from tests.cli.processes import PATIENCE, broker_up, started
+
+# Events and how they are typed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "event"),
+    [
+        (["symbol=ACME", "price=101.5"], {"symbol": "ACME", "price": 101.5}),
+        (["a=1", "b=1.0", "c=true", "d=null"], {"a": 1, "b": 1.0, "c": True, "d": None}),
+        (
+            ["a=[1, 2]", 'b="1"', "c=", "d=x=y", "e=NaN"],
+            {"a": [1, 2], "b": "1", "c": "", "d": "x=y", "e": "NaN"},
+        ),
+        (['{"a": {"b": 1}}'], {"a": {"b": 1}}),
+        (['a={"$time": "2026-03-28T10:00:00Z"}'], {"a": {"$time": "2026-03-28T10:00:00Z"}}),
+    ],
+)
+def test_values_are_guessed_as_in_json(arguments, event):
+    assert parse_event(arguments) == event
+    assert [type(one) for one in parse_event(arguments).values()] == [type(one) for one in event.values()]
+
+
+@pytest.mark.parametrize("arguments", [["price"], ["=1"], ["a=1", "a=2"]])
+def test_what_is_no_event_is_told(arguments):
+    with pytest.raises(NoEvent):
+        parse_event(arguments)
+
+
+def test_places_are_filled_in_and_a_place_alone_has_its_type():
+    filled = fill(
+        {"n": "{n}", "text": "no {n}", "deep": ["{n}", {"x": "{random:5:5}"}], "f": "{random:2.0:2.0}"}, 7
+    )
+    assert filled == {"n": 7, "text": "no 7", "deep": [7, {"x": 5}], "f": 2.0}
+    assert fill("{now}", 1).tzinfo is not None
+    assert fill("{uuid}", 1) != fill("{uuid}", 1)
+    assert fill("{other} {n:1} {}", 1) == "{other} {n:1} {}"
+
+
+# Publishing
+
+
+def events_of(command, *arguments: str) -> list[dict]:
+    result = command("sub", "--since", "all", "--timeout", "10s", *arguments)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_an_event_is_confirmed_with_its_place(command, live):
+    result = command("pub", "symbol=ACME", "price=101.5", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {"origin": "siena", "sequence": 1}
+    assert result.stderr == "1 event confirmed by siena as siena/1\n"
+
+
+def test_many_are_published_in_order_with_their_properties(command, live):
+    result = command(
+        "pub", '{"n": "{n}"}', "--count", "1200", "--id", "order-{n}", "--priority", "7", "--lifetime", "1h"
+    )
+    assert result.stderr.startswith("1,200 events confirmed by siena, ")
+    found = events_of(command, "--count", "1200", "--format", "full")
+    assert [one["event"]["n"] for one in found] == list(range(1, 1201))
+    assert [one["id"] for one in found] == [f"order-{n}" for n in range(1, 1201)]
+    assert {one["priority"] for one in found} == {7}
+    # the same ids again are the same events
+    command("pub", '{"n": "{n}"}', "--count", "10", "--id", "order-{n}")
+    assert command("pub", "last=1").stderr == "1 event confirmed by siena as siena/1201\n"
+
+
+def test_lines_of_standard_input_are_events_and_bad_ones_are_told(command, live):
+    cloud = '{"specversion": "1.0", "id": "c", "source": "s", "type": "t"}'
+    lines = f'{{"n": 1, "text": "{{n}}"}}\n\n# nothing\nwrong\n{cloud}\n'
+    result = command("pub", input=lines)
+    assert result.exit_code == 3
+    assert "standard input:4: " in result.stderr
+    assert "2 events confirmed by siena" in result.stderr
+    assert "1 bad line" in result.stderr
+    first, second = events_of(command, "--count", "2", "--format", "full")
+    assert first["event"] == {"n": 1, "text": "{n}"}
+    assert second["id"] == "c"
+    command("pub", "-", "--template", input='{"text": "{n}"}\n')
+    [filled] = events_of(command, "exists(text) and absent(n)", "--count", "1")
+    assert filled == {"text": 1}
+
+
+def test_without_waiting_everything_arrives_all_the_same(command, live):
+    result = command("pub", "n={n}", "--count", "700", "--no-wait")
+    assert result.stderr.startswith("700 events sent to siena")
+    assert [one["n"] for one in events_of(command, "--count", "700")] == list(range(1, 701))
+
+
+def test_a_rate_is_a_limit(command, live):
+    result = command("pub", "n={n}", "--count", "11", "--rate", "50")
+    [rate] = re.findall(r"([\d,]+) events/s", result.stderr)
+    assert int(rate.replace(",", "")) <= 55
+
+
+def test_a_refused_event_is_told(command, tmp_path, monkeypatch):
+    from tests.cli.live import live_broker
+
+    with live_broker(tmp_path, advertisements=True) as broker:
+        monkeypatch.setenv("PALIO_SERVER", broker.server)
+        result = command("pub", "price=1")
+        assert result.exit_code == 3
+        assert "advertis" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("name", ["pub", "sub"])
+def test_without_a_broker_it_says_what_to_do(command, monkeypatch, tmp_path, name):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    arguments = ("a=1",) if name == "pub" else ()
+    result = command(name, *arguments, "--server", "127.0.0.1:1")
+    assert result.exit_code == 3
+    assert result.stderr == (
+        "No broker answers at 127.0.0.1:1; start one with `palio up`, or name another one with --server.\n"
+    )
+
+
+# Subscribing
+
+
+def test_events_are_shown_as_they_come_until_it_is_enough(command, live):
+    published = live.publish_when_subscribed({"price": 99}, {"price": 101}, {"price": 102}, {"price": 103})
+    result = command("sub", "price > 100", "--count", "2", "--timeout", "30s")
+    assert result.exit_code == 0
+    assert result.stdout == '{"price":101}\n{"price":102}\n'
+    published.result(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [
+        ("json", '{"halted":false,"price":1.5,"symbol":"A B"}'),
+        ("{symbol} at {price} ({halted}){missing}", "A B at 1.5 (false)"),
+        ("{$origin}/{$sequence} {$event}", 'siena/1 {"halted":false,"price":1.5,"symbol":"A B"}'),
+    ],
+)
+def test_formats(command, live, wanted, shown):
+    live.publish({"symbol": "A B", "price": 1.5, "halted": False})
+    result = command("sub", "--since", "all", "--count", "1", "--timeout", "30s", "--format", wanted)
+    assert result.stdout == f"{shown}\n"
+
+
+def test_text_is_for_people_and_keeps_control_characters_to_itself(command, live):
+    live.publish({"symbol": "A\x1b[2J", "price": 1.5})
+    result = command("sub", "--since", "all", "--count", "1", "--timeout", "30s", "--format", "text")
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d\.\d{3} siena/1  price=1\.5 symbol=A\N{REPLACEMENT CHARACTER}\[2J\n", result.stdout
+    )
+
+
+def test_a_format_that_is_none_is_wrong_usage(command, live):
+    assert command("sub", "--format", "xml").exit_code == 2
+
+
+def test_nothing_in_time_is_a_no(command, live):
+    assert command("sub", "--timeout", "0.1s").exit_code == 1
+    live.publish({"n": 1})
+    assert command("sub", "--since", "all", "--timeout", "1s", "--count", "2").exit_code == 1
+    assert command("sub", "--since", "all", "--timeout", "1s").exit_code == 0
+
+
+def test_a_durable_subscription_goes_on_where_it_was(command, live):
+    assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.1s").exit_code == 1
+    live.publish(*({"n": n} for n in range(5)))
+    wanted = ("sub", "n > 0", "--durable", "desk-7", "--timeout", "10s", "--count", "2")
+    assert command(*wanted).stdout == '{"n":1}\n{"n":2}\n'
+    assert command(*wanted).stdout == '{"n":3}\n{"n":4}\n'
+    assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.3s").stdout == ""
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-03-28T10:00:00", "-1h", "1h30"])
+def test_a_time_that_is_none_is_told(command, live, text):
+    result = command("sub", f"--since={text}")
+    assert result.exit_code == 3
+    assert "write how long ago" in result.stderr
+
+
+def test_a_wrong_filter_is_told_before_anything_else(command):
+    result = command("sub", "price >", "--server", "127.0.0.1:1")
+    assert result.exit_code == 3
+    assert "^" in result.stderr
+    assert command("sub", "a > 1 and a < 1", "--server", "127.0.0.1:1").exit_code == 3
+
+
+def test_a_broker_that_comes_back_finds_its_subscriber_again_and_ctrl_c_ends_it(environment, tmp_path):
+    same = ("--data", str(tmp_path / "data"), "--name", "siena")
+    with ExitStack() as stack:
+        process, ready = stack.enter_context(broker_up(*same, environment=environment, folder=tmp_path))
+        server = ("--server", ready["server"])
+        wanted = ("sub", "--durable", "d", "--ready", *server)
+        subscriber = stack.enter_context(started(*wanted, environment=environment, folder=tmp_path))
+        assert "Subscribed at siena" in subscriber.stderr.readline()
+        process.kill()
+        process.wait(PATIENCE)
+        assert "is lost" in subscriber.stderr.readline()
+        (tmp_path / "ready.json").unlink()
+        again = (*same, "--listen", ready["server"])
+        stack.enter_context(broker_up(*again, environment=environment, folder=tmp_path))
+        assert "again" in subscriber.stderr.readline()
+        with started("pub", "n=1", *server, environment=environment, folder=tmp_path) as publisher:
+            assert publisher.wait(PATIENCE) == 0
+        assert subscriber.stdout.readline() == '{"n":1}\n'
+        subscriber.send_signal(signal.SIGINT)
+        assert subscriber.wait(PATIENCE) == 130
+        assert subscriber.stderr.read() == ""
