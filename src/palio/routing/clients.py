@@ -37,9 +37,7 @@ class NoJournal(PalioError):
     """A request about durable subscriptions at a broker that has none."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "This broker keeps no journal, so it has no durable subscriptions; start it with one."
-        )
+        super().__init__("This broker keeps no journal, so it has no durable subscriptions; start it with one.")
 
 
 def subject_of(message: Any) -> str:
