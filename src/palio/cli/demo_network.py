@@ -265,7 +265,8 @@ class NetworkDemo:
     async def _arrived(self, watchers: list[Watcher], trades: list[Notification]) -> None:
         """Wait until all have what the filters say, then see that nobody has more."""
         owed = {
-            watcher: {str(one["trade"]) for one in trades if watcher.filter.matches(one)} for watcher in watchers
+            watcher: {str(one["trade"]) for one in trades if watcher.filter.matches(one)}
+            for watcher in watchers
         }
         until = time.monotonic() + _ARRIVE_WITHIN
         while any(not wanted <= watcher.got.keys() for watcher, wanted in owed.items()):
