@@ -167,6 +167,23 @@ async def test_every_request_has_its_time():
         assert client.state is State.CLOSED
 
 
+async def test_whoever_is_told_of_states_cannot_do_harm():
+    broker = testing.broker()
+    problems = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda loop, context: problems.append(context["exception"])
+    )
+
+    def on_state(state, reason):
+        raise ValueError(state)
+
+    async with broker as address, palio.connect(address, on_state=on_state, backoff=QUICK) as client:
+        await broker.crash()
+        await broker.start()
+        await client.publish({"n": 1})
+    assert [problem.args[0].value for problem in problems][:3] == ["live", "suspended", "live"]
+
+
 async def test_draining_ends_subscriptions_when_they_are_read_and_confirms_what_was_published():
     async with testing.broker() as address, palio.connect(address) as other:
         theirs = await other.subscribe("n >= 0")
