@@ -34,7 +34,7 @@ from palio.cli.measuring import machine, show_setup
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.durable.effects import Append, Remove, Spool, StoreEffect
-from palio.routing.durable.messages import StoreMessage
+from palio.routing.durable.messages import Failed, StoreMessage
 from palio.routing.messages import Envelope
 from palio.store import Store
 from palio.store.backend import Sync
@@ -110,11 +110,13 @@ class Timed:
     def __init__(self, url: str, sync: Sync) -> None:
         self._changed = threading.Condition()
         self._answered = self._asked = 0
+        self._failed: list[Failed] = []
         self.store = Store.open(url, broker="bench", completed=self._completed, sync=sync)
         self.run([[Remove(0, "subscription"), Spool(0, "subscription", Filter.parse("true"))]])
 
     def _completed(self, answers: list[StoreMessage]) -> None:
         with self._changed:
+            self._failed += [answer for answer in answers if isinstance(answer, Failed)]
             self._answered += len(answers)
             self._changed.notify()
 
@@ -134,6 +136,8 @@ class Timed:
     def _wait_for(self, count: int) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._answered >= count)
+            if self._failed:
+                raise SystemExit(f"The store refused to write: {self._failed[0].reason}")
 
 
 class Bare:
@@ -155,7 +159,14 @@ class Bare:
     def run(self, what: str, envelopes: list[Envelope], size: int) -> float:
         rows = [
             (
-                (1, one.sequence, one.time, "publisher", one.notification.id, encode_body(one.notification)),
+                (
+                    1,
+                    one.sequence,
+                    one.time,
+                    "publisher",
+                    one.notification.id,
+                    encode_body(one.notification.body),
+                ),
                 (1, one.sequence, 0, encode_letter(one)),
                 (1, one.sequence),
             )
@@ -214,7 +225,7 @@ def measure(
 ) -> None:
     chosen = url or f"sqlite:///{folder}/{sync}.db"
     timed, bare = Timed(chosen, sync), Bare(folder / f"bare-{sync}.db", sync)
-    head = 0
+    head = timed.store.statistics().head
     for what in (*EACH, "all three", "all three, busy"):
         mixed = what.startswith("all three")
         if what == "append" or mixed:
@@ -253,7 +264,7 @@ def main(words: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         folder = Path(name)
         envelopes = events(arguments.events)
-        size = len(encode_body(envelopes[0].notification))
+        size = len(encode_body(envelopes[0].notification.body))
         show_setup(
             console,
             {

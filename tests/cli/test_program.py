@@ -249,6 +249,7 @@ def test_bench_measures_each_thing_beside_a_yardstick(command):
         ("matching --filters 300 --workload stock", "stock"),
         ("poset --filters 300 --workload stock", "stock"),
         ("routing --subscriptions 300 --notifications 100", "covering"),
+        ("store --events 300 --group 50", "acknowledge, sync full"),
         ("routing --network --brokers 20", "messages handled"),
     ],
 )

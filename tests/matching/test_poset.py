@@ -224,6 +224,23 @@ def test_a_chain_of_thousands_needs_no_recursion():
     assert poset.statistics().relations == 599
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_node_remembers_of_others_stays_true(seed):
+    choose, poset = random.Random(f"remembering {seed}"), Poset()
+    drawn = [f"a between {low} and {high}" for low in range(6) for high in range(low, 6)]
+    for _ in range(60):
+        filter = Filter.parse(choose.choice(drawn))
+        if filter in poset:
+            poset.remove(filter)
+        else:
+            poset.insert(filter)
+        poset.check()
+        for node in poset:
+            assert all(upper.item.covers(node.item) for upper in node.ancestors())
+            assert all(node in upper.descendants() for upper in node.ancestors())
+            assert all(node in lower.ancestors() for lower in node.descendants())
+
+
 def test_statistics_count_what_is_there():
     statistics = Poset([TOR, CHEAP, F1, F2]).statistics()
     assert (statistics.filters, statistics.roots, statistics.relations) == (4, 2, 3)

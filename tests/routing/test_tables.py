@@ -4,13 +4,15 @@ import random
 
 import pytest
 
-from palio import Filter
+from palio import Filter, Notification
 from palio.matching.poset import Poset
 from palio.model.merging import excess
+from palio.routing.configuration import Configuration
 from palio.routing.covering import Covering
 from palio.routing.facts import Facts
 from palio.routing.merging import MAX_MEMBERS, Merging
 from palio.routing.table import Identity, Simple, Table
+from palio.routing.tables import MAX_ARRIVING, Tables
 
 PORTS = ["p", "q", "r"]
 TEXTS = [
@@ -184,3 +186,15 @@ def test_tables_that_share_an_order_tell_the_same_and_leave_nothing_behind(seed)
     for play in plays:
         play.end()
     assert len(shared) == 0
+
+
+@pytest.mark.parametrize("others", [0, MAX_ARRIVING])
+def test_what_has_just_come_is_found_and_what_has_just_gone_is_not(others):
+    side = Tables(Configuration(broker="here"), Facts()).filters
+    stays, goes = [side.hold(Filter.parse(f"x > {bound}"), bound) for bound in (1, 2)]
+    for number in range(others):
+        side.hold(Filter.parse(f"y = {number}"), number)
+    side.let_go(goes, 2)
+    assert side.match(Notification({"x": 3})) == [stays]
+    side.let_go(stays, 1)
+    assert side.match(Notification({"x": 3})) == []

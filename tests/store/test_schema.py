@@ -56,7 +56,7 @@ def create_version_1(url: str) -> None:
                 "sequence": number,
                 "time": float(number),
                 "id": f"id {number}",
-                "body": encode_body(Notification({"x": number})),
+                "body": encode_body(Notification({"x": number}).body),
             }
             for number in range(11, 9_001)
         ]

@@ -1,9 +1,9 @@
-"""`Broker`: the shell around a `Router`. Sockets, the clock and the store are here; what to do is decided there.
+"""`Broker`: the shell around a `Router`. Sockets, clock and store are here; what to do is decided there.
 
-Everything happens in one event loop. A message comes in on a connection, the router says what is to be done, and
-it is done in that order: answers and events are put on their connections and written at the end of the turn,
-effects on the store are handed to its thread, whose completions come back as messages. While much waits for the
-disk, clients are not read from: so a fast publisher cannot fill the memory.
+Everything happens in one event loop. A message comes in on a connection, the router says what is to be
+done, and it is done in that order: answers and events are put on their connections and written at the end
+of the turn, effects on the store are handed to its thread, whose completions come back as messages. While
+much waits for the disk, clients are not read from: so a fast publisher cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -24,15 +24,29 @@ from palio.broker.dialling import Dialling
 from palio.broker.inspection import Inspection
 from palio.broker.settings import Settings, split_address
 from palio.model.errors import InvalidNotification, PalioError
+from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.inquiries import Watch
 from palio.routing.links import COUNTERPART
-from palio.routing.messages import Close, Envelope, LinkDown, LinkKind, LinkUp, Open
+from palio.routing.messages import (
+    Advertise,
+    Close,
+    Envelope,
+    LinkDown,
+    LinkKind,
+    LinkUp,
+    Open,
+    Refused,
+    Subscribe,
+)
 from palio.routing.protocol import Greet, Handed, Inspect, Inspected, Role
 from palio.routing.router import Router
 from palio.routing.wire import encode, encode_envelopes, encode_events
 
+# What is held for a client until it gives it back.
+_HELD = frozenset((Subscribe, Advertise, Watch))
 # How many times in a heartbeat all connections are looked at.
 _LOOKS = 4
 
@@ -44,6 +58,19 @@ class TooManyConnections(PalioError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"This broker has {limit:,} connections, as many as it may.", limit=limit)
+
+
+class TooManySubscriptions(PalioError):
+    """A client has as many subscriptions and advertisements as it may."""
+
+    limit: int
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"This client has {limit:,} subscriptions and advertisements, as many as it may; "
+            "release some, or raise the limit `limits.subscriptions` of the broker.",
+            limit=limit,
+        )
 
 
 class AlreadyLinked(PalioError):
@@ -128,18 +155,7 @@ class Broker:
             incarnation=int(self.now()),
         )
         if settings.journal:
-            from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
-
-            Path(settings.data).mkdir(parents=True, exist_ok=True)
-            self.store = await asyncio.to_thread(
-                Store.open,
-                settings.store_url,
-                broker=settings.name,
-                completed=self._completed_elsewhere,
-                broken=self._broken_elsewhere,
-                sync=settings.sync,
-                retention=settings.durable.retention,
-            )
+            self.store = await self.open_store()
             recovered, incarnation = self.store.recovered()
             configuration = msgspec.structs.replace(configuration, incarnation=incarnation)
             self.router = Router(configuration, recovered=recovered)
@@ -162,6 +178,22 @@ class Broker:
         self.carry_out(self.router.on_timer("started", self.now()))
         self._dialling.start(settings.peers)
         self.log.info("The broker is up.", extra={"broker": settings.name, "port": self.port})
+
+    async def open_store(self) -> Any:
+        """The store that the settings ask for. Raises what it does."""
+        from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
+
+        settings = self.settings
+        Path(settings.data).mkdir(parents=True, exist_ok=True)
+        return await asyncio.to_thread(
+            Store.open,
+            settings.store_url,
+            broker=settings.name,
+            completed=self._completed_elsewhere,
+            broken=self._broken_elsewhere,
+            sync=settings.sync,
+            retention=settings.durable.retention,
+        )
 
     async def stop(self, reason: str = "The broker is stopping.") -> None:
         """Say goodbye to everyone, write what is to be written, and end."""
@@ -277,6 +309,11 @@ class Broker:
 
     def take(self, message: Any, connection: Connection) -> None:
         """A message from a client or a neighbour."""
+        limit = self.settings.limits.subscriptions
+        if type(message) in _HELD and self.router.holds(connection.name) >= limit:
+            problem = TooManySubscriptions(limit)
+            connection.say(Refused(subject_of(message), type(problem).__name__, str(problem)))
+            return
         try:
             self.handle(message, connection.name)
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered

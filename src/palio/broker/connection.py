@@ -1,8 +1,8 @@
 """One connection of a broker, to a client or to a neighbour: greeting, frames, heartbeats, the end.
 
-The connection knows the protocol and nothing of routing: what is said on it is handed to the broker, as (source,
-message). Whatever comes in before the greeting, or does not belong to the role that was greeted with, ends the
-connection with a sentence; it never reaches the core.
+The connection knows the protocol and nothing of routing: what is said on it is handed to the broker, as
+(source, message). Whatever comes in before the greeting, or does not belong to the role that was greeted
+with, ends the connection with a sentence; it never reaches the core.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What goes out on one connection: collected and written together, and bounded when the other end does not read.
+"""What goes out on one connection: collected, written together, and bounded when the other end does not read.
 
-Frames of one turn of the event loop are written at once. While the transport is full they wait here, in their
-order. Answers and durable deliveries always wait (both are bounded by what was asked for); events of transient
-subscriptions wait up to a limit, and beyond it the policy decides: the newest or the oldest are dropped, counted,
-and the client is told how many it has lost; or the connection ends.
+Frames of one turn of the event loop are written at once. While the transport is full they wait here, in
+their order. Answers and durable deliveries always wait (both are bounded by what was asked for); events of
+transient subscriptions wait up to a limit, and beyond it the policy decides: the newest or the oldest are
+dropped, counted, and the client is told how many it has lost; or the connection ends.
 """
 
 from __future__ import annotations
@@ -34,6 +34,16 @@ class OutgoingStatistics(msgspec.Struct, frozen=True):
     dropped: dict[str, int]
 
 
+class _Waiting:
+    """A frame that waits, and how many events it brings, which may be dropped."""
+
+    __slots__ = ("data", "events")
+
+    def __init__(self, data: bytes, events: int) -> None:
+        self.data = data
+        self.events = events
+
+
 class Outgoing:
     """Frames for one connection. `overflowed` says that it should be ended."""
 
@@ -42,9 +52,11 @@ class Outgoing:
         self._limit = limit
         self._policy = policy
         self._ready: list[bytes] = []
-        self._waiting: deque[tuple[bytes, int]] = deque()  # with the number of events that may be dropped
+        self._waiting: deque[_Waiting] = deque()
+        self._droppable: deque[_Waiting] = deque()  # those of them that bring events
         self._waiting_bytes = 0
         self._waiting_events = 0
+        self._holes = 0  # how many places of those that wait are left by what was dropped
         self._lost = 0
         self.paused = False
         self.overflowed = False
@@ -72,7 +84,10 @@ class Outgoing:
             self._ready.append(data)
             self._events += events
             return
-        self._waiting.append((data, events))
+        waiting = _Waiting(data, events)
+        self._waiting.append(waiting)
+        if events:
+            self._droppable.append(waiting)
         self._waiting_bytes += len(data)
         self._waiting_events += events
         if self._waiting_bytes > self._limit:
@@ -82,28 +97,25 @@ class Outgoing:
         if self._policy == "disconnect":
             self.overflowed = True
         elif self._policy == "drop-newest":
-            if self._waiting[-1][1]:
-                self._drop(self._waiting.pop())
+            if self._waiting[-1].events:
+                self._drop(self._droppable.pop())
         else:
-            kept = [one for one in self._waiting if not one[1]]
-            while self._waiting_bytes > self._limit and len(self._waiting) > len(kept):
-                self._drop_oldest()
+            while self._waiting_bytes > self._limit and self._droppable:
+                self._drop(self._droppable.popleft())
         if self._waiting_bytes > self._limit * ANSWERS_FACTOR:
             self.overflowed = True
 
-    def _drop_oldest(self) -> None:
-        for place, one in enumerate(self._waiting):
-            if one[1]:
-                del self._waiting[place]
-                self._drop(one)
-                return
-
-    def _drop(self, one: tuple[bytes, int]) -> None:
-        data, events = one
-        self._waiting_bytes -= len(data)
-        self._waiting_events -= events
-        self._lost += events
-        self._dropped[f"slow consumer, {self._policy}"] += events
+    def _drop(self, waiting: _Waiting) -> None:
+        """Nothing is left of it but its place."""
+        self._waiting_bytes -= len(waiting.data)
+        self._waiting_events -= waiting.events
+        self._lost += waiting.events
+        self._dropped[f"slow consumer, {self._policy}"] += waiting.events
+        waiting.data, waiting.events = b"", 0
+        self._holes += 1
+        if self._holes > len(self._waiting) // 2:
+            self._waiting = deque(one for one in self._waiting if one.data)
+            self._holes = 0
 
     def flush(self) -> None:
         """Write what is ready."""
@@ -122,10 +134,16 @@ class Outgoing:
         """The transport has room: let what waited go out, and say what was lost."""
         self.paused = False
         while self._waiting and not self.paused:
-            data, events = self._waiting.popleft()
+            waiting = self._waiting.popleft()
+            data = waiting.data
+            if not data:
+                self._holes -= 1
+                continue
+            if waiting.events:
+                self._droppable.popleft()
             self._waiting_bytes -= len(data)
-            self._waiting_events -= events
-            self._events += events
+            self._waiting_events -= waiting.events
+            self._events += waiting.events
             self._ready.append(data)
             if len(data) > HIGH_WATER // 4 or len(self._ready) >= 64:
                 self.flush()  # which may pause it again

@@ -94,7 +94,7 @@ class Watcher:
 
     async def _watch(self) -> None:
         async for event in self._subscription:
-            self.got[event.notification["trade"]] += 1
+            self.got[str(event["trade"])] += 1
             if self.kind == "durable":
                 await event.ack()
 
@@ -265,7 +265,8 @@ class NetworkDemo:
     async def _arrived(self, watchers: list[Watcher], trades: list[Notification]) -> None:
         """Wait until all have what the filters say, then see that nobody has more."""
         owed = {
-            watcher: {one["trade"] for one in trades if watcher.filter.matches(one)} for watcher in watchers
+            watcher: {str(one["trade"]) for one in trades if watcher.filter.matches(one)}
+            for watcher in watchers
         }
         until = time.monotonic() + _ARRIVE_WITHIN
         while any(not wanted <= watcher.got.keys() for watcher, wanted in owed.items()):
@@ -273,11 +274,11 @@ class NetworkDemo:
                 late = next(watcher for watcher, wanted in owed.items() if not wanted <= watcher.got.keys())
                 missing = sorted(owed[late] - late.got.keys())
                 raise CheckFailed(
-                    f"{plural(len(missing), 'trade')} did not come to {late.place} ({late.kind}, {late.filter}), "
-                    f"the first is {missing[0]}."
+                    f"{plural(len(missing), 'trade')} did not come to {late.place} "
+                    f"({late.kind}, {late.filter}), the first is {missing[0]}."
                 )
             await asyncio.sleep(0.02)
-        everything = {one["trade"]: one for one in self._published}
+        everything = {str(one["trade"]): one for one in self._published}
         for watcher in watchers:
             wrong = [name for name in watcher.got if not watcher.filter.matches(everything[name])]
             twice = [name for name, count in watcher.got.items() if count > 1]

@@ -60,6 +60,9 @@ def run_experiment(
         typer.Option("--spark", metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…"),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a first look, no result.")] = False,
+    first: Annotated[
+        int, typer.Option("--first", min=1, help="The first seed of each point; others confirm a finding.")
+    ] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the finished runs of the folder and make the others.")
     ] = False,
@@ -75,7 +78,7 @@ def run_experiment(
     results.needs_pyarrow()
     plots.needs_matplotlib()
     definition = load(experiment)
-    runs = expand(definition, quick=quick)
+    runs = expand(definition, quick=quick, first_seed=first)
     folder = Folder(output or Path("palio-sim") / definition.name, simulator_of(definition))
     known = folder.prepare(keep=resume)
     finished = [known[run.key] for run in runs if run.key in known]
@@ -92,7 +95,9 @@ def run_experiment(
         raise
     finished = _in_order(runs, finished)
     folder.complete(finished)
-    command = f"palio sim run {experiment}{' --quick' if quick else ''}"
+    command = (
+        f"palio sim run {experiment}{' --quick' if quick else ''}{f' --first {first}' if first > 1 else ''}"
+    )
     with error_console().status("drawing"):
         report = write_report(definition, finished, folder.path, quick=quick, command=command)
     _show(definition, report, len(finished))

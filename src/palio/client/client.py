@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -13,14 +12,12 @@ from typing import Any, Literal, Self, overload
 import msgspec
 
 from palio.client.dialling import Backoff
-from palio.client.dispatch import Dispatch
 from palio.client.durable import DurableSubscription
-from palio.client.errors import AlreadySubscribed, RequestRefused
-from palio.client.event import Event
+from palio.client.errors import AlreadySubscribed
 from palio.client.held import Advertised
-from palio.client.inquiries import Replies, Watch
 from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation, Content, make_body
+from palio.client.questions import Questions, as_advertisement
 from palio.client.reaching import Since, attach_request
 from palio.client.session import Session
 from palio.client.states import State
@@ -29,20 +26,17 @@ from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.inquiries import Hop, Request, Trace
-from palio.routing.protocol import HEARTBEAT, Inspect
+from palio.routing.protocol import HEARTBEAT
 
 Ready = Literal["broker", "network"]
 
 
-class Client:
+class Client(Questions):
     """A client of a network. `async with palio.connect(…) as client`, or `client = await palio.connect(…)`."""
 
     def __init__(self, address: str, options: Options) -> None:
-        self._session = Session(address, options)
-        self._dispatch = Dispatch(self._session)
+        super().__init__(Session(address, options))
         self._ids = secrets.token_hex(8)
-        self._count = 0
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state.value} {self.broker}>"
@@ -95,10 +89,6 @@ class Client:
     def statistics(self) -> ClientStatistics:
         """What became of what was published and of what came."""
         return self._dispatch.statistics()
-
-    def _number(self) -> int:
-        self._count += 1
-        return self._count
 
     # Publishing
 
@@ -194,7 +184,7 @@ class Client:
     ) -> Advertised:
         """Say what will be published. Returns when the broker, or (`ready`) the whole network knows."""
         self._session.require_open()
-        advertised = Advertised(self._session, f"a{self._number()}", _advertisement(advertisement))
+        advertised = Advertised(self._session, f"a{self._number()}", as_advertisement(advertisement))
         await advertised.ask(timeout, ready=ready == "network")
         return advertised
 
@@ -244,63 +234,6 @@ class Client:
             subscription = DurableSubscription(session, attach, temporary=temporary)
         await subscription.ask(timeout, ready=ready == "network")
         return subscription
-
-    # Questions
-
-    def request(
-        self,
-        content: Content,
-        *,
-        timeout: float = 5.0,
-        expect: int | None = None,
-        id: str | None = None,
-        payload: bytes | None = None,
-    ) -> Replies:
-        """Ask everybody who takes this notification: `await` it for all replies, or iterate over it.
-
-        It ends when all have replied, when `expect` replies have come, or after `timeout` seconds.
-        Raises `ConnectionLost` (from the replies) if the connection is lost meanwhile.
-        """
-        self._session.require_open()
-        notification = Notification.of_body(make_body(content, id, None, None, payload))
-        replies = Replies(asyncio.get_running_loop(), expect, timeout)
-        self._dispatch.expect(Request(self._number(), notification, timeout), replies)
-        return replies
-
-    async def watch(self, advertisement: str | Advertisement, *, timeout: float | None = None) -> Watch:
-        """Learn whether anybody wants what an advertisement describes, now and whenever that changes."""
-        self._session.require_open()
-        watch = Watch(self._session, f"w{self._number()}", _advertisement(advertisement))
-        await watch.ask(timeout, ready=False)
-        return watch
-
-    async def trace(self, content: Content | Event, *, timeout: float | None = None) -> Hop:
-        """Who would get this notification, over the whole network and hop by hop. Nothing is delivered."""
-        self._session.require_open()
-        if isinstance(content, Event):
-            content = content.notification
-        number = self._number()
-        message = Trace(number, Notification.of_body(make_body(content)))
-        answer = await self._session.ask(message, f"trace {number}", on_loss="again", timeout=timeout)
-        route: Hop = answer.route
-        return route
-
-    async def inspect(self, what: str, *, timeout: float | None = None, **argument: Any) -> Any:
-        """Ask the broker about itself: "stats", "peers", "clients", "subs", …; plain data."""
-        self._session.require_open()
-        number = self._number()
-        message = Inspect(number, what, argument)
-        try:
-            result = await self._session.ask(message, f"inspect {number}", on_loss="fail", timeout=timeout)
-        finally:
-            self._dispatch.forget_parts(number)
-        if isinstance(result, dict) and set(result) == {"error"}:
-            raise RequestRefused(f"inspect {number}", "UnknownQuestion", result["error"])
-        return result
-
-
-def _advertisement(text: str | Advertisement) -> Advertisement:
-    return Advertisement.parse(text) if isinstance(text, str) else text
 
 
 def connect(

@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
     def _refused(self, refused: Refused) -> None:
         if refused.subject == "connection":
             self.refusal = error_of(refused)
-            self.is_final = True
+            self.is_final = self.welcome.done()
             self.abort(refused.reason)
         else:
             self._users[Refused](refused)

@@ -11,6 +11,7 @@ import msgspec
 
 from palio.client.connection import Connection
 from palio.client.errors import NotConnected
+from palio.model.errors import PalioError
 from palio.routing.protocol import Welcome
 
 
@@ -41,24 +42,28 @@ async def dial(
 ) -> tuple[Connection, Welcome]:
     """A connection to the first broker that takes it. All addresses are tried at least once.
 
-    Raises `NotConnected` if none does within that time, and at once what a broker refuses with.
+    If none does within that time, raises what one has refused with, or else `NotConnected`.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + within
     attempt = 0
     while True:
         problems: dict[str, str] = {}
+        refusal: PalioError | None = None
         for host, port in addresses:
             try:
                 async with asyncio.timeout(timeout):
                     return await _greet(loop, host, port, make, tls)
             except TimeoutError:
                 problems[f"{host}:{port}"] = f"it did not answer within {timeout:g} seconds"
+            except PalioError as problem:
+                problems[f"{host}:{port}"] = str(problem)
+                refusal = problem
             except OSError as problem:
                 problems[f"{host}:{port}"] = problem.strerror or str(problem).rstrip(".") or "no connection"
         pause = backoff.pause(attempt)
         if loop.time() + pause > until:
-            raise NotConnected(problems)
+            raise refusal or NotConnected(problems)
         await asyncio.sleep(pause)
         attempt += 1
 

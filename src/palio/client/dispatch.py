@@ -6,6 +6,7 @@ from typing import Any
 
 from palio.client.durable import DurableSubscription
 from palio.client.errors import ConnectionLost
+from palio.client.event import Question
 from palio.client.held import Held
 from palio.client.inquiries import Replies, Watch
 from palio.client.options import ClientStatistics
@@ -13,7 +14,8 @@ from palio.client.reading import Answered, Arrived, Asked, HandedOut
 from palio.client.session import Session
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
-from palio.routing.durable.messages import Done, Taken
+from palio.model.notification import Notification
+from palio.routing.durable.messages import Discarded, Done, Forgot, Requeued, Taken
 from palio.routing.inquiries import Request, Respond, Traced, Wanted
 from palio.routing.protocol import Inspected, Lost
 
@@ -36,6 +38,9 @@ class Dispatch:
             Wanted: self._wanted,
             Traced: lambda answer: session.answer(f"trace {answer.number}", answer),
             Inspected: self._inspected,
+            Requeued: lambda answer: session.answer(f"requeue {answer.name}", answer),
+            Discarded: lambda answer: session.answer(f"discard {answer.name}", answer),
+            Forgot: lambda answer: session.answer("forget", answer),
         }
 
     def statistics(self) -> ClientStatistics:
@@ -106,10 +111,15 @@ class Dispatch:
         subscriptions = [one for one in found if isinstance(one, Subscription)]
         if not subscriptions:
             self._session.say(Respond(message.id))
+            return
+        question = Question(len(subscriptions), lambda reply: self._respond(message.id, reply))
         for subscription in subscriptions:
             event = message.envelope.copy()
-            event._request = message.id
+            event._question = question
             subscription.take([event])
+
+    def _respond(self, id: str, reply: Notification | None) -> None:
+        self._session.say(Respond(id, reply))
 
     def _wanted(self, answer: Wanted) -> None:
         watch = self._held.get(answer.handle)
@@ -137,8 +147,9 @@ class Asking(Held):
 
     def __init__(self, session: Session, request: Request, replies: Replies) -> None:
         super().__init__(session, f"request {request.number}")
-        self._request: Request | None = request
+        self._request = request
         self.replies = replies
+        replies.given_up = self._end
 
     @property
     def subject(self) -> str:

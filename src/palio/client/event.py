@@ -8,7 +8,7 @@ of a plain decoder; lists and times, which it does not give in their one form, a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,25 @@ if TYPE_CHECKING:
 
 _read = msgspec.msgpack.Decoder(dict).decode
 _OF_THE_MODEL = frozenset((list, datetime))
+
+
+class Question:
+    """A request that has come, perhaps for several subscriptions of this client, which has one reply to
+    give.
+    """
+
+    __slots__ = ("_left", "_say")
+
+    def __init__(self, subscriptions: int, say: Callable[[Notification | None], None]) -> None:
+        self._left = subscriptions
+        self._say = say
+
+    def reply(self, content: Notification | None) -> None:
+        """The first reply counts; that there is nothing to say, only when all have said so."""
+        self._left -= 1
+        if self._left == 0 or (content is not None and self._left > 0):
+            self._left = 0
+            self._say(content)
 
 
 class Event(msgspec.Struct, array_like=True, eq=False):
@@ -43,7 +62,7 @@ class Event(msgspec.Struct, array_like=True, eq=False):
     # Up to here it comes from the wire.
     attempt: int = 1
     _connection: int = 0  # which one of the client it came on
-    _request: str | None = None
+    _question: Any = None
     _subscription: Any = None
     _attributes: dict[str, Any] | None = None
     _notification: Notification | None = None
@@ -153,17 +172,17 @@ class Event(msgspec.Struct, array_like=True, eq=False):
 
     async def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
         """Answer a request; None says that there is nothing to say. Raises `NoRequest`."""
-        request, self._request = self._request, None
-        if request is None:
+        if self._question is None:
             raise NoRequest
         if content is not None and not isinstance(content, Notification):
             content = Notification(content)
-        self._subscription._respond(request, content)
+        question, self._question = self._question, None
+        question.reply(content)
 
     @property
     def is_request(self) -> bool:
         """Whether who published it waits for replies."""
-        return self._request is not None
+        return self._question is not None
 
     @contextlib.asynccontextmanager
     async def process(self) -> AsyncIterator[Event]:
@@ -180,5 +199,5 @@ class Event(msgspec.Struct, array_like=True, eq=False):
         else:
             await self.ack()
         finally:
-            if self._request is not None:
+            if self._question is not None:
                 await self.reply(None)

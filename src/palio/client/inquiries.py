@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from palio.client.errors import RequestTimeout
@@ -39,6 +39,7 @@ class Replies:
         self._waiting: list[asyncio.Future[None]] = []
         self._problem: PalioError | None = None
         self._over = False
+        self.given_up: Callable[[], object] = lambda: None  # called when nothing came in time
         self.complete = False
         self.missing = 0
 
@@ -84,6 +85,7 @@ class Replies:
                 await waiting
         except TimeoutError:
             self.fail(RequestTimeout("request", self._timeout))
+            self.given_up()
 
     def _raise(self) -> None:
         if self._problem is not None:

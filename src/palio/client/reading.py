@@ -8,7 +8,16 @@ import msgspec
 
 from palio.client.event import Event
 from palio.model.body import Body
-from palio.routing.durable.messages import Attached, Changed, Done, DurableReady, Taken
+from palio.routing.durable.messages import (
+    Attached,
+    Changed,
+    Discarded,
+    Done,
+    DurableReady,
+    Forgot,
+    Requeued,
+    Taken,
+)
 from palio.routing.inquiries import Traced, Wanted
 from palio.routing.messages import Accepted, Ended, Published, Ready, Refused
 from palio.routing.protocol import Bye, Inspected, Lost, Ping, Pong, Welcome
@@ -48,6 +57,7 @@ class Answered(msgspec.Struct, frozen=True, tag="responded"):
 _heard = (
     *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
     *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
+    *(Requeued, Discarded, Forgot),
     *(Welcome, Ping, Pong, Bye, Lost),
 )
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_heard])  # noqa: UP007

@@ -215,12 +215,17 @@ class Session:
         return True
 
     async def ask(self, message: Any, subject: str, *, on_loss: OnLoss, timeout: float | None = None) -> Any:
-        """Send a request and wait for its answer. Raises `RequestTimeout`, or what it is refused with."""
+        """Send a request and wait for its answer. Raises `RequestTimeout`, or what it is refused with.
+
+        Of several about the same subject, one is made after the other: their answers could not be told apart.
+        """
+        while (before := self._waiting.get(subject)) is not None:
+            await asyncio.wait([before])
         future = self._waiting.add(subject, message, on_loss, said=self.say(message))
         try:
             return await self.wait_for(subject, future, timeout)
         finally:
-            self._waiting.forget(subject)
+            self._waiting.forget(subject, future)
 
     async def wait_for(self, subject: str, awaited: Awaitable[Result], timeout: float | None) -> Result:
         """Wait for something. Raises `RequestTimeout`."""

@@ -20,8 +20,6 @@ from palio.client.held import Held
 from palio.client.waiting import release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.model.notification import Notification
-from palio.routing.inquiries import Respond
 from palio.routing.messages import Subscribe
 
 if TYPE_CHECKING:
@@ -140,8 +138,8 @@ class Subscription(Held):
         drop = self._queue.popleft if self._when_full == "drop-oldest" else self._queue.pop
         for _ in range(excess):
             event = drop()
-            if event._request is not None:
-                self._respond(event._request, None)
+            if event._question is not None:
+                event._question.reply(None)
         self._dropped[self._when_full] += excess
         if self._when_full == "error":
             self._give_up(SlowConsumer(str(self.filter), self._limit))
@@ -185,6 +183,3 @@ class Subscription(Held):
 
     def _reject(self, event: Event) -> None:
         """There is nothing to reject."""
-
-    def _respond(self, request: str, reply: Notification | None) -> None:
-        self._session.say(Respond(request, reply))

@@ -35,6 +35,11 @@ class Waiting:
         asked.said = said
         return asked.future
 
+    def get(self, subject: str) -> asyncio.Future[Any] | None:
+        """What somebody waits for already."""
+        asked = self._asked.get(subject)
+        return None if asked is None or asked.future.done() else asked.future
+
     def answer(self, subject: str, answer: Any) -> bool:
         """Returns whether somebody waited for it."""
         future = self._pop(subject)
@@ -50,9 +55,11 @@ class Waiting:
             future.exception()  # whoever waited may have given up
         return future is not None
 
-    def forget(self, subject: str) -> None:
+    def forget(self, subject: str, future: asyncio.Future[Any]) -> None:
         """Nobody waits for it any more."""
-        self._asked.pop(subject, None)
+        asked = self._asked.get(subject)
+        if asked is not None and asked.future is future:
+            del self._asked[subject]
 
     def _pop(self, subject: str) -> asyncio.Future[Any] | None:
         asked = self._asked.pop(subject, None)

@@ -16,19 +16,19 @@ anchored at its rarest attribute: what is anchored at no attribute of g does not
 filters all of whose attributes are common, and there are few attributes that a sixteenth of the filters name.
 
 Points. Most filters demand one certain value of some attribute, and whatever such a filter covers demands
-the same value. So filters are also found by their points: what covers a filter has no points, or is found by one
-of its points; what is covered by a filter that has points is found by any of these. As long as few filters
-have a point in common, that is all; blocks of filters with points are only built when somebody asks a
-question that needs them.
+the same value. So filters are also found by their points: what covers a filter has no points, or is found
+by one of its points; what is covered by a filter that has points is found by any of these. As long as few
+filters have a point in common, that is all; blocks of filters with points are only built when somebody asks
+a question that needs them.
 
 The slots that are left are looked at one by one (`Outline.may_cover`); what passes is a candidate. All blocks
 share the cuts of an attribute as far as these fit, so that a place is searched once and not once for each
 block.
 
-Changes. A new filter waits in a list that is searched one by one. When 128 or more are waiting they become a block;
-when eight blocks of a size have come together they become one of eight times the size, up to the largest. So
-a filter is built into a block three times. A removed filter leaves a hole, a cleared bit; a block with more
-holes than filters is built anew from what is left.
+Changes. A new filter waits in a list that is searched one by one. When 128 or more are waiting they become
+a block; when eight blocks of a size have come together they become one of eight times the size, up to the
+largest. So a filter is built into a block three times. A removed filter leaves a hole, a cleared bit; a
+block with more holes than filters is built anew from what is left.
 
 Invariants: a filter either waits or has exactly one slot; a bit of `alive` is set iff its slot is taken;
 bitmaps may hold filters that do not fit but never lack one that does.

@@ -70,7 +70,8 @@ class Outline:
         self.filter = filter
         self.outer: dict[str, Stretch] = {}
         loose: dict[str, Stretch] = {}
-        # The attributes that have one single value, with it: whatever this filter covers has the same one there.
+        # The attributes that have one single value, with it: whatever this filter covers has the same one
+        # there.
         points: list[tuple[str, Any]] = []
         for name in _common_names(boxes):
             sides = [box.sides[name] for box in boxes]

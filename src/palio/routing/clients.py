@@ -33,6 +33,13 @@ from palio.routing.sessions import HandleInUse
 KEYS = ("handle", "name", "request", "number", "id")
 
 
+class NoJournal(PalioError):
+    """A request about durable subscriptions at a broker that has none."""
+
+    def __init__(self) -> None:
+        super().__init__("This broker keeps no journal, so it has no durable subscriptions; start it with one.")
+
+
 def subject_of(message: Any) -> str:
     """What a `Refused` names: the kind of the request, and what tells it from others of its kind."""
     kind = type(message).__name__.lower()
@@ -66,7 +73,10 @@ class Clients:
     def handle(self, kind: type, message: Any, session: str) -> None:
         """A request. What is wrong with it is answered, and changes nothing."""
         try:
-            self._handlers[kind](session, message)
+            handler = self._handlers.get(kind)
+            if handler is None:
+                raise NoJournal
+            handler(session, message)
         except PalioError as problem:
             self._core.effects.append(
                 Reply(session, Refused(subject_of(message), type(problem).__name__, str(problem)))

@@ -1,9 +1,9 @@
 """The way of a notification through one broker.
 
 It is matched once, together with all that came with it. Each local session with a subscription that it
-satisfies gets one copy, with the handles of all of these; each link behind which somebody wants it gets one copy;
-never the link on which it came. A master gets everything that came from elsewhere, since it alone can know who
-else wants it. With flooding, every link does.
+satisfies gets one copy, with the handles of all of these; each link behind which somebody wants it gets one
+copy; never the link on which it came. A master gets everything that came from elsewhere, since it alone can
+know who else wants it. With flooding, every link does.
 
 In the graph a notification travels the shortest-path tree of the broker at which it entered the graph, to those
 children of the tree that have interested brokers below them.

@@ -1,8 +1,8 @@
 """`palio/1`: what two programs say to each other over one connection, without any I/O.
 
-A connection carries frames: a length of four bytes, most significant first, and as many bytes of MessagePack,
-one message (`wire`). Clients and brokers speak the same protocol. Who connects says `Greet` first, with its role;
-the answer is `Welcome`, or `Refused` and the end. After that
+A connection carries frames: a length of four bytes, most significant first, and as many bytes of
+MessagePack, one message (`wire`). Clients and brokers speak the same protocol. Who connects says `Greet`
+first, with its role; the answer is `Welcome`, or `Refused` and the end. After that
 
 - a client sends requests (`messages`, `durable.messages`, `inquiries`) and gets their answers, `Events` for its
   transient subscriptions and `Handed` for the durable ones;
@@ -58,8 +58,8 @@ class Greet(_Message, frozen=True):
     """The first message of whoever connects.
 
     `name` is a client's own identity, the same whenever it comes back: a session of that name that is still
-    there gives way, and notifications published again with the same id are recognised. A peer's is its broker's name;
-    `kind` and `cost` are what the broker that connects wants the other to be to it.
+    there gives way, and notifications published again with the same id are recognised. A peer's is its
+    broker's name; `kind` and `cost` are what the broker that connects wants the other to be to it.
     """
 
     protocol: str

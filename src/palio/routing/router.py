@@ -139,6 +139,10 @@ class Router:
         }
         return known | {self._core.broker: list(self._core.tables.filters.table.sent(GRAPH).values())}
 
+    def holds(self, session: str) -> int:
+        """How many handles a session has."""
+        return self._core.sessions.count(session)
+
     def subscriptions(self) -> Iterator[dict[str, Any]]:
         """Every subscription of this broker's clients, as plain data."""
         for entry in self._core.tables.filters.table.entries():

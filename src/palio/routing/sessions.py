@@ -114,6 +114,11 @@ class Sessions:
             raise NoSession(name)
         return session
 
+    def count(self, name: str) -> int:
+        """How many handles a session has; none if it is not open."""
+        session = self._sessions.get(name)
+        return 0 if session is None else len(session.handles)
+
     def has(self, name: str, handle: str) -> bool:
         """Whether the session is open and the handle names something."""
         session = self._sessions.get(name)

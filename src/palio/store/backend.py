@@ -9,6 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from palio.model.errors import PalioError
 
 Sync: TypeAlias = Literal["full", "normal", "off"]
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
@@ -34,6 +37,12 @@ class Backend(ABC):
 
     store: str
     engine: Engine
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a failed write can raise: SQLAlchemy's, the driver's own where it is used directly, and ours."""
+        driver: Any = self.engine.dialect.dbapi
+        return (SQLAlchemyError, driver.Error, PalioError)
 
     @abstractmethod
     def lock(self, broker: str) -> None:
@@ -68,6 +77,10 @@ class Backend(ABC):
     @abstractmethod
     def append(self, connection: Connection, rows: Rows) -> None:
         """Add to the journal: broker, sequence, time, publisher, id, body."""
+
+    @abstractmethod
+    def spool(self, connection: Connection, rows: Rows) -> None:
+        """Add letters that are not there to the spool: subscription, delivery, attempts, envelope."""
 
     @abstractmethod
     def put(self, connection: Connection, table: str, rows: Rows) -> None:

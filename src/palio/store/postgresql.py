@@ -25,15 +25,21 @@ CONNECT_SECONDS = 5
 _LOCKS = 0x50414C49  # "PALI": the first of the two numbers of our advisory locks
 _SCHEMA_LOCK = 0
 
-_APPEND = (
-    "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES (%s, %s, %s, %s, %s, %s)"
-)
+# A group is one statement a table, whatever its size: what is new by COPY, the rest as one array a column.
+_APPEND = "COPY palio_journal (broker, sequence, time, publisher, id, body) FROM STDIN (FORMAT BINARY)"
+_APPEND_TYPES = ("int8", "int8", "float8", "text", "text", "bytea")
+_SPOOL = "COPY palio_spool (subscription, delivery, attempts, envelope) FROM STDIN (FORMAT BINARY)"
+_SPOOL_TYPES = ("int8", "int8", "int8", "bytea")
 _PUT = (
-    "INSERT INTO {} (subscription, delivery, attempts, envelope) VALUES (%s, %s, %s, %s) "
+    "INSERT INTO {} (subscription, delivery, attempts, envelope) "
+    "SELECT * FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::bytea[]) "
     "ON CONFLICT (subscription, delivery) DO UPDATE "
     "SET attempts = excluded.attempts, envelope = excluded.envelope"
 )
-_DROP = "DELETE FROM {} WHERE subscription = %s AND delivery = %s"
+_DROP = (
+    "DELETE FROM {} AS kept USING unnest(%s::int8[], %s::int8[]) AS gone (subscription, delivery) "
+    "WHERE kept.subscription = gone.subscription AND kept.delivery = gone.delivery"
+)
 
 
 class Postgresql(Backend):
@@ -139,15 +145,31 @@ class Postgresql(Backend):
         if state == "25006" or state.startswith("53"):
             return Trouble(Kind.FULL, f"The store {self.store} cannot be written: {sentence(cause)}")
         lost = isinstance(problem, DBAPIError) and problem.connection_invalidated
-        if lost or isinstance(problem, OperationalError) or state.startswith(("08", "40", "57")):
+        driver: Any = self.engine.dialect.dbapi
+        if lost or isinstance(cause, driver.OperationalError) or state.startswith(("08", "40", "57")):
             return Trouble(Kind.AWAY, f"The store {self.store} cannot be reached: {sentence(cause)}")
         return Trouble(Kind.BROKEN, sentence(cause))
 
     def append(self, connection: Connection, rows: Rows) -> None:
-        connection.exec_driver_sql(_APPEND, list(rows))
+        _copy(connection, _APPEND, _APPEND_TYPES, rows)
+
+    def spool(self, connection: Connection, rows: Rows) -> None:
+        _copy(connection, _SPOOL, _SPOOL_TYPES, rows)
 
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
-        connection.exec_driver_sql(_PUT.format(table), list(rows))
+        connection.exec_driver_sql(_PUT.format(table), _columns(rows))
 
     def drop(self, connection: Connection, table: str, rows: Rows) -> None:
-        connection.exec_driver_sql(_DROP.format(table), list(rows))
+        connection.exec_driver_sql(_DROP.format(table), _columns(rows))
+
+
+def _copy(connection: Connection, statement: str, types: Sequence[str], rows: Rows) -> None:
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(types)
+        for row in rows:
+            copy.write_row(row)
+
+
+def _columns(rows: Rows) -> tuple[list[Any], ...]:
+    return tuple(map(list, zip(*rows, strict=True)))

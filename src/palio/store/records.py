@@ -35,9 +35,9 @@ _read_letter = msgspec.msgpack.Decoder(_Letter).decode
 decode_body = msgspec.msgpack.Decoder(Body).decode
 
 
-def encode_body(notification: Notification) -> bytes:
+def encode_body(body: Body) -> bytes:
     """The bytes of a notification."""
-    return _encode(notification.body)
+    return _encode(body)
 
 
 def encode_letter(envelope: Envelope) -> bytes:

@@ -38,6 +38,7 @@ CACHE_KIB = 32 << 10
 BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 
 _APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES (?, ?, ?, ?, ?, ?)"
+_SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope) VALUES (?, ?, ?, ?)"
 _PUT = (
     "INSERT INTO {} (subscription, delivery, attempts, envelope) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (subscription, delivery) DO UPDATE "
@@ -139,6 +140,9 @@ class Sqlite(Backend):
 
     def append(self, connection: Connection, rows: Rows) -> None:
         connection.exec_driver_sql(_APPEND, list(rows))
+
+    def spool(self, connection: Connection, rows: Rows) -> None:
+        connection.exec_driver_sql(_SPOOL, list(rows))
 
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         connection.exec_driver_sql(_PUT.format(table), list(rows))

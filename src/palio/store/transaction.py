@@ -97,6 +97,7 @@ class Transaction:
         self._spans: dict[int, float] = {}
         self._journal: list[tuple[object, ...]] = []
         self._spool: dict[tuple[int, int], tuple[object, ...] | None] = {}
+        self._fresh: dict[tuple[int, int], None] = {}  # of the spool, in order: numbers never given before
         self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
         self._positions: dict[tuple[int, str], int] = {}
         self._readers: dict[str, int] = {}
@@ -153,19 +154,20 @@ class Transaction:
         if effect.envelopes[0].sequence != self._head + 1:
             return Failed(effect.token, NOT_FOLLOWING)
         publisher = to_column(effect.publisher)
-        for envelope in effect.envelopes:
-            sequence, time, notification = envelope.sequence, envelope.time, envelope.notification
-            body, id = encode_body(notification), notification.body.id
-            self._journal.append(
-                (self._broker, sequence, time, publisher, None if id is None else to_column(id), body)
-            )
-            self.bytes += len(body)
-            span, offset = divmod(sequence, schema.SPAN)
-            self._newest = time if not offset else max(self._newest, time)
-            self._spans[span] = self._newest
-            self._time = time
-        self._head = effect.envelopes[-1].sequence
-        self.appended += len(effect.envelopes)
+        rows = []
+        for one in effect.envelopes:
+            body = one.notification.body
+            id = None if body.id is None else to_column(body.id)
+            rows.append((self._broker, one.sequence, one.time, publisher, id, encode_body(body)))
+        self._journal += rows
+        self.bytes += sum([len(row[-1]) for row in rows])
+        self.appended += len(rows)
+        # Most often all of it is of one moment, and in one span.
+        for span, time in {(row[1] // schema.SPAN, row[2]) for row in rows}:
+            known = self._newest if span == self._head // schema.SPAN else time
+            self._spans[span] = max(self._spans.get(span, known), time)
+        self._head, self._time = rows[-1][1], rows[-1][2]
+        self._newest = self._spans[self._head // schema.SPAN]
         return Stored(effect.token)
 
     def _write_spool(self, effect: Spool) -> None:
@@ -181,7 +183,9 @@ class Transaction:
             letter = encode_letter(envelope)
             self.bytes += len(letter)
             self._spool[number, delivery] = number, delivery, attempts, letter
-            following = max(following, delivery + 1)
+            if delivery >= kept.next_delivery:
+                self._fresh[number, delivery] = None
+                following = max(following, delivery + 1)
         if kept.dead:  # most subscriptions never have any
             for delivery in (*effect.remove, *[delivery for delivery, *_ in effect.add]):
                 self._dead[number, delivery] = None
@@ -246,13 +250,18 @@ class Transaction:
             )
             self._journal, self._spans = [], {}
             self._wrote = True
+        fresh = [row for key in self._fresh if (row := self._spool.pop(key, None)) is not None]
+        if fresh:
+            backend.spool(connection, fresh)
+            self._wrote = True
+        self._fresh.clear()
         for table, letters in ((schema.spool.name, self._spool), (schema.dead.name, self._dead)):
-            added = [row for row in letters.values() if row is not None]
-            dropped = [key for key, row in letters.items() if row is None]
-            if added:
-                backend.put(connection, table, added)
-            if dropped:
-                backend.drop(connection, table, dropped)
+            again = [row for row in letters.values() if row is not None]
+            gone = [key for key, row in letters.items() if row is None]
+            if again:
+                backend.put(connection, table, again)
+            if gone:
+                backend.drop(connection, table, gone)
             self._wrote = self._wrote or bool(letters)
             letters.clear()
         if self._positions:

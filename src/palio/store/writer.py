@@ -26,7 +26,6 @@ from collections.abc import Callable
 
 import msgspec
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
 from palio.model.errors import PalioError
 from palio.routing.durable.effects import Append, StoreEffect
@@ -75,6 +74,7 @@ class Writer:
         broken: Broken | None,
     ) -> None:
         self._backend = backend
+        self._errors = backend.errors
         self._connection: Connection | None = connection
         self.standing = standing
         self._kept = kept
@@ -131,7 +131,7 @@ class Writer:
         while group:
             try:
                 self._attempt(group)
-            except (SQLAlchemyError, PalioError) as problem:
+            except self._errors as problem:
                 trouble = self._judge(problem)
                 self._reconnect()
             if self._finished is group:
@@ -204,7 +204,7 @@ class Writer:
         before = self.standing.swept
         try:
             self._attempt([])
-        except (SQLAlchemyError, PalioError) as problem:
+        except self._errors as problem:
             self._judge(problem)
             self._reconnect()
             self._queue.wait(FIRST_PAUSE)
@@ -259,7 +259,7 @@ class Writer:
         if connection is not None:
             try:
                 connection.close()
-            except SQLAlchemyError as problem:
+            except self._errors as problem:
                 log.debug("Closing a connection: %s", problem)
 
     def _reconnect(self) -> None:
@@ -267,7 +267,7 @@ class Writer:
         if self.broken is None:
             try:
                 self._connect()
-            except (SQLAlchemyError, PalioError) as problem:
+            except self._errors as problem:
                 self._judge(problem)
 
     def _connect(self) -> Connection:

@@ -16,6 +16,13 @@ from palio.routing.router import Router
 replace = msgspec.structs.replace
 
 
+def spoilt(effect, change):
+    """A `Hand` whose deliveries are changed; any other effect as it is."""
+    if not isinstance(effect, Hand):
+        return effect
+    return replace(effect, deliveries=tuple(change(*delivery) for delivery in effect.deliveries))
+
+
 class Planted(Router):
     """A router whose effects are spoilt."""
 
@@ -69,7 +76,7 @@ class ForgetsAcknowledgements(Planted):
 
 class DoesNotMark(Planted):
     def spoil_one(self, effect, now):
-        return [replace(effect, attempt=1)] if isinstance(effect, Hand) else [effect]
+        return [spoilt(effect, lambda number, _, envelope: (number, 1, envelope))]
 
 
 class ForgetsIds(Planted):
@@ -86,9 +93,10 @@ class ReadsEverything(Planted):
 
 
 class TurnsRound(Planted):
-    def spoil(self, effects, now):
-        hands = [effect for effect in effects if isinstance(effect, Hand)]
-        return [hands.pop() if isinstance(effect, Hand) else effect for effect in effects]
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Hand):
+            return [replace(effect, deliveries=effect.deliveries[::-1])]
+        return [effect]
 
 
 class CountsDeliveriesAnew(Planted):
@@ -102,9 +110,7 @@ class CountsDeliveriesAnew(Planted):
 
 class RenumbersRedeliveries(Planted):
     def spoil_one(self, effect, now):
-        if isinstance(effect, Hand) and effect.attempt > 1:
-            return [replace(effect, delivery=effect.delivery + 1_000)]
-        return [effect]
+        return [spoilt(effect, lambda number, attempt, what: (number + 1_000 * (attempt > 1), attempt, what))]
 
 
 class TrimsEverything(Planted):
@@ -157,10 +163,11 @@ class GoesOnAfterTheEnd(Planted):
 
 class ChangesWhatWasSaid(Planted):
     def spoil_one(self, effect, now):
-        if isinstance(effect, Hand) and effect.envelope.sequence % 2:
-            sequence = effect.envelope.sequence + 1
-            return [replace(effect, envelope=replace(effect.envelope, sequence=sequence))]
-        return [effect]
+        def change(number, attempt, envelope):
+            sequence = envelope.sequence + envelope.sequence % 2
+            return number, attempt, replace(envelope, sequence=sequence)
+
+        return [spoilt(effect, change)]
 
 
 class Fails(Planted):

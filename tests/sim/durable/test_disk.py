@@ -29,11 +29,11 @@ def test_the_disk_knows_all_that_is_written():
     """A field that the core adds and the simulated disk does not keep would look like a fault of the core."""
     assert set(Spool.__struct_fields__) == {
         "token", "name", "filter", "generation", "since", "identity", "moving_to", "next_delivery", "add",
-        "remove", "dead", "position",
+        "remove", "dead", "position", "linger",
     }  # fmt: skip
     assert set(Subscribed.__struct_fields__) == {
         "name", "generation", "filter", "since", "position", "spool", "dead", "next_delivery", "moving_to",
-        "identity",
+        "identity", "linger",
     }  # fmt: skip
     assert set(Recovered.__struct_fields__) == {"head", "trimmed", "recent", "readers", "subscriptions"}
 
@@ -51,6 +51,7 @@ def test_what_is_written_is_found_again():
             generation=2,
             since=0.5,
             moving_to="b1",
+            linger=60.0,
             next_delivery=7,
             add=((3, 0, envelope(2)),),
             position=(("b0", 2),),
@@ -74,8 +75,25 @@ def test_what_is_written_is_found_again():
             dead=(),
             next_delivery=7,
             moving_to="b1",
+            linger=60.0,
         ),
     )
+
+
+def test_a_number_is_a_delivery_or_a_dead_letter():
+    letter = envelope(1)
+    disk = disk_with(
+        Spool(1, "s0", EVERYTHING, add=((1, 0, letter), (2, 0, letter))),
+        Spool(2, "s0", remove=(1, 2), dead=((1, 5, letter), (2, 5, letter))),
+        Spool(3, "s0", add=((1, 0, letter),)),
+        Spool(4, "s0", remove=(2,)),
+    )
+    found = []
+    while disk.queue:
+        disk.complete()
+        (stored,) = disk.recovered().subscriptions
+        found.append(([number for number, *_ in stored.spool], [number for number, *_ in stored.dead]))
+    assert found == [([1, 2], []), ([], [1, 2]), ([1], [2]), ([1], [])]
 
 
 @pytest.mark.parametrize(("share", "head"), [(0.0, 0), (0.5, 1), (1.0, 2)])

@@ -67,6 +67,13 @@ def test_a_sweep_is_every_combination_with_every_seed():
     assert runs == expand(experiment())
 
 
+def test_a_finding_can_be_confirmed_with_seeds_that_nobody_has_seen():
+    runs, others = expand(experiment()), expand(experiment(), first_seed=1001)
+    assert [run.scenario.seed for run in others[:10]] == list(range(1001, 1011))
+    assert not {run.key for run in runs} & {run.key for run in others}
+    assert len(others) == len(runs)
+
+
 def test_quick_is_smaller():
     runs = expand(experiment(), quick=True)
     assert len(runs) == 2 * 2 * 2 * 2

@@ -267,6 +267,7 @@ class Homes(CatchingUp):
         """A delivery is overdue, or a pause has ended."""
         durable = self.subscriptions.get(name)
         if durable is not None:
+            durable.timer = None
             self._back(durable, durable.outbox.overdue(self._desk.now))
 
     # Dead letters

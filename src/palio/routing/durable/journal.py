@@ -52,7 +52,7 @@ class Journal:
         self._ages: deque[tuple[float, str, str]] = deque()
         for publisher, id, sequence, time in recovered.recent:
             self._remember(publisher, id, sequence, time)
-        self._appending: deque[tuple[int, tuple[Envelope, ...]]] = deque()
+        self._appending: dict[int, tuple[Envelope, ...]] = {}  # by token, in the order of their sequences
         self._requests: deque[Request] = deque()
 
     def publish(
@@ -82,35 +82,33 @@ class Journal:
         if not fresh:
             return None
         envelopes = tuple(fresh)
-        self._appending.append((token, envelopes))
+        self._appending[token] = envelopes
         return Append(token, envelopes, session)
 
     def is_appending(self, token: int) -> bool:
-        return any(token == waiting for waiting, _ in self._appending)
+        return token in self._appending
 
     def appended(self, token: int) -> tuple[Envelope, ...]:
         """An append is on disk. Returns what can be sent on."""
-        waiting, envelopes = self._appending.popleft()
-        assert waiting == token, "The store completes appends in their order."
+        assert token == next(iter(self._appending)), "The store completes appends in their order."
+        envelopes = self._appending.pop(token)
         self.stored = envelopes[-1].sequence
         return envelopes
 
     def failed(self, token: int) -> list[Request]:
         """An append failed, and with it all after it. Returns the requests that are not carried out by that."""
-        while self._appending:
-            _, envelopes = self._appending.pop()
-            for envelope in envelopes:
-                self._recent = {key: known for key, known in self._recent.items() if known != envelope.sequence}
+        self._appending.clear()
         self.head = self.stored
+        self._recent = {key: known for key, known in self._recent.items() if known <= self.stored}
         refused = [request for request in self._requests if request.last > self.stored]
         self._requests = deque([request for request in self._requests if request.last <= self.stored])
         return refused
 
     def confirmed(self) -> list[Request]:
-        """The requests of which all is on disk now, in their order."""
-        ended = [request for request in self._requests if request.last <= self.stored]
-        if ended:
-            self._requests = deque([request for request in self._requests if request.last > self.stored])
+        """The requests of which all is on disk now, and so is all of those before them."""
+        ended = []
+        while self._requests and self._requests[0].last <= self.stored:
+            ended.append(self._requests.popleft())
         return ended
 
     def cursor(self, reader: str) -> str:

@@ -262,6 +262,7 @@ class Service:
                 self._desk.answer(
                     request.session, Refused(f"publish {request.number}", "NotStored", message.reason)
                 )
+            self._confirm()
         self._desk.failed(message.token)
 
     def _confirm(self) -> None:

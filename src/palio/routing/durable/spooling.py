@@ -82,15 +82,17 @@ class Spooling:
         if durable.name in self._changes and not durable.buffers(envelope.origin):
             if not durable.filter.matches(envelope.notification):
                 return  # only the filter that is to come selects it
-        taken = self._taken.get(durable, ())
+        taken = self._taken.get(durable)
         if (
             durable.state is State.LIVE
-            and self._room(durable) <= len(taken)
+            and not self._has_room(durable, len(taken) if taken is not None else 0)
             and not durable.buffers(envelope.origin)
         ):
             self._no_room(durable)
         elif durable.take(envelope):
-            self._taken.setdefault(durable, []).append(envelope)
+            if taken is None:
+                taken = self._taken[durable] = []
+            taken.append(envelope)
 
     def mark(self, origin: str, sequence: int) -> None:
         """Everything of an origin up to a sequence has come."""
@@ -170,6 +172,12 @@ class Spooling:
         if 2 * (len(durable.outbox) + durable.spooling) < self._desk.settings.outbox:
             self._wake()
 
+    def _has_room(self, durable: Durable, taken: int) -> bool:
+        """Whether there is room for one more than those that were taken; asked for each event."""
+        if durable.catching_up:
+            return self._room(durable) > taken
+        return len(durable.outbox.deliveries) + durable.spooling + taken < self._desk.settings.outbox
+
     def _room(self, durable: Durable) -> int:
         """How many deliveries more may be kept for a subscription."""
         asked_for = sum(one.limit for one in durable.catching_up.values())
@@ -189,7 +197,9 @@ class Spooling:
                 outbox.remove(number)
             self._write(durable, remove=lapsed)
         wake = outbox.wake_at()
-        if wake is not None:
-            desk.effects.append(SetTimer(f"deliver {durable.name}", max(wake, desk.now)))
+        # A timer that comes due too early finds nothing to do, and is set again.
+        if wake is not None and (durable.timer is None or wake < durable.timer):
+            durable.timer = max(wake, desk.now)
+            desk.effects.append(SetTimer(f"deliver {durable.name}", durable.timer))
         if durable.state is State.BEHIND and 2 * (len(outbox) + durable.spooling) < desk.settings.outbox:
             self._wake()

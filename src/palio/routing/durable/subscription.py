@@ -113,6 +113,7 @@ class Durable:
         "state",
         "stored_position",
         "taker",
+        "timer",
         "written_position",
     )
 
@@ -139,6 +140,7 @@ class Durable:
         self.dead: dict[int, tuple[int, Envelope]] = {}
         self.next_delivery = 1
         self.taker: str | None = None
+        self.timer: float | None = None  # when deliveries are looked at again
         self.detached_at: float | None = None
         self.linger: float | None = None  # how long it outlives its taker; None: as the broker says
         self.ready_told = False

@@ -31,7 +31,7 @@ class Run(msgspec.Struct, frozen=True):
         return self.sweep, self.variant, self.scenario
 
 
-def expand(experiment: Experiment, *, quick: bool = False) -> list[Run]:
+def expand(experiment: Experiment, *, quick: bool = False, first_seed: int = 1) -> list[Run]:
     """All runs: sweep by sweep, the seeds of a point in a row; the same list each time."""
     seeds = experiment.quick.seeds if quick else experiment.seeds
     kind = simulator_of(experiment).scenario
@@ -39,7 +39,7 @@ def expand(experiment: Experiment, *, quick: bool = False) -> list[Run]:
         Run(sweep.name, variant, msgspec.convert({**settings, "seed": seed}, kind))
         for sweep in experiment.sweeps
         for variant, settings in points(experiment, sweep, quick=quick)
-        for seed in range(1, seeds + 1)
+        for seed in range(first_seed, first_seed + seeds)
     ]
 
 

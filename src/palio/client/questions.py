@@ -1,0 +1,116 @@
+"""What a client can ask: everybody who takes a notification, the network, and the broker that it is with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from palio.client.dispatch import Dispatch
+from palio.client.errors import RequestRefused
+from palio.client.event import Event
+from palio.client.inquiries import Replies, Watch
+from palio.client.publishing import Content, make_body
+from palio.client.session import Session
+from palio.model.advertisement import Advertisement
+from palio.model.notification import Notification
+from palio.routing.durable.messages import Discard, Forget, Requeue
+from palio.routing.inquiries import Hop, Request, Trace
+from palio.routing.protocol import Inspect
+
+
+class Questions:
+    """The part of a client that asks."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._dispatch = Dispatch(session)
+        self._count = 0
+
+    def _number(self) -> int:
+        self._count += 1
+        return self._count
+
+    async def _ask(self, message: Any, subject: str, timeout: float | None) -> Any:
+        self._session.require_open()
+        return await self._session.ask(message, subject, on_loss="again", timeout=timeout)
+
+    def request(
+        self,
+        content: Content,
+        *,
+        timeout: float = 5.0,
+        expect: int | None = None,
+        id: str | None = None,
+        payload: bytes | None = None,
+    ) -> Replies:
+        """Ask everybody who takes this notification: `await` it for all replies, or iterate over it.
+
+        It ends when all have replied, when `expect` replies have come, or after `timeout` seconds. `await` and
+        iterating raise `ConnectionLost` if the connection is lost meanwhile, and what the broker refuses with.
+        """
+        self._session.require_open()
+        notification = Notification.of_body(make_body(content, id, None, None, payload))
+        replies = Replies(asyncio.get_running_loop(), expect, timeout)
+        self._dispatch.expect(Request(self._number(), notification, timeout), replies)
+        return replies
+
+    async def watch(self, advertisement: str | Advertisement, *, timeout: float | None = None) -> Watch:
+        """Learn whether anybody wants what an advertisement describes, now and whenever that changes."""
+        self._session.require_open()
+        watch = Watch(self._session, f"w{self._number()}", as_advertisement(advertisement))
+        await watch.ask(timeout, ready=False)
+        return watch
+
+    async def trace(self, content: Content | Event, *, timeout: float | None = None) -> Hop:
+        """Who would get this notification, over the whole network and hop by hop. Nothing is delivered."""
+        if isinstance(content, Event):
+            content = content.notification
+        number = self._number()
+        message = Trace(number, Notification.of_body(make_body(content)))
+        answer = await self._ask(message, f"trace {number}", timeout)
+        route: Hop = answer.route
+        return route
+
+    async def inspect(self, what: str, *, timeout: float | None = None, **argument: Any) -> Any:
+        """Ask the broker about itself: "stats", "peers", "clients", "subs", "dlq"; plain data."""
+        self._session.require_open()
+        number = self._number()
+        message = Inspect(number, what, argument)
+        try:
+            result = await self._session.ask(message, f"inspect {number}", on_loss="fail", timeout=timeout)
+        finally:
+            self._dispatch.forget_parts(number)
+        if isinstance(result, dict) and set(result) == {"error"}:
+            raise RequestRefused(f"inspect {number}", "UnknownQuestion", result["error"])
+        return result
+
+    # For operators
+
+    async def requeue(
+        self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None
+    ) -> tuple[int, ...]:
+        """Let dead letters of a durable subscription be delivered after all. Returns which of them were there.
+
+        Their numbers are those that `inspect("dlq")` tells; the broker must be the subscription's home.
+        """
+        answer = await self._ask(Requeue(durable, tuple(deliveries)), f"requeue {durable}", timeout)
+        requeued: tuple[int, ...] = answer.deliveries
+        return requeued
+
+    async def discard(
+        self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None
+    ) -> tuple[int, ...]:
+        """Throw dead letters of a durable subscription away. Returns which of them were there."""
+        answer = await self._ask(Discard(durable, tuple(deliveries)), f"discard {durable}", timeout)
+        discarded: tuple[int, ...] = answer.deliveries
+        return discarded
+
+    async def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
+        """Say that a broker is gone for good, so that nobody waits for it any more."""
+        await self._ask(Forget(broker), "forget", timeout)
+
+
+def as_advertisement(text: str | Advertisement) -> Advertisement:
+    """An advertisement, of which the text may be given. Raises `FilterSyntaxError`."""
+    return Advertisement.parse(text) if isinstance(text, str) else text

@@ -1,0 +1,199 @@
+"""Durable subscriptions: what is not acknowledged comes again, what is does not, whatever happens between."""
+
+import asyncio
+
+import pytest
+
+import palio
+from palio import testing
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.outbox import Patience
+
+# Rejected deliveries come again at once.
+EAGER = DurableSettings(tick=0.05, settle_within=0.01, patience=Patience(first_pause=0.0, attempts=3))
+
+
+def journaling(**settings):
+    return testing.broker(journal=True, **settings)
+
+
+async def take(subscription, count, acknowledge=True):
+    events = [await subscription.next(timeout=10) for _ in range(count)]
+    for event in events:
+        if acknowledge:
+            await event.ack(confirmed=True)
+    return [event["n"] for event in events]
+
+
+async def test_what_is_acknowledged_is_not_there_for_the_next_client_and_the_rest_is():
+    async with journaling() as address:
+        async with palio.connect(address) as client:
+            desk = await client.subscribe("n >= 0", durable="desk")
+            await client.publish([{"n": n} for n in range(5)])
+            assert await take(desk, 2) == [0, 1]
+            assert await take(desk, 1, acknowledge=False) == [2]
+        async with palio.connect(address) as client:
+            await client.publish({"n": 5})
+            desk = await client.subscribe("n >= 0", durable="desk")
+            events = [await desk.next(timeout=10) for _ in range(4)]
+            assert [event["n"] for event in events] == [2, 3, 4, 5]
+            assert events[0].redelivered
+            assert not events[3].redelivered
+
+
+async def test_processing_acknowledges_and_an_exception_rejects():
+    async with journaling(durable=EAGER) as address, palio.connect(address) as client:
+        desk = await client.subscribe("n >= 0", durable="desk")
+        await client.publish([{"n": 0}, {"n": 1}])
+        handled = []
+        async for event in desk:
+            try:
+                async with event.process():
+                    if event["n"] == 0 and event.attempt == 1:
+                        raise ValueError
+                    handled.append((event["n"], event.attempt))
+            except ValueError:
+                pass
+            if len(handled) == 2:
+                break
+        assert handled == [(1, 1), (0, 2)]
+        await client.drain()
+        async with palio.connect(address) as other:
+            await other.subscribe("n >= 0", durable="desk", ready="network")
+            assert [row["pending"] for row in await other.inspect("subs")] == [0]
+
+
+async def test_a_filter_is_changed_in_place():
+    async with journaling() as address, palio.connect(address) as client:
+        desk = await client.subscribe("n < 10", durable="desk", ready="network")
+        changed = await desk.change("n > 5")
+        assert changed.drops is not None
+        assert changed.adds is not None
+        await client.publish([{"n": 3}, {"n": 7}, {"n": 12}])
+        assert await take(desk, 2) == [7, 12]
+        assert str(desk.filter) == "n > 5"
+        with pytest.raises(palio.FilterSyntaxError):
+            await desk.change("n >")
+
+
+async def test_the_latest_client_is_the_taker():
+    async with journaling() as address, palio.connect(address) as one, palio.connect(address) as other:
+        mine = await one.subscribe("n >= 0", durable="desk")
+        theirs = await other.subscribe("n >= 0", durable="desk")
+        await one.publish({"n": 1})
+        assert await take(theirs, 1) == [1]
+        with pytest.raises(palio.TakenOver) as caught:
+            await mine.next(timeout=10)
+        assert caught.value.subscription == "desk"
+        with pytest.raises(palio.PalioError, match="already"):
+            await other.subscribe("n >= 0", durable="desk")
+
+
+async def test_unsubscribing_ends_it_and_detaching_does_not():
+    async with journaling() as address, palio.connect(address) as client:
+        desk = await client.subscribe("n >= 0", durable="desk")
+        await desk.detach()
+        await client.publish({"n": 1})
+        desk = await client.subscribe("n >= 0", durable="desk")
+        assert await take(desk, 1, acknowledge=False) == [1]
+        await desk.unsubscribe()
+        assert [event async for event in desk] == []
+        desk = await client.subscribe("n >= 0", durable="desk")
+        await client.publish({"n": 2})
+        assert await take(desk, 1) == [2]
+
+
+async def test_a_crash_of_the_broker_loses_nothing_that_was_confirmed():
+    broker = journaling()
+    async with broker as address, palio.connect(address) as writer, palio.connect(address) as reader:
+        desk = await reader.subscribe("n >= 0", durable="desk", in_flight=1000)
+        confirmed, taken = [], []
+
+        async def write():
+            for n in range(200):
+                await writer.publish({"n": n})
+                confirmed.append(n)
+
+        async def read():
+            async for event in desk:
+                taken.append(event["n"])
+                await event.ack()
+                if len(set(taken)) == 200:
+                    return
+
+        writing, reading = asyncio.create_task(write()), asyncio.create_task(read())
+        for crash_at in (20, 70, 130):
+            await broker.until(lambda at=crash_at: len(confirmed) >= at)
+            await broker.crash()
+            await broker.start()
+        await writing
+        await reading
+        first_deliveries = list(dict.fromkeys(taken))
+        assert first_deliveries == confirmed == list(range(200))
+
+
+async def test_what_was_acknowledged_as_the_connection_was_cut_is_not_seen_again():
+    broker = journaling()
+    async with broker as address, palio.connect(address, name="reader") as reader:
+        desk = await reader.subscribe("n >= 0", durable="desk")
+        await reader.publish([{"n": 0}, {"n": 1}])
+        first, second = await desk.next(timeout=10), await desk.next(timeout=10)
+        broker.cut_off("reader")
+        await first.ack()  # it does not arrive
+        while reader.state.value == "live":
+            await asyncio.sleep(0)
+        await reader.publish({"n": 2})  # there is a connection again
+        seen = [await desk.next(timeout=10), await desk.next(timeout=10)]
+        assert [event["n"] for event in seen] == [1, 2]
+        assert desk.statistics().dropped == {"acknowledged before": 1}
+        await second.ack()
+        await seen[1].ack(confirmed=True)
+        rows = await reader.inspect("subs")
+        assert [row["pending"] for row in rows] == [0]
+
+
+async def test_an_event_that_is_being_handled_while_it_comes_again_is_acknowledged_once_for_all():
+    broker = journaling()
+    async with broker as address, palio.connect(address, name="reader") as reader:
+        desk = await reader.subscribe("n >= 0", durable="desk")
+        await reader.publish({"n": 0})
+        event = await desk.next(timeout=10)
+        broker.cut_off("reader")
+        while desk.statistics().received < 2:  # it has come again
+            await asyncio.sleep(0.001)
+        await event.ack()
+        await reader.publish({"n": 1})
+        assert await take(desk, 1) == [1]
+
+
+async def test_draining_waits_for_what_is_being_handled():
+    async with journaling() as address:
+        client = await palio.connect(address)
+        desk = await client.subscribe("n >= 0", durable="desk", in_flight=2)
+        await client.publish([{"n": n} for n in range(5)])
+        event = await desk.next(timeout=10)
+        draining = asyncio.create_task(client.drain())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not draining.done()
+        await event.ack()
+        await draining
+        assert client.state.value == "closed"
+        async with palio.connect(address) as other:
+            desk = await other.subscribe("n >= 0", durable="desk")
+            assert await take(desk, 4) == [1, 2, 3, 4]
+
+
+async def test_a_client_moves_to_another_broker_with_its_backlog():
+    async with testing.network([("one", "two")], journal=True) as network:
+        writer = await palio.connect(network["one"].address)
+        reader = await palio.connect(network["one"].address)
+        desk = await reader.subscribe("n >= 0", durable="desk", ready="network")
+        await writer.publish([{"n": n} for n in range(4)])
+        assert await take(desk, 2) == [0, 1]
+        await reader.close()
+        async with palio.connect(network["two"].address) as reader:
+            desk = await reader.subscribe("n >= 0", durable="desk")
+            assert desk.home == "two"
+            assert await take(desk, 2) == [2, 3]
+        await writer.close()

@@ -1,0 +1,171 @@
+"""Requests and replies, interest, traces, and questions about the broker."""
+
+import asyncio
+
+import pytest
+
+import palio
+from palio import testing
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.outbox import Patience
+
+
+async def answer(subscription, reply):
+    async for event in subscription:
+        async with event.process():
+            content = reply(event)
+            if content is not None:
+                await event.reply(content)
+
+
+async def test_a_request_that_reaches_nobody_is_answered_at_once():
+    async with testing.broker() as address, palio.connect(address) as client:
+        replies = await client.request({"question": 1}, timeout=30)
+        assert (list(replies), replies.complete, replies.missing) == ([], True, 0)
+
+
+async def test_everybody_who_takes_a_request_can_reply():
+    async with testing.network([("one", "two"), ("two", "three")]) as network:
+        clients = [await palio.connect(network[name].address) for name in ("one", "two", "three")]
+        tasks = []
+        for number, client in enumerate(clients):
+            subscription = await client.subscribe("exists(question)", ready="network")
+            reply = (
+                (lambda event, n=number: {"answer": event["question"] + n}) if number else (lambda event: None)
+            )
+            tasks.append(asyncio.create_task(answer(subscription, reply)))
+        replies = await clients[0].request({"question": 10}, timeout=30)
+        assert sorted(reply["answer"] for reply in replies) == [11, 12]
+        assert replies.complete
+        streamed = [reply["answer"] async for reply in clients[2].request({"question": 20}, timeout=30)]
+        assert sorted(streamed) == [21, 22]
+        for client in clients:
+            await client.close()
+        await asyncio.gather(*tasks)
+
+
+async def test_who_expects_one_reply_does_not_wait_for_others():
+    async with testing.broker() as address, palio.connect(address) as client, palio.connect(address) as other:
+        silent = await other.subscribe("exists(question)", ready="network")
+        subscription = await client.subscribe("exists(question)", ready="network")
+        task = asyncio.create_task(answer(subscription, lambda event: {"answer": 1}))
+        replies = await client.request({"question": 1}, expect=1, timeout=30)
+        assert [reply["answer"] for reply in replies] == [1]
+        assert not replies.complete
+        assert (await silent.next(timeout=10)).is_request
+        await client.close()
+        await task
+
+
+async def test_who_does_not_reply_is_missed():
+    async with testing.broker() as address, palio.connect(address) as client:
+        silent = await client.subscribe("exists(question)")
+        replies = await client.request({"question": 1}, timeout=0.05)
+        assert (len(replies), replies.complete, replies.missing) == (0, False, 1)
+        event = await silent.next(timeout=10)
+        await event.reply({"answer": 1})  # too late, and nobody is hurt
+        with pytest.raises(palio.PalioError, match="answered already"):
+            await event.reply({"answer": 2})
+
+
+async def test_two_subscriptions_of_one_client_reply_once():
+    async with testing.broker() as address, palio.connect(address) as client:
+        one, other = await client.subscribe("exists(question)"), await client.subscribe("question > 0")
+        asking = client.request({"question": 1}, timeout=30)
+        first, second = await one.next(timeout=10), await other.next(timeout=10)
+        await first.reply(None)
+        await second.reply({"answer": 2})
+        replies = await asking
+        assert [reply["answer"] for reply in replies] == [2]
+        assert replies.complete
+
+
+async def test_a_request_is_lost_with_its_connection():
+    broker = testing.broker()
+    async with broker as address, palio.connect(address, name="asker") as client:
+        await client.subscribe("exists(question)")
+        asking = client.request({"question": 1}, timeout=30)
+        await client.flush(arrived=True)
+        broker.cut_off("asker")
+        with pytest.raises(palio.ConnectionLost):
+            await asking
+
+
+async def test_what_a_slow_reader_cannot_take_is_answered_with_nothing():
+    async with testing.broker() as address, palio.connect(address) as client:
+        await client.subscribe("exists(question)", limit=1)
+        first = client.request({"question": 1}, timeout=0.5)
+        second = await client.request({"question": 2}, timeout=30)
+        assert second.complete
+        assert (await first).missing == 1
+
+
+async def test_whoever_watches_is_told_when_interest_comes_and_goes():
+    async with (
+        testing.network([("one", "two")]) as network,
+        palio.connect(network["one"].address) as publisher,
+        palio.connect(network["two"].address) as other,
+    ):
+        watch = await publisher.watch('symbol = "ACME", price > 0')
+        assert not watch.wanted
+        told = aiter(watch)
+        assert await anext(told) is False
+        subscription = await other.subscribe("price > 100")
+        assert await anext(told) is True
+        await subscription.unsubscribe()
+        assert await anext(told) is False
+        await watch.stop()
+        with pytest.raises(StopAsyncIteration):
+            await anext(told)
+
+
+async def test_a_trace_shows_who_would_get_it_and_delivers_nothing():
+    async with (
+        testing.network([("one", "two")]) as network,
+        palio.connect(network["one"].address) as one,
+        palio.connect(network["two"].address) as two,
+    ):
+        subscription = await two.subscribe("price > 100", ready="network")
+        route = await one.trace({"price": 101})
+        assert route.broker == "one"
+        (hop,) = route.onward
+        assert (hop.broker, [recipient.name for recipient in hop.recipients]) == ("two", [two.name])
+        await one.publish({"price": 102})
+        event = await subscription.next(timeout=10)
+        assert event["price"] == 102
+        assert (await two.trace(event)).broker == "two"
+
+
+async def test_the_broker_is_asked_about_itself():
+    async with testing.broker(name="siena") as address, palio.connect(address, name="me") as client:
+        assert (await client.inspect("stats"))[0]["broker"]["name"] == "siena"
+        assert [row["name"] for row in await client.inspect("clients")] == ["me"]
+        await asyncio.gather(*[client.subscribe(f"n = {n}") for n in range(1_200)])
+        assert len(await client.inspect("subs")) == 1_200  # which comes in parts
+        with pytest.raises(palio.RequestRefused):
+            await client.inspect("the weather")
+
+
+async def test_dead_letters_are_put_back_or_thrown_away():
+    once = DurableSettings(tick=0.05, settle_within=0.01, patience=Patience(attempts=1))
+    async with testing.broker(journal=True, durable=once) as address, palio.connect(address) as client:
+        desk = await client.subscribe("n >= 0", durable="desk")
+        await client.publish([{"n": 0}, {"n": 1}])
+        for _ in range(2):
+            await (await desk.next(timeout=10)).reject()
+        await client.flush(arrived=True)
+        first, second = [row["delivery"] for row in await client.inspect("dlq")]
+        assert await client.discard("desk", [first]) == (first,)
+        assert await client.requeue("desk", [first, second]) == (second,)
+        event = await desk.next(timeout=10)
+        assert event["n"] == 1
+        await event.ack(confirmed=True)
+        assert await client.inspect("dlq") == []
+
+
+async def test_an_advertisement_is_held_until_it_is_withdrawn():
+    async with testing.broker(advertisements=True) as address, palio.connect(address) as client:
+        async with await client.advertise("n >= 0"):
+            await client.publish({"n": 1})
+        with pytest.raises(palio.RequestRefused):
+            await client.publish({"n": 2})

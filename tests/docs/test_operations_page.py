@@ -1,0 +1,55 @@
+"""What the page for operators names is what there is."""
+
+import re
+
+import pytest
+
+from palio.broker.broker import Broker
+from palio.broker.metrics import Metrics
+from palio.broker.settings import Limits, Settings
+from palio.broker.states import TRANSITIONS
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.outbox import Patience
+
+
+@pytest.fixture(scope="module")
+def page(root) -> str:
+    return (root / "docs" / "operations.md").read_text()
+
+
+def test_every_setting_is_on_the_page(page):
+    settings = [*Settings.__struct_fields__, *Limits.__struct_fields__]
+    settings += [*DurableSettings.__struct_fields__, *Patience.__struct_fields__]
+    assert [name for name in settings if f"`{name}`" not in page] == []
+
+
+def test_defaults_are_as_shown(page):
+    for name, shown in re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", page, re.MULTILINE):
+        default = getattr(Settings(), name)
+        assert str(getattr(default, "value", default)).lower() == shown, name
+
+
+async def started() -> list[str]:
+    broker = Broker(Settings(name="b", listen="127.0.0.1:0", http="off", journal=False))
+    await broker.start()
+    try:
+        return [family.name for family in Metrics(broker).collect()]
+    finally:
+        await broker.stop()
+
+
+def test_every_metric_is_on_the_page(page):
+    import asyncio
+
+    shown = page.replace("…", "palio_notifications")
+    missing = [name for name in asyncio.run(started()) if name not in shown]
+    assert missing == []
+
+
+def test_the_diagram_is_the_table_of_transitions(page):
+    drawn = set(re.findall(r"^    (\w+) --> (\w+): (.*)$", page, re.MULTILINE))
+    assert drawn == {
+        (state.value, after.value, event)
+        for state, events in TRANSITIONS.items()
+        for event, after in events.items()
+    }

@@ -1,0 +1,67 @@
+"""The short way to the bytes of attributes agrees with the long one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palio import InvalidNotification, Notification
+from palio.model.plain import encode_plain
+from palio.model.values import MAX_ATTRIBUTES, MAX_NAME_CHARACTERS, MAX_STRING_BYTES
+
+texts = st.text(st.characters(codec=None, categories=("L", "N", "Cs")), max_size=3)  # also lone surrogates
+plain = st.booleans() | st.integers(-(2**65), 2**65) | st.floats() | texts
+other = (
+    st.none()
+    | st.binary(max_size=3)
+    | st.lists(st.integers(), max_size=2)
+    | st.dictionaries(texts, plain, max_size=1)
+)
+
+
+@given(st.dictionaries(texts | st.integers(), plain | other, max_size=5))
+def test_it_gives_the_same_bytes_or_leaves_it_to_the_other(attributes):
+    encoded = encode_plain(attributes)
+    if encoded is not None:
+        assert encoded == Notification(attributes).encode()
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=8), st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text()
+    )
+)
+def test_it_is_taken_for_what_is_plain(attributes):
+    assert encode_plain(attributes) == Notification(attributes).encode()
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"n": float("nan")},
+        {"n": float("inf")},
+        {"n": 2**63},
+        {"n": -(2**63) - 1},
+        {"": 1},
+        {"x" * (MAX_NAME_CHARACTERS + 1): 1},
+        {"text": "x" * (MAX_STRING_BYTES + 1)},
+        {"text": "\ud800"},
+        {"\ud800": 1},
+        {f"n{n}": n for n in range(MAX_ATTRIBUTES + 1)},
+    ],
+)
+def test_what_a_notification_refuses_is_not_encoded(attributes):
+    assert encode_plain(attributes) is None
+    with pytest.raises(InvalidNotification):
+        Notification(attributes)
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"n": None}, {"n": [1]}, {"a": {"b": 1}}, {"text": Text("x")}, {"b": b""}]
+)
+def test_what_is_not_plain_is_left_to_the_other(attributes):
+    assert encode_plain(attributes) is None
+    Notification(attributes)
