@@ -169,6 +169,11 @@ class Client(Questions):
         ):
             session.publishing.nowait(make_body(content, id, lifetime, priority, payload))
 
+    def publish_body(self, body: Body) -> None:
+        """Publish what is in bytes already, as `publish_nowait` does."""
+        self._session.require_open()
+        self._session.publishing.nowait(body)
+
     async def flush(self, *, arrived: bool = False) -> None:
         """Wait until all that was published has left, or with `arrived`: until the broker has taken it.
 

@@ -113,14 +113,15 @@ class DurableSubscription(Subscription):
 
     # What becomes of it
 
-    async def _acknowledge(self, event: Event, confirmed: bool) -> None:
+    def _acknowledge(self, event: Event) -> asyncio.Future[None] | None:
         key = event.origin, event.sequence
         if event._connection != self._session.connections and key in self._open:  # it has come again meanwhile
             self._queue = deque([one for one in self._queue if (one.origin, one.sequence) != key])
         number = self._acknowledge_now(key)
-        if confirmed and number in self._unconfirmed:
-            self._unconfirmed[number][1].append(future := self._session.loop.create_future())
-            await self._session.wait_for(f"acknowledged {self.name}", future, None)
+        if number not in self._unconfirmed:
+            return None
+        self._unconfirmed[number][1].append(future := self._session.loop.create_future())
+        return future
 
     def _acknowledge_now(self, key: Key) -> int:
         number = self._open.pop(key, 0)
