@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +98,9 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
 class Broker:
     """One broker. `start` and `stop` it; everything else it does by itself."""
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings = settings.named()
-        self.clock = clock if clock is not None else Clock()
-        self.now = self.clock.now
+        self.now = Clock(clock)
         self.log = logging.getLogger(f"palio.broker.{self.settings.name}")
         self.connections: dict[Connection, None] = {}
         self.sessions: dict[str, Connection] = {}
@@ -361,7 +361,7 @@ class Broker:
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)
-        delay = max(0.0, effect.at - self.clock.last)
+        delay = max(0.0, effect.at - self.now.last)
         self._timers[effect.name] = self._loop.call_later(delay, self._on_timer, effect.name)
 
     def _cancel_timer(self, effect: SetTimer | CancelTimer) -> None:

@@ -1,8 +1,8 @@
-"""The clock of a broker: the time of day, which never goes back and never stands still.
+"""The time of a broker: that of its machine, except that it never goes back and never stands still.
 
-Lifetimes, redeliveries and the times of events go by it. When somebody sets the machine's clock forward, it
-follows. When somebody sets it back, it goes at half its speed until the machine's clock has caught up: a clock
-that waited would keep what is due from being done.
+Clocks of machines are set, forwards and backwards. What is ahead is followed at once. If the machine's clock
+falls behind what was said before, the broker's goes on at half the speed until the other has caught up:
+redeliveries and deadlines come later than they should, but they come.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+SLOWED = 0.5
+
 
 class Clock:
-    """Seconds since 1970."""
+    """`clock()` is the time in seconds; `last` is what it said last."""
 
     def __init__(
-        self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic
+        self, machine: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
     ) -> None:
-        self._wall = wall
-        self._monotonic = monotonic
-        self._then = monotonic()
-        self.last = wall()
+        self._machine = machine
+        self._steady = steady
+        self._at = steady()
+        self.last = machine()
 
-    def now(self) -> float:
-        moment = self._monotonic()
-        elapsed, self._then = moment - self._then, moment
-        self.last = max(self._wall(), self.last + elapsed / 2)
+    def __call__(self) -> float:
+        before, self._at = self._at, self._steady()
+        self.last = max(self._machine(), self.last + SLOWED * (self._at - before))
         return self.last
