@@ -145,7 +145,10 @@ class Service:
         }
         self._known = {*heard_of, broker}
         self.journal = Journal(
-            broker, msgspec.structs.replace(recovered, readers=readers), retention=settings.retention
+            broker,
+            msgspec.structs.replace(recovered, readers=readers),
+            retention=settings.retention,
+            remembered=settings.remembered,
         )
         self.topology = Topology(broker, incarnation, heard_of, forgotten)
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
