@@ -8,6 +8,7 @@ origin.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+import msgspec.inspect
 
 from palio.model.errors import PalioError
 from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
@@ -168,10 +170,10 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
     try:
         settings = msgspec.convert(given, Settings)
     except msgspec.ValidationError as problem:
-        reason, _, path = str(problem).partition(" - at `")
-        path = path.rstrip("`") or "$"
+        path, reason = told(problem, Settings)
         top = path.removeprefix("$.").split(".")[0].split("[")[0]
-        raise WrongSetting(path, origins.get(top, file), f"{reason}.") from None
+        unknown = reason.split("'")[1] if path == "$" and reason.startswith(_UNKNOWN) else top
+        raise WrongSetting(path, origins.get(unknown, file), reason) from None
     addresses = {"listen": settings.listen, "http": settings.http}
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
@@ -183,6 +185,34 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             top = path.split("[")[0]
             raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
     return settings
+
+
+_UNKNOWN = "There is no setting"
+
+
+def told(problem: msgspec.ValidationError, kind: type) -> tuple[str, str]:
+    """Where settings of some kind are wrong, and a sentence that says how."""
+    reason, _, path = str(problem).partition(" - at `")
+    path = path.rstrip("`") or "$"
+    if unknown := re.fullmatch(r"Object contains unknown field `(.+)`", reason):
+        return path, f"{_UNKNOWN} {unknown[1]!r}."
+    if choices := _choices(path, kind):
+        return path, f"{reason}; there are {', '.join(choices)}."
+    return path, f"{reason}."
+
+
+def _choices(path: str, kind: type) -> tuple[str, ...]:
+    """The words that a setting may be, if it is one of a few."""
+    known: Any = msgspec.inspect.type_info(kind)
+    for key in re.findall(r"[^.\[\]$]+", path):
+        known = getattr(known, "type", known)  # what is within a restriction
+        if isinstance(known, msgspec.inspect.StructType):
+            known = next((one.type for one in known.fields if one.encode_name == key), None)
+        else:
+            known = getattr(known, "item_type", getattr(known, "value_type", None))
+    if isinstance(known, msgspec.inspect.EnumType):
+        return tuple([str(one.value) for one in known.cls])
+    return tuple(map(str, known.values)) if isinstance(known, msgspec.inspect.LiteralType) else ()
 
 
 def _from_text(key: str, text: str, name: str) -> Any:
