@@ -70,11 +70,11 @@ class Event:
         if confirmed:
             self._worker.run(self._event.ack(confirmed=True))
         else:
-            self._worker.loop.call_soon_threadsafe(self._event.subscription._acknowledge, self._event)
+            self._worker.soon(self._event.subscription._acknowledge, self._event)
 
     def reject(self) -> None:
         """It could not be dealt with, and shall come again."""
-        self._worker.loop.call_soon_threadsafe(self._event.subscription._reject, self._event)
+        self._worker.soon(self._event.subscription._reject, self._event)
 
     def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
         """Answer a request. Raises `NoRequest`."""
@@ -240,11 +240,10 @@ class Client:
             self._worker.stop()
             return
         try:
-            self._worker.run(self._worker.flush(arrived=False))
             if drain:
                 for subscription in self._subscriptions:
                     subscription._put_back()
-            self._worker.run(self._client.drain(timeout) if drain else self._client.close())
+            self._worker.run(self._worker.end(drain=drain, timeout=timeout))
         finally:
             self._worker.stop()
 
@@ -290,9 +289,9 @@ class Client:
         """Publish without waiting. Raises `InvalidNotification`, and later what else went wrong."""
         self._worker.publish(content, id, lifetime, priority, payload)
 
-    def flush(self, *, arrived: bool = False) -> None:
+    def flush(self, *, arrived: bool = False, timeout: float | None = None) -> None:
         """Wait until all that was published has left, or been taken by the broker."""
-        self._worker.run(self._worker.flush(arrived=arrived))
+        self._worker.run(self._worker.flush(arrived=arrived, timeout=timeout))
 
     def subscribe(self, filter: str | Filter, **options: Any) -> Subscription:
         """Ask for all that the filter selects. Options: as in `palio.Client.subscribe`."""

@@ -13,12 +13,13 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import Dialling
 from palio.broker.inspection import Inspection
@@ -97,8 +98,9 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
 class Broker:
     """One broker. `start` and `stop` it; everything else it does by itself."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings = settings.named()
+        self.now = Clock(clock)
         self.log = logging.getLogger(f"palio.broker.{self.settings.name}")
         self.connections: dict[Connection, None] = {}
         self.sessions: dict[str, Connection] = {}
@@ -114,7 +116,6 @@ class Broker:
         self._loop: asyncio.AbstractEventLoop
         self._server: asyncio.Server | None = None
         self._http: Any = None
-        self._last = 0.0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._to_flush: dict[Connection, None] = {}
         self._to_store: list[Any] = []
@@ -133,11 +134,6 @@ class Broker:
             CancelTimer: self._cancel_timer,
             CloseLink: self._close_link,
         } | dict.fromkeys((Append, Read, Spool, SaveCursor, Trim, Remove), self._to_store.append)
-
-    def now(self) -> float:
-        """The time, which never goes back."""
-        self._last = max(self._last, time.time())
-        return self._last
 
     # Beginning and end
 
@@ -365,7 +361,7 @@ class Broker:
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)
-        delay = max(0.0, effect.at - self._last)
+        delay = max(0.0, effect.at - self.now.last)
         self._timers[effect.name] = self._loop.call_later(delay, self._on_timer, effect.name)
 
     def _cancel_timer(self, effect: SetTimer | CancelTimer) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from palio.client.client import Client
+from palio.client.errors import ClientClosed
 from palio.client.publishing import Content, make_body
 from palio.model.body import Body
 from palio.model.errors import PalioError
@@ -44,7 +45,10 @@ class LoopThread:
             self._thread.join()
 
     def run(self, doing: Coroutine[Any, Any, Result]) -> Result:
-        """Let the thread do something, and wait for it."""
+        """Let the thread do something, and wait for it. Raises `ClientClosed` if it has ended."""
+        if not self._thread.is_alive():
+            doing.close()
+            raise ClientClosed("Its thread has ended.")
         future = asyncio.run_coroutine_threadsafe(doing, self.loop)
         try:
             return future.result()
@@ -70,6 +74,13 @@ class Worker(LoopThread):
 
     # Publishing
 
+    def soon(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Let the thread call something, without waiting. Raises `ClientClosed` if it has ended."""
+        try:
+            self.loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            raise ClientClosed("Its thread has ended.") from None
+
     def publish(self, content: Content, *properties: Any) -> None:
         """Hand a notification over. Raises `InvalidNotification`, and what went wrong with an earlier one."""
         if self._problem is not None:
@@ -79,7 +90,7 @@ class Worker(LoopThread):
         self._bodies.append(make_body(content, *properties) if plain is None else Body(plain))
         if not self._collecting:
             self._collecting = True
-            self.loop.call_soon_threadsafe(self.collect)
+            self.soon(self.collect)
         if len(self._bodies) > HANDED_OVER:
             self.run(self.flush(arrived=False))
 
@@ -93,7 +104,12 @@ class Worker(LoopThread):
                 self._problem = problem
                 self._bodies.clear()
 
-    async def flush(self, *, arrived: bool) -> None:
+    async def flush(self, *, arrived: bool, timeout: float | None = None) -> None:
         """In the thread: wait until all has left."""
         self.collect()
-        await self.client.flush(arrived=arrived)
+        await self.client.flush(arrived=arrived, timeout=timeout)
+
+    async def end(self, *, drain: bool, timeout: float | None) -> None:
+        """In the thread: close the client."""
+        self.collect()
+        await (self.client.drain(timeout) if drain else self.client.close())

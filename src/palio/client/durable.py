@@ -19,7 +19,9 @@ from palio.client.errors import TakenOver
 from palio.client.event import Event
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import release
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.routing.durable.desk import HomeUnreachable
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -31,6 +33,7 @@ from palio.routing.durable.messages import (
     Finish,
     Rejected,
 )
+from palio.routing.messages import Refused
 
 if TYPE_CHECKING:
     from palio.client.session import Session
@@ -67,6 +70,21 @@ class DurableSubscription(Subscription):
         self.home = answer.home
         # Whoever asked to begin anew did so once.
         self._attach = msgspec.structs.replace(self._attach, anew=False)
+
+    def refused(self, refused: Refused, problem: PalioError) -> None:
+        """A home that cannot be reached now may be later: it is asked for again, as long as the connection
+        lasts.
+        """
+        if refused.error != HomeUnreachable.__name__:
+            self.fail(problem)
+            return
+        connection = self._session.connections
+
+        def again() -> None:
+            if not self._over and self._session.connections == connection:
+                self._session.say(self.request())
+
+        self._session.loop.call_later(self._session.options.backoff.longest, again)
 
     # What comes
 

@@ -45,7 +45,7 @@ class Question:
             self._say(content)
 
 
-class Event(msgspec.Struct, array_like=True, eq=False):
+class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
     """A notification that has come: `event["price"]`, `event.get("price")`, `"price" in event`.
 
     (`origin`, `sequence`) names it in the whole network. `attempt` counts how often a durable subscription has

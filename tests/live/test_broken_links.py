@@ -1,0 +1,85 @@
+"""Links that are cut, that swallow everything, and brokers that stand still: noticed, mended, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.live.durable import Publisher, Taker, finished
+from tests.live.network import Network, play, until
+
+LINE = [("b", "a"), ("c", "b")]
+SETTINGS = {"heartbeat": 0.5, "durable": {"tick": 0.2, "settle_within": 0.1}}
+EVENTS = 100
+
+
+async def settled(network: Network) -> tuple[list[Publisher], list[Taker]]:
+    """A publisher at each end, a taker at each end, and something published and taken already."""
+    publishers = [Publisher("left", heartbeat=0.5), Publisher("right", heartbeat=0.5)]
+    takers = [Taker("at c", "value < 50", heartbeat=0.5), Taker("at a", "true", heartbeat=0.5)]
+    for publisher, broker in zip(publishers, "ac", strict=True):
+        await publisher.open(network[broker].address)
+    for taker, broker in zip(takers, "ca", strict=True):
+        await taker.open(network[broker].address, ready="network")
+    await asyncio.gather(*[one.publish(EVENTS) for one in publishers])
+    for taker in takers:
+        await taker.complete(publishers)
+    return publishers, takers
+
+
+async def parted(network: Network, one: str, other: str) -> None:
+    """Wait until a broker has noticed that there is no link to another."""
+
+    async def has_noticed() -> bool:
+        return other not in await network[one].neighbours()
+
+    await until(f"{one} has noticed that {other} is away", has_noticed)
+
+
+@pytest.mark.parametrize("how", ["cut", "swallowing", "slow"])
+def test_a_broken_link_is_noticed_and_nothing_is_lost(tmp_path: Path, how: str) -> None:
+    async def scene() -> None:
+        async with Network(tmp_path, **SETTINGS) as network:
+            await network.build(LINE, wires=True)
+            publishers, takers = await settled(network)
+            wire = network.wires["b", "a"]
+            loads = [asyncio.create_task(one.publish(EVENTS, pause=0.002)) for one in publishers]
+            if how == "slow":
+                wire.delay = 0.1
+            elif how == "cut":
+                await wire.cut()
+            else:
+                wire.swallow()
+            if how != "slow":
+                await parted(network, "a", "b")
+                await parted(network, "b", "a")
+            await asyncio.gather(*loads)
+            await asyncio.gather(*[one.publish(EVENTS) for one in publishers])  # all the while it is broken
+            wire.delay = 0.0
+            await wire.mend()
+            await network.linked()
+            await asyncio.gather(*[one.publish(EVENTS) for one in publishers])
+            await finished(publishers, takers)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("which", ["a", "b", "c"], ids=["origin", "between", "home"])
+def test_a_broker_that_stands_still_is_noticed_and_nothing_is_lost(tmp_path: Path, which: str) -> None:
+    async def scene() -> None:
+        async with Network(tmp_path, **SETTINGS) as network:
+            await network.build(LINE)
+            publishers, takers = await settled(network)
+            loads = [asyncio.create_task(one.publish(EVENTS, pause=0.002)) for one in publishers]
+            network[which].freeze()
+            for neighbour in {"a": "b", "b": "ac", "c": "b"}[which]:
+                await parted(network, neighbour, which)
+            network[which].thaw()
+            await network.linked()
+            await asyncio.gather(*loads)
+            await asyncio.gather(*[one.publish(EVENTS) for one in publishers])
+            await finished(publishers, takers)
+
+    play(scene)
