@@ -26,9 +26,12 @@ typedef struct {
 
 /* Of each two neighbouring bits one that says whether either is set, closed up to half the length. */
 static uint64_t folded(uint64_t bits) {
-    uint64_t half = 0;
-    for (unsigned i = 0; i < 32; i++) half |= (uint64_t)((bits >> 2 * i & 3) != 0) << i;
-    return half;
+    bits = (bits | bits >> 1) & UINT64_C(0x5555555555555555);
+    bits = (bits | bits >> 1) & UINT64_C(0x3333333333333333);
+    bits = (bits | bits >> 2) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    bits = (bits | bits >> 4) & UINT64_C(0x00ff00ff00ff00ff);
+    bits = (bits | bits >> 8) & UINT64_C(0x0000ffff0000ffff);
+    return (bits | bits >> 16) & UINT64_C(0x00000000ffffffff);
 }
 
 static Rank rank_of(uint64_t attributes, size_t at) {

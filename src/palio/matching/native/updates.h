@@ -201,7 +201,7 @@ static void index_renumber(Index *index, Words *numbers) {
         if (numbers->items[slot] == NOWHERE) numbers->items[slot] = next++;
         heads[numbers->items[slot]] = index->slots.items[slot];
     }
-    memcpy(index->slots.items, heads, (size_t)count * 4);
+    if (count) memcpy(index->slots.items, heads, (size_t)count * 4);
     free(heads);
 }
 
