@@ -8,7 +8,7 @@ PAIRS ?= 1000000
 SEED ?= $(shell date +%Y%m%d)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test lint bench experiments hunt slow sanitize clean
+.PHONY: help setup java postgresql demo test lint bench experiments hunt slow sanitize clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -23,7 +23,7 @@ $(READY): pyproject.toml $(CORE)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@$(MAKE) --no-print-directory java
+	@$(MAKE) --no-print-directory java postgresql
 	@touch $@
 
 # Spark runs on Java 17 or later; only its own tests need it, and they say so where there is none.
@@ -31,6 +31,13 @@ java:
 	@command -v java >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 default-jre-headless >/dev/null; } || \
 		echo "There is no Java here: what needs Spark is left out (on Debian: apt-get install default-jre-headless)."
+
+# The store's tests start a PostgreSQL of their own; they are left out, saying so, where there is none.
+postgresql:
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 postgresql >/dev/null; } || \
+		echo "There is no PostgreSQL here: its tests are left out (on Debian: apt-get install postgresql)."
 
 demo: $(READY)   ## a stream of stock events against a few thousand filters
 	@$(BIN)/palio demo
@@ -53,8 +60,8 @@ bench: $(READY)  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench poset --filters 10000
 	@$(BIN)/palio bench routing --subscriptions 10000
 
-experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (about an hour on two cores)
-	@for name in siena strategies growth; do $(BIN)/palio sim run $$name --resume || exit; done
+experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (more than an hour on two cores)
+	@for name in siena strategies growth durable; do $(BIN)/palio sim run $$name --resume || exit; done
 
 hunt: $(READY)   ## look for a wrong answer about filters: make hunt PAIRS=1000000 SEED=7
 	$(BIN)/python -m tests.hunt --pairs $(PAIRS) --seed $(SEED)

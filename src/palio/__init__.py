@@ -4,7 +4,12 @@
 >>> f = palio.Filter.parse('symbol = "ACME" and price > 100')
 >>> f.matches(palio.Notification({"symbol": "ACME", "price": 101.5}))
 True
+
+Who talks to a network begins with `palio.connect`; `palio.sync` has the same for programs without an event
+loop, and `palio.testing` a network for tests.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
@@ -29,10 +34,56 @@ from palio.model.merging import Merge
 from palio.model.notification import Notification
 from palio.model.valueset import ValueSet
 
+if TYPE_CHECKING:
+    from palio.client import (
+        Client,
+        ClientClosed,
+        Confirmation,
+        ConnectionLost,
+        Event,
+        EventsLost,
+        NotConnected,
+        RequestRefused,
+        RequestTimeout,
+        SlowConsumer,
+        Subscription,
+        SubscriptionEnded,
+        TakenOver,
+        TooMuchUnsent,
+        connect,
+    )
+
+# These come with the client, which is loaded when one of them is first asked for.
+_OF_THE_CLIENT = frozenset(
+    {
+        "Client",
+        "ClientClosed",
+        "Confirmation",
+        "ConnectionLost",
+        "Event",
+        "EventsLost",
+        "NotConnected",
+        "RequestRefused",
+        "RequestTimeout",
+        "SlowConsumer",
+        "Subscription",
+        "SubscriptionEnded",
+        "TakenOver",
+        "TooMuchUnsent",
+        "connect",
+    }
+)
+
 __all__ = [
     "Advertisement",
+    "Client",
+    "ClientClosed",
+    "Confirmation",
+    "ConnectionLost",
     "ContradictoryFilter",
     "DuplicateId",
+    "Event",
+    "EventsLost",
     "Explanation",
     "Filter",
     "FilterError",
@@ -42,12 +93,33 @@ __all__ = [
     "MatchIndex",
     "Merge",
     "MissingDependency",
+    "NotConnected",
     "Notification",
     "PalioError",
     "ReadOnlyIndex",
+    "RequestRefused",
+    "RequestTimeout",
+    "SlowConsumer",
+    "Subscription",
+    "SubscriptionEnded",
+    "TakenOver",
+    "TooMuchUnsent",
     "UnknownId",
     "UnreadableIndex",
     "UnsupportedColumn",
     "UnsupportedId",
     "ValueSet",
+    "connect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_THE_CLIENT:
+        from palio import client  # noqa: PLC0415 (see above)
+
+        return globals().setdefault(name, getattr(client, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -25,7 +25,7 @@ def rows(folder: Path) -> list[dict[str, object]]:
 def test_the_ready_experiments_are_listed(command):
     result = command("sim", "list")
     assert result.exit_code == 0
-    for name in ("growth", "siena", "strategies"):
+    for name in ("durable", "growth", "siena", "strategies"):
         assert name in result.stdout
 
 

@@ -43,6 +43,7 @@ def test_candidates_are_exactly_the_filters_whose_outlines_allow_it(seed):
     index, entries = Candidates(), []
     for moment in range(3_000):
         outline = Outline(drawn(choose, moment))
+        index.covered(outline)  # blocks are built when somebody asks
         entries.append(index.add(outline, moment))
         if choose.random() < 0.3:
             index.remove(entries.pop(choose.randrange(len(entries))))
@@ -75,10 +76,17 @@ def test_an_outline_never_denies_what_covers():
 def test_attributes_that_nobody_names_any_more_are_forgotten():
     index = Candidates()
     for moment in range(20 * MAX_WAITING):
-        index.remove(index.add(Outline(Filter.parse(f"only{moment} = 1")), moment))
+        outline = Outline(Filter.parse(f"only{moment} > 1"))
+        index.covering(outline)
+        index.remove(index.add(outline, moment))
     for moment in range(20 * MAX_WAITING):
-        index.add(Outline(Filter.parse(f"a = {moment}")), moment)
-    assert set(index._cuts) == {"a"}
+        outline = Outline(Filter.parse(f"a > {moment}"))
+        index.covering(outline)
+        index.add(outline, moment)
+    assert set(index._pointless._cuts) == {"a"}
+    for moment in range(20):
+        index.remove(index.add(Outline(Filter.parse(f"only{moment} = 1")), moment))
+    assert not index._by_point
 
 
 def test_inserting_compares_with_few_filters():

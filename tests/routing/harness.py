@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from palio import Filter, Notification
 from palio.routing import Configuration, Router, Strategy
-from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send
+from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.inquiries import Hop, Trace, Traced
 from palio.routing.messages import (
     Answer,
     ClientMessage,
@@ -62,6 +63,7 @@ class Network:
         self.delivered: list[tuple[str, Notification, tuple[str, ...]]] = []
         self.answers: list[tuple[str, Answer]] = []
         self.closed: list[tuple[str, str, str]] = []
+        self.timers: dict[tuple[str, str], float] = {}
         for one, other in links:
             self.connect(one, other, kind)
         self.run()
@@ -88,6 +90,20 @@ class Network:
     def publish(self, broker: str, session: str, **attributes: object) -> None:
         self.ask(broker, session, Open(), Publish((Notification(attributes),)))
 
+    def trace(self, broker: str, session: str, notification: Notification) -> Hop:
+        """The way that a notification would take."""
+        self.answers = [one for one in self.answers if not isinstance(one[1], Traced)]
+        self.ask(broker, session, Open(), Trace(1, notification))
+        (route,) = [answer.route for _, answer in self.answers if isinstance(answer, Traced)]
+        return route
+
+    def wait(self) -> None:
+        """Time passes until the next timer is due."""
+        (name, timer), at = min(self.timers.items(), key=lambda item: item[1])
+        del self.timers[name, timer]
+        self._carry_out(name, self.routers[name].on_timer(timer, at))
+        self.run()
+
     def run(self) -> None:
         while self.under_way:
             self.step()
@@ -112,10 +128,14 @@ class Network:
                 case Send(broker, message):
                     self.sent.append((name, broker, message))
                     self.under_way.append((broker, message, name))
-                case Deliver(session, envelope, handles):
-                    self.delivered.append((session, envelope.notification, handles))
+                case Deliver(session, envelopes, handles):
+                    self.delivered += [(session, envelope.notification, handles) for envelope in envelopes]
                 case Reply(session, answer):
                     self.answers.append((session, answer))
+                case SetTimer(timer, at):
+                    self.timers[name, timer] = at
+                case CancelTimer(timer):
+                    self.timers.pop((name, timer), None)
                 case CloseLink(broker, reason):
                     self.closed.append((name, broker, reason))
 
@@ -180,3 +200,16 @@ class Bench:
                     for number in effect.message.remove
                 }
         return told
+
+
+def brokers_of(hop: Hop) -> list[str]:
+    """The brokers of a route, from its root on."""
+    return [hop.broker, *[name for one in hop.onward for name in brokers_of(one)]]
+
+
+def recipients_of(hop: Hop) -> dict[str, list[str]]:
+    """The sessions of a route, with their handles."""
+    found = {one.name: sorted(one.handles) for one in hop.recipients if not one.durable}
+    for onward in hop.onward:
+        found |= recipients_of(onward)
+    return found

@@ -10,6 +10,7 @@ import random
 import pytest
 
 from palio import Advertisement, Filter, Notification
+from palio.routing.inquiries import InquiryMessage, Request, Requested, Respond, Responded
 from palio.routing.messages import (
     Advertise,
     ClientMessage,
@@ -22,7 +23,7 @@ from palio.routing.messages import (
     Subscribe,
     Unsubscribe,
 )
-from tests.routing.harness import Network
+from tests.routing.harness import Network, brokers_of, recipients_of
 
 TEXTS = [
     *[f"x > {n}" for n in range(0, 10, 2)],
@@ -81,7 +82,7 @@ class Story:
         for session in self.brokers:
             self.request(session, Open())
 
-    def request(self, session: str, message: ClientMessage) -> None:
+    def request(self, session: str, message: ClientMessage | InquiryMessage) -> None:
         self.network.under_way.append((self.brokers[session], message, session))
 
     def go_on(self) -> None:
@@ -145,14 +146,39 @@ class Story:
             if advertised is None or not advertised.covers(notification):
                 return
         network.delivered.clear()
+        route = network.trace(self.brokers[session], session, notification)
+        traced = brokers_of(route)
+        assert len(traced) == len(set(traced))
+        assert not network.delivered
+        network.sent.clear()
         network.ask(self.brokers[session], session, Publish((notification,)))
         got = {taker: sorted(handles) for taker, _, handles in network.delivered}
         assert len(got) == len(network.delivered)
+        assert got == recipients_of(route), (attributes, route)
+        assert sorted(traced[1:]) == sorted([receiver for _, receiver in network.ways()])
+        self.check_request(session, notification, got)
         wanted = {
             taker: sorted([handle for handle, text in mine.items() if Filter.parse(text).matches(notification)])
             for taker, mine in self.held.items()
         }
         assert got == {taker: handles for taker, handles in wanted.items() if handles}, attributes
+
+    def check_request(self, session: str, notification: Notification, takers: dict[str, list[str]]) -> None:
+        """Ask those that get a notification: each of them replies once, and then comes the last word."""
+        network, choose = self.network, self.choose
+        network.answers = [one for one in network.answers if not isinstance(one[1], Requested | Responded)]
+        network.ask(self.brokers[session], session, Request(9, notification))
+        asked = [(taker, answer) for taker, answer in network.answers if isinstance(answer, Requested)]
+        assert {taker: sorted(answer.handles) for taker, answer in asked} == takers
+        assert len(asked) == len(takers)
+        for taker, answer in choose.sample(asked, len(asked)):
+            self.request(taker, Respond(answer.id, Notification({"taker": taker})))
+        while network.under_way:
+            network.step(choose)
+        *replies, last = [(one, answer) for one, answer in network.answers if isinstance(answer, Responded)]
+        assert last == (session, Responded(9, None, last=True, missing=0))
+        assert {one for one, _ in replies} <= {session}
+        assert sorted([answer.notification["taker"] for _, answer in replies]) == sorted(takers)
 
 
 @pytest.mark.parametrize("seed", range(8))

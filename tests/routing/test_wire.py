@@ -7,6 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, Notification
+from palio.routing.inquiries import (
+    Answered,
+    Enquire,
+    Hop,
+    Probe,
+    Probed,
+    Recipient,
+    Request,
+    Requested,
+    Respond,
+    Responded,
+    Trace,
+    Traced,
+    Wanted,
+    Watch,
+)
 from palio.routing.messages import (
     Accepted,
     Acknowledge,
@@ -54,6 +70,8 @@ NOTIFICATION = Notification(
     priority=9,
     payload=b"content",
 )
+ENVELOPE = Envelope("b", 17, 1.5, 2, "c", NOTIFICATION)
+ROUTE = Hop("a", (Recipient("ann", False, ("x > 3",), ("h",), 2),), (Hop("b", problem="Gone."),))
 UPDATE = Update(3, ((1, FILTER),), (2,), ((4, ADVERTISEMENT),), (5,), confirm=True)
 MESSAGES = [
     Open(), Close(), Subscribe("h", FILTER, ready=True), Release("h"), Unsubscribe(FILTER),
@@ -61,9 +79,14 @@ MESSAGES = [
     Accepted("h"), Ready("h"), Ended(("h", "i")), Published(3, "b", 17), Refused("h", "HandleInUse", "No."),
     LinkUp(LinkKind.GRAPH, 2.0), LinkDown(), Hello(LinkKind.MASTER, 1.5, "terms", Component("a", 3), ("a",)),
     Goodbye("because"), Joined(Component("a"), ("a",)), UPDATE, Acknowledge(3),
-    Forward((Envelope("b", 17, 1.5, 2, "c", NOTIFICATION),)),
+    Forward((ENVELOPE,)),
     LinkState("b", 4, (("c", 1.0), ("d", 2.0)), Component("b")), Interest("b", UPDATE, whole=True),
     Known("b", 3),
+    Request(1, NOTIFICATION, 2.5), Respond("1 b", NOTIFICATION), Respond("1 b"), Trace(2, NOTIFICATION),
+    Watch("h", ADVERTISEMENT), Requested("1 b", ("h",), ENVELOPE), Responded(1, NOTIFICATION),
+    Responded(1, last=True, missing=2), Traced(2, ROUTE), Wanted("h", True), Probe(ENVELOPE, 1.5),
+    Probed("b", 17, ROUTE), Enquire(ENVELOPE, 1.5), Answered("b", 17, NOTIFICATION),
+    Answered("b", 17, last=True, missing=2),
 ]  # fmt: skip
 
 

@@ -142,12 +142,13 @@ class ForgetsHandle(OnDeliveries):
 
 class AltersContent(OnDeliveries):
     def spoilt(self, effect):
-        return [replace(effect, envelope=replace(effect.envelope, notification=Notification({"a": 1})))]
+        first, *others = effect.envelopes
+        return [replace(effect, envelopes=(replace(first, notification=Notification({"a": 1})), *others))]
 
 
 class Invents(OnDeliveries):
     def spoilt(self, effect):
-        return [effect, replace(effect, envelope=replace(effect.envelope, sequence=10_000))]
+        return [effect, replace(effect, envelopes=(replace(effect.envelopes[0], sequence=10_000),))]
 
 
 class DeliversLate(Fault):

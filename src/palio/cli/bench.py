@@ -25,6 +25,7 @@ app = typer.Typer(
         "palio bench matching --filters 1000 --workload stock",
         "palio bench poset --filters 1000 --workload stock",
         "palio bench routing --subscriptions 1000 --notifications 500",
+        "palio bench store --events 5000",
     ),
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
@@ -65,6 +66,12 @@ def poset(context: typer.Context) -> None:
 def routing(context: typer.Context) -> None:
     """Measure one router with 100 thousand subscriptions, and simulated networks up to 1,000 brokers."""
     _run("routing", context.args)
+
+
+@app.command("store", context_settings=_HANDED_ON)
+def store(context: typer.Context) -> None:
+    """Measure what a durable event costs on disk beside SQLite alone."""
+    _run("store", context.args)
 
 
 def _run(subject: str, words: list[str]) -> None:

@@ -1,7 +1,8 @@
-"""`palio demo`: a stream of stock events against a few thousand filters, live."""
+"""`palio demo`: a stream of stock events against a few thousand filters, live; then a network of brokers."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import shlex
@@ -9,6 +10,7 @@ import shutil
 import sys
 import time
 from collections import Counter, deque
+from enum import Enum
 from typing import Annotated
 
 import typer
@@ -19,14 +21,15 @@ from rich.table import Table
 from rich.text import Text
 
 from palio import Filter, MatchIndex, Notification
+from palio.cli.demo_network import NetworkDemo
 from palio.cli.stocks import Market, filter_texts
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural
 from palio.matching.poset import Poset
 
 EPILOG = help_epilog(
     "palio demo",
-    "palio demo --seconds 3 --filters 500",
-    "palio demo --seconds 3 --seed 7",
+    "palio demo --part matching --seconds 3 --filters 500",
+    "palio demo --part network --seed 7",
 )
 _REFRESHES_PER_SECOND = 5
 _SECONDS_PER_PLAIN_LINE = 1.0
@@ -37,20 +40,48 @@ _MAX_CHECKS = 200
 _MAX_COMPARED = 5_000
 
 
+# The network's part.
+_SUBSCRIBERS = 40
+_TRADES = 1_000
+
+
+class Part(Enum):
+    """What is shown."""
+
+    ALL = "all"
+    MATCHING = "matching"
+    NETWORK = "network"
+
+
 def demo(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, max=3600, help="How long the stream runs.")
-    ] = 10,
+    ] = 5,
     filters: Annotated[int, typer.Option("--filters", min=1, max=1_000_000, help="How many filters.")] = 3000,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same market.")] = 1,
+    part: Annotated[Part, typer.Option("--part", help="Both parts, or one of them.")] = Part.ALL,
 ) -> None:
-    """Watch a made-up stock market meet a few thousand filters.
+    """Watch a made-up stock market meet a few thousand filters, then a network of brokers.
 
-    The stream ends by itself. Then a sample of the answers is checked against
-    the definition, every filter asked about every event; the exit code is 0
-    only if all of them were right.
+    First a stream of trades finds its subscribers in one index; a sample of the
+    answers is checked against the definition. Then five brokers, each a process
+    of its own, route trades to subscribers all over the network; one of them is
+    killed and comes back. All of it ends by itself; the exit code is 0 only if
+    every answer and every delivery was right.
     """
     console = output_console()
+    right = True
+    if part is not Part.NETWORK:
+        right = _match(console, seconds, filters, seed)
+    if part is not Part.MATCHING:
+        right = asyncio.run(NetworkDemo(console, seed, _SUBSCRIBERS, _TRADES).run()) and right
+        _part_from_network(console)
+    if not right:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _match(console: Console, seconds: float, filters: int, seed: int) -> bool:
+    """The first part. Returns whether all checked answers were right."""
     market = Market(seed)
     _introduce(console, filters, len(market.symbols), seconds)
     started = time.perf_counter()
@@ -65,8 +96,7 @@ def demo(
     right = _check(console, stream)
     _show_covering(console, index)
     _part(console, stream, texts)
-    if not right:
-        raise typer.Exit(ExitCode.NO)
+    return right
 
 
 class _Stream:
@@ -228,8 +258,7 @@ def _show_covering(console: Console, index: MatchIndex) -> None:
 
 
 def _part(console: Console, stream: _Stream, texts: dict[int, str]) -> None:
-    # `make demo` runs the program from where it is installed, which need not be on the path.
-    palio = "palio" if shutil.which("palio") else os.path.relpath(sys.argv[0])
+    palio = _program()
     commands = [f"{palio} match -f examples/filters.jsonl -e examples/events.jsonl", f"{palio} --help"]
     if stream.newest is not None:
         event, found = stream.newest
@@ -238,6 +267,18 @@ def _part(console: Console, stream: _Stream, texts: dict[int, str]) -> None:
     for command in commands:
         # Never broken by us: it is meant to be copied.
         console.print(f"  {command}", style="cyan", soft_wrap=True)
+
+
+def _part_from_network(console: Console) -> None:
+    _say(console, "\nYour own broker", "bold")
+    palio = _program()
+    for command in (f"{palio} up", f"{palio} sub 'price > 100'", f"{palio} pub symbol=ACME price=101.5"):
+        console.print(f"  {command}", style="cyan", soft_wrap=True)
+
+
+def _program() -> str:
+    # `make demo` runs the program from where it is installed, which need not be on the path.
+    return "palio" if shutil.which("palio") else os.path.relpath(sys.argv[0])
 
 
 def _say(console: Console, sentence: str, style: str = "") -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from palio.cli import bench, covers, demo, explain, lint, match, sim
+from palio.cli import bench, covers, demo, explain, lint, match, network, sim, up
 from palio.cli.terminal import help_epilog, orderly_endings
 
 EPILOG = help_epilog(
@@ -43,11 +43,13 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+app.command("up", epilog=up.EPILOG)(up.up)
 app.command("match", epilog=match.EPILOG)(match.match)
 app.command("explain", epilog=explain.EPILOG)(explain.explain)
 app.command("covers", epilog=covers.EPILOG)(covers.covers)
 app.command("lint", epilog=lint.EPILOG)(lint.lint)
 app.command("demo", epilog=demo.EPILOG)(demo.demo)
+app.add_typer(network.app, name="network")
 app.add_typer(bench.app, name="bench")
 app.add_typer(sim.app, name="sim")
 

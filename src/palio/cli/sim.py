@@ -10,11 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli import sim_experiments
-from palio.cli.sim_faults import crash_everywhere, is_fault_scenario, replay_faults, soak_faults
+from palio.cli.sim_faults import crash_everywhere, is_of_type, replay_faults, soak_faults
 from palio.cli.soaking import first_failure
 from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console
+from palio.sim.cost.run import run as run_cost
+from palio.sim.cost.scenario import CostOutcome, CostScenario
+from palio.sim.experiments.simulators import AnyOutcome
 from palio.sim.failures import replay_command, shrink, story
-from palio.sim.outcome import Outcome
 from palio.sim.run import Run, simulate
 from palio.sim.scenario import Scenario
 from palio.sim.soak import Soaked
@@ -74,15 +76,21 @@ def replay(
     The same scenario gives the same run, always. Exits with 1 if something
     was delivered, or left out, that should not have been.
     """
-    if is_fault_scenario(scenario_text):
+    if is_of_type(scenario_text, "faults"):
         replay_faults(scenario_text, trace=trace, tell=tell)
+        return
+    if is_of_type(scenario_text, "cost"):
+        measured = run_cost(CostScenario.from_json(scenario_text))
+        _show(measured, (CostOutcome.__struct_fields__,))
+        if measured.violations:
+            raise typer.Exit(ExitCode.NO)
         return
     run = simulate(Scenario.from_json(scenario_text), trace=trace or tell)
     console = output_console()
     if trace:
         for line in run.trace.lines():
             console.print(line, soft_wrap=True)
-    _show(run.outcome())
+    _show(run.outcome(), _SHOWN)
     for violation in run.verdict.violations:
         lines = story(run, violation) if tell else [str(violation)]
         for number, line in enumerate(lines):
@@ -138,10 +146,10 @@ def _traced(scenario: Scenario) -> Run:
     return simulate(scenario, trace=True)
 
 
-def _show(outcome: Outcome) -> None:
+def _show(outcome: AnyOutcome, groups: tuple[tuple[str, ...], ...]) -> None:
     values = msgspec.structs.asdict(outcome)
     table = Table.grid(padding=(0, 2))
-    for group in _SHOWN:
+    for group in groups:
         for name in group:
             value = values[name]
             shown = f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"

@@ -19,6 +19,7 @@ from palio.sim.experiments.execution import available_cores, make_runs
 from palio.sim.experiments.loading import load, ready_experiments
 from palio.sim.experiments.report import Report, write_report
 from palio.sim.experiments.results import Finished, Folder
+from palio.sim.experiments.simulators import simulator_of
 from palio.sim.experiments.sweep import Key, Run, expand
 
 RUN_EPILOG = help_epilog(
@@ -75,7 +76,7 @@ def run_experiment(
     plots.needs_matplotlib()
     definition = load(experiment)
     runs = expand(definition, quick=quick)
-    folder = Folder(output or Path("palio-sim") / definition.name)
+    folder = Folder(output or Path("palio-sim") / definition.name, simulator_of(definition))
     known = folder.prepare(keep=resume)
     finished = [known[run.key] for run in runs if run.key in known]
     missing = [run for run in runs if run.key not in known]

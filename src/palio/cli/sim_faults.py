@@ -17,9 +17,9 @@ from palio.sim.faults.soak import FaultSoaked, soak
 from palio.sim.faults.violations import BrokenPromise
 
 
-def is_fault_scenario(text: str) -> bool:
-    """Whether a scenario is one with faults: it says so."""
-    return '"type":"faults"' in text.replace(" ", "")
+def is_of_type(text: str, kind: str) -> bool:
+    """Whether a scenario is of another kind than that of routing: it says so."""
+    return f'"type":"{kind}"' in text.replace(" ", "")
 
 
 def replay_faults(text: str, *, trace: bool, tell: bool) -> None:

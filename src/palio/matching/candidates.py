@@ -15,11 +15,17 @@ Going through all attributes that g does not name would cost much where there ar
 anchored at its rarest attribute: what is anchored at no attribute of g does not cover it. What remains are
 filters all of whose attributes are common, and there are few attributes that a sixteenth of the filters name.
 
+Points. Most filters demand one certain value of some attribute, and whatever such a filter covers demands
+the same value. So filters are also found by their points: what covers a filter has no points, or is found by one
+of its points; what is covered by a filter that has points is found by any of these. As long as few filters
+have a point in common, that is all; blocks of filters with points are only built when somebody asks a
+question that needs them.
+
 The slots that are left are looked at one by one (`Outline.may_cover`); what passes is a candidate. All blocks
 share the cuts of an attribute as far as these fit, so that a place is searched once and not once for each
 block.
 
-Changes. A new filter waits in a list that is searched one by one. When 128 are waiting they become a block;
+Changes. A new filter waits in a list that is searched one by one. When 128 or more are waiting they become a block;
 when eight blocks of a size have come together they become one of eight times the size, up to the largest. So
 a filter is built into a block three times. A removed filter leaves a hole, a cleared bit; a block with more
 holes than filters is built anew from what is left.
@@ -51,6 +57,8 @@ from palio.matching.outline import Outline, Place
 
 # How many filters wait before they become a block; searching so many takes as long as some ten blocks.
 MAX_WAITING = 128
+# How many filters with a point in common are looked at one by one.
+MAX_TOGETHER_BY_POINT = 128
 # How many blocks of a size become one of the next.
 FANOUT = 8
 # The largest block. Building it takes 100 to 300 milliseconds; larger ones would not be searched faster.
@@ -85,21 +93,69 @@ class Candidates:
     """Filters by outline."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Entry, None] = {}
-        self._blocks: list[_Block] = []
-        self._cuts: dict[str, _Cuts] = {}
+        self._pointless = _Blocks()
+        self._pointed = _Blocks()
+        self._by_point: dict[tuple[str, Any], dict[Entry, None]] = {}
 
     def add(self, outline: Outline, owner: Any) -> Entry:
         """Add a filter. The entry is what removes it again."""
         entry = Entry(outline, owner)
-        self._waiting[entry] = None
-        if len(self._waiting) >= MAX_WAITING:
-            waiting, self._waiting = list(self._waiting), {}
-            self._settle(waiting)
+        self._home(entry).add(entry)
+        for point in outline.points:
+            self._by_point.setdefault(point, {})[entry] = None
         return entry
 
     def remove(self, entry: Entry) -> None:
         """Remove a filter that was added and not removed since."""
+        self._home(entry).remove(entry)
+        for point in entry.outline.points:
+            together = self._by_point[point]
+            del together[entry]
+            if not together:
+                del self._by_point[point]
+
+    def _home(self, entry: Entry) -> _Blocks:
+        return self._pointed if entry.outline.points else self._pointless
+
+    def covering(self, outline: Outline) -> list[Entry]:
+        """All filters that may cover the outlined one; this one too, if it is there."""
+        found = self._pointless.covering(outline)
+        together = [self._by_point[point] for point in outline.points if point in self._by_point]
+        if sum(map(len, together)) > MAX_TOGETHER_BY_POINT:
+            return found + self._pointed.covering(outline)
+        candidates = together[0] if len(together) == 1 else {entry: None for one in together for entry in one}
+        return found + [entry for entry in candidates if entry.outline.may_cover(outline)]
+
+    def covered(self, outline: Outline) -> list[Entry]:
+        """All filters that the outlined one may cover; this one too, if it is there."""
+        if not outline.points:
+            return self._pointless.covered(outline) + self._pointed.covered(outline)
+        together = min([self._by_point.get(point, {}) for point in outline.points], key=len)
+        if len(together) > MAX_TOGETHER_BY_POINT:
+            return self._pointed.covered(outline)
+        return [entry for entry in together if outline.may_cover(entry.outline)]
+
+    @property
+    def blocks(self) -> int:
+        return self._pointless.blocks + self._pointed.blocks
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield from self._pointless
+        yield from self._pointed
+
+
+class _Blocks:
+    """Filters in blocks, and those that wait to become one."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Entry, None] = {}
+        self._blocks: list[_Block] = []
+        self._cuts: dict[str, _Cuts] = {}
+
+    def add(self, entry: Entry) -> None:
+        self._waiting[entry] = None
+
+    def remove(self, entry: Entry) -> None:
         block = entry.block
         if block is None:
             del self._waiting[entry]
@@ -110,7 +166,7 @@ class Candidates:
             self._settle(block.remaining())
 
     def covering(self, outline: Outline) -> list[Entry]:
-        """All filters that may cover the outlined one; this one too, if it is there."""
+        self._settle_waiting()
         names = outline.names
         found = [entry for entry in self._waiting if entry.names <= names and entry.outline.may_cover(outline)]
         aims = [_Aim(name, *stretch) for name, stretch in outline.inner.items()]
@@ -120,7 +176,7 @@ class Candidates:
         return found
 
     def covered(self, outline: Outline) -> list[Entry]:
-        """All filters that the outlined one may cover; this one too, if it is there."""
+        self._settle_waiting()
         names, may_cover = outline.names, outline.may_cover
         found = [entry for entry in self._waiting if names <= entry.names and may_cover(entry.outline)]
         aims = [_Aim(name, *stretch) for name, stretch in outline.outer.items()]
@@ -137,6 +193,13 @@ class Candidates:
         yield from self._waiting
         for block in self._blocks:
             yield from block.remaining()
+
+    def _settle_waiting(self) -> None:
+        """Before a question: more than a few would be searched one by one."""
+        if len(self._waiting) >= MAX_WAITING:
+            waiting, self._waiting = list(self._waiting), {}
+            for start in range(0, len(waiting), MAX_BLOCK):
+                self._settle(waiting[start : start + MAX_BLOCK])
 
     def _settle(self, entries: list[Entry]) -> None:
         """Make a block of the entries, or of them and of all blocks of their size if these are enough."""

@@ -80,7 +80,7 @@ cdef extern from "native/bridge.h" nogil:
         uint32_t live_values, building, mapped, several
     ctypedef struct Workspace:
         Words32 slots
-        CountVector rows
+        IdNumbers rows
         const int64_t *id_numbers
         const Column **columns
 

@@ -73,3 +73,52 @@ def match_payloads(Core core not None, tuple description, int64_t rows):
             core.batch_work_is_lent = False
         workspace_free(&own)
         payloads_free(&payloads)
+
+
+def match_encoded(Core core not None, list encoded):
+    """Match encoded notifications, each given as bytes.
+
+    Returns a list of ids for each of them, or the number of the first one that is not an encoded notification.
+    """
+    cdef Py_ssize_t count = len(encoded), i
+    cdef bytes joined = b"".join(encoded)
+    cdef int64_t *offsets = <int64_t *>malloc((count + 1) * sizeof(int64_t))
+    cdef Workspace *work = &core.work
+    cdef Payloads payloads
+    cdef _Names names
+    cdef int64_t wrong
+    cdef size_t at = 0, first
+    cdef list found, all_found = []
+    if offsets == NULL:
+        raise MemoryError
+    memset(&payloads, 0, sizeof(payloads))
+    offsets[0] = 0
+    for i in range(count):
+        offsets[i + 1] = offsets[i] + PyBytes_GET_SIZE(encoded[i])
+    payloads.source.data = <const void *>PyBytes_AS_STRING(joined)
+    payloads.source.offsets = offsets
+    try:
+        names = core.known_names
+        if names is None or names.count != len(core.names):  # names are only ever added
+            core.known_names = names = _Names(core.names)
+        payloads.names = &names.table
+        workspace_fit(work, &core.index)
+        work.slots.count = work.rows.count = 0
+        wrong = payloads_match(&payloads, &core.index, work, count)
+        if wrong >= 0:
+            return wrong
+        core._observe(<uint64_t>count)
+        for i in range(count):
+            first = at
+            while at < work.rows.count and work.rows.items[at] == i:
+                at += 1
+            found = PyList_New(<Py_ssize_t>(at - first))
+            if core.ids is None:
+                make_ids(core.id_numbers.items, work.slots.items + first, at - first, list_items(found))
+            else:
+                pick_ids(list_items(core.ids), work.slots.items + first, at - first, list_items(found))
+            all_found.append(found)
+        return all_found
+    finally:
+        free(offsets)
+        payloads_free(&payloads)

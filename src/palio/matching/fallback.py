@@ -60,6 +60,11 @@ class MatchIndex(oracle.MatchIndex):
         with self._lock:
             return super().match(notification)
 
+    def match_encoded(self, encoded: list[bytes]) -> list[list[Any]]:
+        """For each encoded notification, what `match` returns."""
+        with self._lock:
+            return super().match_encoded(encoded)
+
     def match_batch(self, table: Any) -> tuple[Any, Any]:
         """Row numbers and ids, as two Arrow arrays of equal length, rows ascending."""
         with self._lock:

@@ -9,7 +9,7 @@ from typing import Any
 
 from palio.matching import columns, files
 from palio.matching.arrays import Batch, Payloads
-from palio.matching.core import Core, Memory, mapped, match_payloads, match_rows, sections, state
+from palio.matching.core import Core, Memory, mapped, match_encoded, match_payloads, match_rows, sections, state
 from palio.matching.oracle import MatchStatistics
 from palio.matching.places import by_slot
 from palio.model.errors import DuplicateId, InvalidNotification, ReadOnlyIndex, UnknownId
@@ -116,6 +116,22 @@ class MatchIndex:
             found: list[Any] = self._core.match(notification.attributes)
             self._matched_notifications += 1
             self._matches += len(found)
+        return found
+
+    def match_encoded(self, encoded: list[bytes]) -> list[list[Any]]:
+        """For each notification, given as `Notification.encode` gives it, what `match` returns.
+
+        Raises `InvalidNotification` with the path `payload[NUMBER]` for the first one that is none.
+        """
+        with self._lock:
+            if self._core.other_ids:
+                self._ids()
+            found = match_encoded(self._core, encoded)
+            if isinstance(found, int):
+                columns.decoded(found, encoded[found])
+                raise InvalidNotification(f"{columns.PAYLOAD}[{found}]", "This is not an encoded notification.")
+            self._matched_notifications += len(encoded)
+            self._matches += sum(map(len, found))
         return found
 
     def match_batch(self, table: Any) -> tuple[Any, Any]:

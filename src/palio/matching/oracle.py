@@ -58,6 +58,13 @@ class MatchIndex:
         self._matches += len(found)
         return found
 
+    def match_encoded(self, encoded: list[bytes]) -> list[list[Any]]:
+        """For each notification, given as `Notification.encode` gives it, what `match` returns.
+
+        Raises `InvalidNotification` with the path `payload[NUMBER]` for the first one that is none.
+        """
+        return [self.match(columns.decoded(number, data)) for number, data in enumerate(encoded)]
+
     def match_batch(self, table: Any) -> tuple[Any, Any]:
         """Row numbers and ids, as two Arrow arrays of equal length, rows ascending.
 

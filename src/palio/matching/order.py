@@ -31,7 +31,9 @@ an example; the roots are the nodes without parents.
 Costs: insertion takes the search, comparisons with what it finds and does not settle by others, and some
 microseconds for each node above and below, immediate or not: a long chain (`price < 1`, `price < 2` and so on)
 costs in proportion to its length. Removal takes time for each pair of a parent and a child; only where a child
-has other parents it walks up from them.
+has other parents it walks up from them. What lies above and below a node is remembered once it was asked for:
+brokers that share an order ask the same again and again. A node that comes or goes makes those above it forget
+what is below them, and those below it what is above; nobody else can be concerned.
 """
 
 from __future__ import annotations
@@ -57,13 +59,15 @@ Nodes: TypeAlias = dict["Node[Item]", None]
 class Node(Generic[Item]):
     """An item in an order. `value` belongs to the user, for instance for the subscribers of a filter."""
 
-    __slots__ = ("_children", "_entry", "_parents", "item", "value")
+    __slots__ = ("_above", "_below", "_children", "_entry", "_parents", "item", "value")
 
     def __init__(self, item: Item) -> None:
         self.item = item
         self.value: Any = None
         self._parents: Nodes[Item] = {}
         self._children: Nodes[Item] = {}
+        self._above: tuple[Node[Item], ...] | None = None
+        self._below: tuple[Node[Item], ...] | None = None
         self._entry: Any = None
 
     @property
@@ -80,13 +84,24 @@ class Node(Generic[Item]):
     def is_root(self) -> bool:
         return not self._parents
 
-    def ancestors(self) -> list[Node[Item]]:
+    def ancestors(self) -> tuple[Node[Item], ...]:
         """All nodes above, each once, the nearest first."""
-        return list(above([self])) if self._parents else []
+        if self._above is None:
+            self._above = tuple(above([self])) if self._parents else ()
+        return self._above
 
-    def descendants(self) -> list[Node[Item]]:
+    def descendants(self) -> tuple[Node[Item], ...]:
         """All nodes below, each once, the nearest first."""
-        return list(below([self])) if self._children else []
+        if self._below is None:
+            self._below = tuple(below([self])) if self._children else ()
+        return self._below
+
+    def _be_noticed(self) -> None:
+        """The node is part of the order, or about to leave it: what others remember is not true any more."""
+        for upper in above([self]):
+            upper._below = None
+        for lower in below([self]):
+            lower._above = None
 
     def __repr__(self) -> str:
         return f"<Node {str(self.item)!r}>"
@@ -129,6 +144,7 @@ class Order(Generic[Item]):
             self._roots.pop(child, None)
         if not parents:
             self._roots[node] = None
+        node._be_noticed()
         return node
 
     def remove(self, item: Item | Node[Item]) -> list[Node[Item]]:
@@ -137,6 +153,7 @@ class Order(Generic[Item]):
         if node is None or self._nodes.get(node.item) is not node:
             raise UnknownId(item)
         self._leave(node)
+        node._be_noticed()
         del self._nodes[node.item]
         self._roots.pop(node, None)
         parents, children = list(node._parents), list(node._children)
@@ -251,6 +268,8 @@ class Order(Generic[Item]):
             implied = below(node._children)
             for child in node._children:
                 assert child not in implied, f"The relation of {node} and {child} is implied by others."
+            assert node._above is None or set(node._above) == set(above([node])), f"{node} remembers wrongly."
+            assert node._below is None or set(node._below) == set(lower), f"{node} remembers wrongly."
             for other in nodes:
                 if other is not node and other not in lower:
                     assert not node.item.covers(other.item), f"{node} covers {other} but is not above it."

@@ -5,9 +5,10 @@ strings, times, bytes, lists. A set of values has a lowest and a highest place o
 another cannot reach further than that one. So a filter covers another one only if
 
 - each attribute that it names is named by every conjunction of the other one, and
-- there its stretch contains the other one's stretch.
+- there its stretch contains the other one's stretch, and
+- where it has one single value (a *point*), the other one has the same.
 
-Both are necessary and cheap to test; that they suffice is for `Filter.covers` to say. A filter of several
+All are necessary and cheap to test; that they suffice is for `Filter.covers` to say. A filter of several
 conjunctions is outlined by what is around all of them: the attributes that all of them name, and for each the
 stretch from the lowest place to the highest.
 
@@ -26,6 +27,7 @@ from palio.model.conjunction import Conjunction
 from palio.model.effort import Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
+from palio.model.flips import successor
 from palio.model.notification import Notification
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet, union
@@ -59,7 +61,8 @@ class Outline:
     """
 
     __slots__ = (
-        "_example", "_example_sought", "begins", "ends", "filter", "inner", "loose", "names", "outer", "rough",
+        "_example", "_example_sought", "begins", "ends", "filter", "inner", "loose", "names", "outer", "points",
+        "rough",
     )  # fmt: skip
 
     def __init__(self, filter: Filter) -> None:
@@ -67,14 +70,19 @@ class Outline:
         self.filter = filter
         self.outer: dict[str, Stretch] = {}
         loose: dict[str, Stretch] = {}
+        # The attributes that have one single value, with it: whatever this filter covers has the same one there.
+        points: list[tuple[str, Any]] = []
         for name in _common_names(boxes):
             sides = [box.sides[name] for box in boxes]
+            if (point := _point(sides[0])) is not None and all(_point(side) == point for side in sides[1:]):
+                points.append((name, point))
             outer, inner = _stretches(sides)
             if len(boxes) > 1 and outer == _WHOLE_LINE and _is_everything(sides):
                 continue
             self.outer[name] = outer
             if inner is not outer:
                 loose[name] = inner
+        self.points = frozenset(points)
         self.inner = self.outer | loose if loose else self.outer
         self.names = frozenset(self.outer)
         self.loose = frozenset(loose)
@@ -87,7 +95,7 @@ class Outline:
 
     def may_cover(self, other: Outline) -> bool:
         """False only if this outline's filter does not cover the other's."""
-        if not self.names <= other.names:
+        if not self.names <= other.names or not self.points <= other.points:
             return False
         theirs = other.inner
         for name, (low, high) in self.outer.items():
@@ -111,6 +119,22 @@ def _common_names(boxes: tuple[Conjunction, ...]) -> list[str]:
     if not boxes:
         return []
     return [name for name in boxes[0].sides if all(name in box.sides for box in boxes[1:])]
+
+
+def _point(side: ValueSet) -> tuple[int, Any] | None:
+    """The one value of a set, and the rank of its kind; None if there are more, or it is not easily seen."""
+    if side.absent:
+        return None
+    found: tuple[int, Any] | None = None
+    for (kind, rank, *_), part in zip(_PARTS, side.parts, strict=True):
+        if not part:
+            continue
+        if type(part) is not tuple or len(part) != 2 or part[1] != successor(kind, part[0]):
+            return None
+        if found is not None and found != (rank, part[0]):
+            return None
+        found = rank, part[0]
+    return found
 
 
 def _is_everything(sides: list[ValueSet]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from palio.model import texts
@@ -24,6 +25,7 @@ _ENCODINGS = {int(Kind.STRING): ("utf-8", "surrogatepass"), int(Kind.BYTES): ("l
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _BITS = (1 << 64) - 1
+MAX_REMEMBERED = 4_096
 
 
 def microseconds(moment: datetime) -> int:
@@ -33,9 +35,20 @@ def microseconds(moment: datetime) -> int:
 
 def compiled(values: ValueSet) -> bytes:
     """The program of a set."""
+    for part in values.parts:
+        if type(part) is not tuple:
+            return _compiled(values.absent, values.parts)
+    return _remembered(values.absent, values.parts)
+
+
+def _compiled(absent: bool, parts: tuple[Tree, ...]) -> bytes:
     writer = _Writer()
-    writer.table(values)
+    writer.table(ValueSet(absent, parts))
     return bytes(writer.output)
+
+
+# Sets without questions are alike in many filters, and brokers of one process file the same filters.
+_remembered = lru_cache(MAX_REMEMBERED)(_compiled)
 
 
 class _Writer:

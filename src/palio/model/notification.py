@@ -10,13 +10,10 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from palio.model import cloudevents, encoding, jsontext
+from palio.model.body import DEFAULT_PRIORITY, MAX_ID_CHARACTERS, MAX_PRIORITY, Body
 from palio.model.errors import InvalidNotification
 from palio.model.flatten import flatten
 from palio.model.values import MAX_PAYLOAD_BYTES, Value, check_text, check_time, format_time
-
-DEFAULT_PRIORITY = 4
-MAX_PRIORITY = 9
-MAX_ID_CHARACTERS = 255
 
 
 class Notification:
@@ -28,10 +25,14 @@ class Notification:
 
     Nested mappings flatten to dotted names and None means absent. Raises `InvalidNotification`, which names
     the path of what is wrong; with `strict=True` also for content that would be unindexed.
+
+    There are two forms, the content and the `body` (as bytes). Each is made from the other when it is first
+    asked for, and kept.
     """
 
-    __slots__ = ("attributes", "id", "lifetime", "payload", "priority", "time", "unindexed")
+    __slots__ = ("attributes", "body", "id", "lifetime", "payload", "priority", "time", "unindexed")
 
+    body: Body
     attributes: Mapping[str, Value]
     id: str | None
     time: datetime | None
@@ -71,6 +72,28 @@ class Notification:
         notification.priority = DEFAULT_PRIORITY
         notification.unindexed = ()
         return notification
+
+    @classmethod
+    def of_body(cls, body: Body) -> Notification:
+        """From its bytes, which are read when they are first needed; `InvalidNotification` is raised then."""
+        notification = cls.__new__(cls)
+        notification.body = body
+        return notification
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for what is not there yet: one of the two forms.
+        if name == "body":
+            self.body = Body(
+                self.encode(), self.id, self.time, self.lifetime, self.priority, self.payload, self.unindexed
+            )
+        elif name in Notification.__slots__:
+            body = self.body
+            self.attributes = MappingProxyType(encoding.decode(body.attributes))
+            self.id, self.time, self.lifetime = body.id, body.time, body.lifetime
+            self.priority, self.payload, self.unindexed = body.priority, body.payload, body.unindexed
+        else:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return object.__getattribute__(self, name)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, strict: bool = False, **properties: Any) -> Notification:
@@ -155,7 +178,7 @@ class Notification:
         return f"Notification({dict(self.attributes)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = {name: getattr(self, name) for name in Notification.__slots__}
+        state = {name: getattr(self, name) for name in Notification.__slots__ if name != "body"}
         return _rebuild, (state | {"attributes": dict(self.attributes)},)
 
 

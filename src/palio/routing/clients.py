@@ -8,6 +8,7 @@ from typing import Any
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.routing.asking import Asking
 from palio.routing.core import Core
 from palio.routing.effects import Reply
 from palio.routing.messages import (
@@ -26,13 +27,27 @@ from palio.routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from palio.routing.sessions import HandleInUse
+
+# The fields by which a request is told from others of its kind.
+KEYS = ("handle", "name", "request", "number", "id")
+
+
+def subject_of(message: Any) -> str:
+    """What a `Refused` names: the kind of the request, and what tells it from others of its kind."""
+    kind = type(message).__name__.lower()
+    for key in KEYS:
+        if hasattr(message, key):
+            return f"{kind} {getattr(message, key)}"
+    return kind
 
 
 class Clients:
     """A router's dealings with sessions."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
+        self._asking = asking
         self._sequence = 0
         self._handlers: dict[type, Callable[[str, Any], None]] = {
             Open: self._on_open,
@@ -43,6 +58,7 @@ class Clients:
             Unsubscribe: self._on_unsubscribe,
             Unadvertise: self._on_unadvertise,
             Publish: self._on_publish,
+            **asking.handlers,
         }
         if core.durable is not None:
             self._handlers |= core.durable.handlers
@@ -52,16 +68,16 @@ class Clients:
         try:
             self._handlers[kind](session, message)
         except PalioError as problem:
-            subject = getattr(message, "handle", type(message).__name__.lower())
-            if isinstance(message, Publish):
-                subject = f"publish {message.request}"
-            self._core.effects.append(Reply(session, Refused(subject, type(problem).__name__, str(problem))))
+            self._core.effects.append(
+                Reply(session, Refused(subject_of(message), type(problem).__name__, str(problem)))
+            )
 
     def _on_open(self, session: str, message: Open) -> None:
         self._core.sessions.open(session)
 
     def _on_close(self, session: str, message: Close) -> None:
         self._core.sessions.close(session)
+        self._asking.session_closed(session)
         if self._core.durable is not None:
             self._core.durable.session_closed(session)
 
@@ -74,6 +90,8 @@ class Clients:
             self._core.durable.origin_changed()
 
     def _hold(self, session: str, handle: str, item: Filter | Advertisement, ready: bool) -> bool:
+        if self._asking.watching.has(session, handle):
+            raise HandleInUse(handle)
         fresh = self._core.sessions.hold(session, handle, item)
         self._core.effects.append(Reply(session, Accepted(handle)))
         if ready:
@@ -81,7 +99,10 @@ class Clients:
         return fresh
 
     def _on_release(self, session: str, message: Release) -> None:
-        self._core.sessions.release(session, message.handle)
+        if self._asking.watching.has(session, message.handle):
+            self._asking.watching.release(session, message.handle)
+        else:
+            self._core.sessions.release(session, message.handle)
         self._core.effects.append(Reply(session, Ended((message.handle,))))
 
     def _on_unsubscribe(self, session: str, message: Unsubscribe) -> None:
@@ -97,6 +118,8 @@ class Clients:
         if self._core.configuration.advertisements:
             self._core.sessions.require_advertised(session, message.notifications)
         if self._core.durable is not None:
+            for notification in message.notifications:
+                _ = notification.attributes  # what is wrong must be found before it is on disk
             self._core.durable.publish(session, message)
             return
         first = self._sequence + 1

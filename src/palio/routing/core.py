@@ -35,6 +35,7 @@ class Core:
         self.broker = configuration.broker
         self.effects: list[Effect] = []
         self.now = 0.0
+        self.overlap = facts.overlap
         self.tables = Tables(configuration, facts)
         self.sessions = Sessions(self.tables)
         self.links: dict[str, Link] = {}

@@ -10,9 +10,10 @@ lies above an entry leaves only three possibilities for the ports that are still
 - otherwise none.
 
 So it is enough to count, for each entry, the entries strictly above it by their excluded port (`above`). When
-an entry comes, goes, or gets or loses a source, the counts of all below it change, and only these are looked
-at again. This holds with advertisements too: what overlaps an advertisement is covered only by what overlaps
-it as well, so a port that attracts an entry attracts all above it.
+an entry comes, goes, or gets or loses a source, the counts of all below it change. Which ports are counted at
+all is what matters, so an entry is looked at again only where a count began or ended. This holds with
+advertisements too: what overlaps an advertisement is covered only by what overlaps it as well, so a port that
+attracts an entry attracts all above it.
 
 Which filters cover each other comes from an order (`matching.order`) that routers of one process may share
 (`facts`). Each table holds a reference to the nodes that it uses.
@@ -20,11 +21,9 @@ Which filters cover each other comes from an order (`matching.order`) that route
 
 from __future__ import annotations
 
-from collections.abc import KeysView
-
 from palio.matching.order import Item as Coverable
 from palio.matching.order import Node, Order
-from palio.routing.table import Entry, Identity, Port
+from palio.routing.table import Entry, Identity, Port, Ports
 
 
 class Covering(Identity[Coverable]):
@@ -33,9 +32,10 @@ class Covering(Identity[Coverable]):
     def __init__(self, order: Order[Coverable], *, by_partners: bool = False) -> None:
         super().__init__(by_partners=by_partners)
         self._order = order
+        self._known = order.get
 
     def _obtain(self, item: Coverable) -> tuple[Entry[Coverable], bool]:
-        node = self._order.get(item) or self._order.insert(item)
+        node = self._known(item) or self._order.insert(item)
         entry = self._entries.get(node)
         if entry is not None:
             return entry, False
@@ -45,9 +45,13 @@ class Covering(Identity[Coverable]):
 
     def _entered(self, entry: Entry[Coverable]) -> None:
         entries = self._entries
+        above: dict[Port | None, int] = {}
         for node in entry.place.ancestors():
             if (upper := entries.get(node)) is not None:
-                _count(entry, upper.excluded, 1)
+                excluded = upper.excluded
+                above[excluded] = above.get(excluded, 0) + 1
+        if above:
+            entry.above = above
         self._count_below(entry, entry.excluded, 1)
 
     def _changed(self, entry: Entry[Coverable], before: Port | None) -> None:
@@ -65,11 +69,10 @@ class Covering(Identity[Coverable]):
     def _count_below(self, entry: Entry[Coverable], excluded: Port | None, change: int) -> None:
         entries = self._entries
         for node in entry.place.descendants():
-            if (lower := entries.get(node)) is not None:
-                _count(lower, excluded, change)
+            if (lower := entries.get(node)) is not None and _count(lower, excluded, change):
                 self._dirty[lower] = None
 
-    def _targets(self, entry: Entry[Coverable]) -> KeysView[Port] | tuple[Port, ...]:
+    def _targets(self, entry: Entry[Coverable]) -> Ports:
         above = entry.above
         if not above:
             return self._wanted_on(entry)
@@ -80,13 +83,15 @@ class Covering(Identity[Coverable]):
         return ()
 
 
-def _count(entry: Entry[Coverable], excluded: Port | None, change: int) -> None:
-    """One more or less of the entries above this one is for all ports but the excluded one."""
+def _count(entry: Entry[Coverable], excluded: Port | None, change: int) -> bool:
+    """One more or less of those above is for all ports but the excluded one. Whether a count began or ended."""
     above = entry.above
     if above is None:
         above = entry.above = {}
-    count = above.get(excluded, 0) + change
+    before = above.get(excluded, 0)
+    count = before + change
     if count:
         above[excluded] = count
     else:
         del above[excluded]
+    return not (before and count)

@@ -12,6 +12,7 @@ import msgspec
 
 from palio.routing.durable.effects import Hand, StoreEffect
 from palio.routing.durable.messages import DurableAnswer, DurablePeerMessage
+from palio.routing.inquiries import InquiryAnswer, InquiryPeerMessage
 from palio.routing.messages import Answer, Envelope, PeerMessage
 
 
@@ -19,14 +20,14 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     """A message for a neighbour."""
 
     broker: str
-    message: PeerMessage | DurablePeerMessage
+    message: PeerMessage | DurablePeerMessage | InquiryPeerMessage
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
-    """One copy of a notification for a session; `handles` names all of its subscriptions that it satisfies."""
+    """Notifications for a session, one copy of each; they satisfy its subscriptions that `handles` names."""
 
     session: str
-    envelope: Envelope
+    envelopes: tuple[Envelope, ...]
     handles: tuple[str, ...]
 
 
@@ -34,7 +35,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     """An answer for a session."""
 
     session: str
-    answer: Answer | DurableAnswer
+    answer: Answer | DurableAnswer | InquiryAnswer
 
 
 class CloseLink(msgspec.Struct, frozen=True, gc=False):

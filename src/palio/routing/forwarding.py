@@ -1,9 +1,9 @@
 """The way of a notification through one broker.
 
-It is matched once. Each local session with a subscription that it satisfies gets one copy, with the handles of
-all of these; each link behind which somebody wants it gets one copy; never the link on which it came. A master
-gets everything that came from elsewhere, since it alone can know who else wants it. With flooding, every link
-does.
+It is matched once, together with all that came with it. Each local session with a subscription that it
+satisfies gets one copy, with the handles of all of these; each link behind which somebody wants it gets one copy;
+never the link on which it came. A master gets everything that came from elsewhere, since it alone can know who
+else wants it. With flooding, every link does.
 
 In the graph a notification travels the shortest-path tree of the broker at which it entered the graph, to those
 children of the tree that have interested brokers below them.
@@ -15,23 +15,28 @@ too many hops. On networks that are in order neither happens; while brokers disa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from palio.model.filter import Filter
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.effects import Deliver, Effect, Send
 from palio.routing.links import Link
 from palio.routing.messages import Envelope, Forward, LinkKind
 from palio.routing.sessions import Held
-from palio.routing.table import GRAPH, Port
+from palio.routing.table import GRAPH, Entry, Port
 from palio.routing.tables import Tables
 
 # How far apart notifications of one origin may overtake each other before the later ones are taken for known.
 SEEN_WINDOW = 4_096
 _MASK = (1 << SEEN_WINDOW) - 1
+
+# Routes are remembered for sets of entries up to this size, and so many of them.
+MAX_ROUTE_ENTRIES = 64
+MAX_ROUTES = 4_096
 
 
 class Seen:
@@ -54,6 +59,54 @@ class Seen:
             return False
         self._origins[origin] = highest, bits | bit
         return True
+
+
+class _Route(msgspec.Struct, frozen=True, gc=False):
+    """Where notifications go that satisfy the same entries. It holds until tables or links change."""
+
+    sessions: tuple[tuple[str, tuple[str, ...]], ...]  # with handles
+    durable: tuple[Any, ...]
+    ports: tuple[Port, ...]  # of the acyclic network
+    brokers: frozenset[str]  # of the graph
+
+
+class Way(msgspec.Struct, frozen=True):
+    """Where one envelope would go from here: what it satisfies, which sessions get it, and who is next."""
+
+    entries: list[Entry[Filter]]
+    sessions: tuple[tuple[str, tuple[str, ...]], ...]  # with handles
+    ports: list[Port]
+    onward: Envelope
+
+
+class _Passing:
+    """A batch that passes through: from where it came, and what is to be done with it so far."""
+
+    __slots__ = ("_latest", "deliveries", "from_graph", "onward", "source")
+
+    def __init__(self, source: Port | None, from_graph: bool) -> None:
+        self.source = source
+        self.from_graph = from_graph
+        self.onward: dict[str, list[Envelope]] = {}
+        self.deliveries: list[tuple[str, tuple[str, ...], list[Envelope]]] = []
+        self._latest: dict[str, tuple[tuple[str, ...], list[Envelope]]] = {}  # by session
+
+    def deliver(self, session: str, handles: tuple[str, ...], envelope: Envelope) -> None:
+        """What a session gets for the same handles, one after the other, is one delivery."""
+        latest = self._latest.get(session)
+        if latest is not None and latest[0] == handles:
+            latest[1].append(envelope)
+            return
+        envelopes = [envelope]
+        self._latest[session] = handles, envelopes
+        self.deliveries.append((session, handles, envelopes))
+
+    def effects(self) -> list[Effect]:
+        effects: list[Effect] = [
+            Deliver(session, tuple(envelopes), handles) for session, handles, envelopes in self.deliveries
+        ]
+        effects += [Send(broker, Forward(tuple(envelopes))) for broker, envelopes in self.onward.items()]
+        return effects
 
 
 class ForwardingStatistics(msgspec.Struct, frozen=True):
@@ -88,6 +141,7 @@ class Forwarding:
         self.take_durable: Callable[[Any, Envelope], None] = lambda holder, envelope: None
         self.takes_all: dict[Port, None] = {}  # links of the acyclic network that get every notification
         self._seen = Seen()
+        self._routes: dict[tuple[Entry[Filter], ...], _Route] = {}
         self._taken = self._matched = self._delivered = self._forwarded = self._wasted = 0
         self._dropped: Counter[str] = Counter()
 
@@ -97,37 +151,90 @@ class Forwarding:
         )
 
     def take(self, envelopes: tuple[Envelope, ...], source: Port | None) -> list[Effect]:
-        """Envelopes from a neighbour, or from a local session (no source), in their order."""
-        effects: list[Effect] = []
-        onward: dict[str, list[Envelope]] = {}
-        from_graph = source is not None and self._links[source].kind is LinkKind.GRAPH
-        for envelope in envelopes:
+        """Envelopes from a neighbour, or from a local session (no source), in their order.
+
+        Raises `InvalidNotification`, before anything is done, if the bytes of one are none.
+        """
+        found = (
+            [self._tables.match(envelopes[0].notification)]
+            if len(envelopes) == 1
+            else self._tables.match_all(envelopes)
+        )
+        passing = _Passing(source, source is not None and self._links[source].kind is LinkKind.GRAPH)
+        for envelope, entries in zip(envelopes, found, strict=True):
             if not self._seen.add(envelope.origin, envelope.sequence):
                 self._dropped["duplicate"] += 1
             elif envelope.hops > self._hop_limit:
                 self._dropped["hops"] += 1
             else:
-                self._take_one(envelope, source, from_graph, effects, onward)
-        for broker, batch in onward.items():
-            self._forwarded += len(batch)
-            effects.append(Send(broker, Forward(tuple(batch))))
-        return effects
+                self._take_one(envelope, entries, passing)
+        self._forwarded += sum(map(len, passing.onward.values()))
+        return passing.effects()
 
-    def _take_one(
-        self,
-        envelope: Envelope,
-        source: Port | None,
-        from_graph: bool,
-        effects: list[Effect],
-        onward: dict[str, list[Envelope]],
-    ) -> None:
+    def forget_routes(self) -> None:
+        """Who wants what, or where they are, may have changed."""
+        self._routes.clear()
+
+    def _take_one(self, envelope: Envelope, entries: list[Entry[Filter]], passing: _Passing) -> None:
         self._taken += 1
-        entries = self._tables.match(envelope.notification)
         self._matched += len(entries)
+        key = tuple(entries)
+        route = self._routes.get(key)
+        if route is None:
+            route = self._route(entries)
+            if len(key) <= MAX_ROUTE_ENTRIES:
+                if len(self._routes) >= MAX_ROUTES:
+                    self._routes.clear()
+                self._routes[key] = route
+        for holder in route.durable:
+            self.take_durable(holder, envelope)
+        for session, handles in route.sessions:
+            passing.deliver(session, handles, envelope)
+        self._delivered += len(route.sessions)
+        source = passing.source
+        onward: Envelope | None = None
+        for port in self._ports(route, envelope, source, passing.from_graph):
+            if port != source:
+                if onward is None:
+                    onward = self._onward(envelope, passing.from_graph)
+                passing.onward.setdefault(port, []).append(onward)
+        if source is not None and onward is None and not route.sessions and not route.durable:
+            self._wasted += 1
+
+    def way(self, envelope: Envelope, source: Port | None) -> Way:
+        """The way of an envelope that is not taken, only asked about."""
+        from_graph = source is not None and self._links[source].kind is LinkKind.GRAPH
+        entries = self._tables.match(envelope.notification)
+        route = self._route(entries)
+        ports = [port for port in self._ports(route, envelope, source, from_graph) if port != source]
+        return Way(entries, route.sessions, ports, self._onward(envelope, from_graph))
+
+    def _ports(
+        self, route: _Route, envelope: Envelope, source: Port | None, from_graph: bool
+    ) -> Iterable[Port]:
+        """The neighbours that are next; perhaps the source, too, which is not."""
+        if not route.brokers and not self._flooding:
+            return route.ports
+        entry_point = envelope.entry if from_graph else self._broker
+        return sorted({*route.ports, *self._towards(route.brokers, entry_point, source)})
+
+    def _onward(self, envelope: Envelope, from_graph: bool) -> Envelope:
+        return Envelope(
+            envelope.origin,
+            envelope.sequence,
+            envelope.time,
+            envelope.hops + 1,
+            envelope.entry if from_graph else self._broker,
+            envelope.notification,
+            envelope.epoch if envelope.epoch == self.epoch() else 0,
+        )
+
+    def _route(self, entries: list[Entry[Filter]]) -> _Route:
         handles: dict[str, dict[str, None]] = {}
         ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
         durable: list[Any] = []
+        sources: dict[Port, int] | None = None
         for entry in entries:
             held: Held
             for held in entry.holders:
@@ -135,37 +242,18 @@ class Forwarding:
                     handles.setdefault(held.session, {}).update(held.handles)
                 else:
                     durable.append(held)
-            ports |= entry.ports
-            brokers.update(entry.brokers)
-        self._delivered += len(handles)
-        for one in durable:
-            self.take_durable(one, envelope)
-        # The index promises no order; effects have one that depends on names alone.
-        effects += [Deliver(session, envelope, tuple(sorted(handles[session]))) for session in sorted(handles)]
+            if entry.ports is not sources:  # entries from one port share it
+                sources = entry.ports
+                ports |= sources
+            if entry.brokers:
+                brokers.update(entry.brokers)
         ports.pop(GRAPH, None)
-        if source is not None:
-            ports.pop(source, None)
-        if ports or brokers or self._flooding:
-            entry_point = envelope.entry if from_graph else self._broker
-            onward_envelope = Envelope(
-                envelope.origin,
-                envelope.sequence,
-                envelope.time,
-                envelope.hops + 1,
-                entry_point,
-                envelope.notification,
-                envelope.epoch if envelope.epoch == self.epoch() else 0,
-            )
-            ports |= self._towards(brokers, entry_point, source)
-            for port in sorted(ports):
-                onward.setdefault(port, []).append(onward_envelope)
-        if source is not None and not handles and not ports and not durable:
-            self._wasted += 1
+        # The index promises no order; effects have one that depends on names alone.
+        sessions = tuple([(session, tuple(sorted(handles[session]))) for session in sorted(handles)])
+        return _Route(sessions, tuple(durable), tuple(sorted(ports)), frozenset(brokers))
 
-    def _towards(self, brokers: set[str], entry_point: str, source: Port | None) -> dict[Port, None]:
+    def _towards(self, brokers: frozenset[str], entry_point: str, source: Port | None) -> dict[Port, None]:
         """The neighbours in the tree of the entry point towards interested brokers."""
-        if not brokers and not self._flooding:
-            return {}
         branches = self._announcements.graph.branches(entry_point)
         wanted = branches.values() if self._flooding else [branches.get(broker) for broker in brokers]
         return {neighbour: None for neighbour in wanted if neighbour is not None and neighbour != source}

@@ -162,6 +162,7 @@ class Merging(Covering[Filter]):
         self._facts = facts
         self._limit = limit
         self._groups: dict[Port, Groups] = {}
+        self._rows = 0  # sent ever
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         super().open_port(port, attracts_all=attracts_all)
@@ -181,9 +182,8 @@ class Merging(Covering[Filter]):
             for group in self._groups.get(port, ())
         }
 
-    def _begin(self, settled: Settled[Filter], port: Port, entry: Entry[Filter]) -> int:
+    def _begin(self, settled: Settled[Filter], port: Port, entry: Entry[Filter]) -> None:
         self._groups[port].arriving[entry] = None
-        return 0
 
     def _end(self, settled: Settled[Filter], port: Port, entry: Entry[Filter]) -> None:
         self._groups[port].leaving[entry] = None
@@ -195,10 +195,12 @@ class Merging(Covering[Filter]):
             groups.regroup()
             for group in groups.touched:
                 if group.members and group.filter is not group.sent:
-                    former, group.number = group.number, self._send(settled, port, group.filter)
-                    group.sent = group.filter
+                    self._rows += 1
+                    former, group.number, group.sent = group.number, self._rows, group.filter
+                    changes = self._changes(settled, port)
+                    changes.add.append((group.number, group.filter))
                     if former:
-                        self._unsend(settled, port, former)
+                        changes.remove.append(former)
                 elif not group.members and group.number:
-                    self._unsend(settled, port, group.number)
+                    self._changes(settled, port).remove.append(group.number)
             groups.touched.clear()

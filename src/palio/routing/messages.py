@@ -124,7 +124,10 @@ class Published(_Message, frozen=True):
 
 
 class Refused(_Message, frozen=True):
-    """A request that was not carried out. `error` names the type of the error, `reason` is its sentence."""
+    """A request that was not carried out: `subject` is its kind, and its handle, name or number.
+
+    `error` names the type of the error, `reason` is its sentence.
+    """
 
     subject: str
     error: str
@@ -209,7 +212,7 @@ class Acknowledge(_Message, frozen=True):
     version: int
 
 
-class Envelope(msgspec.Struct, frozen=True):
+class Envelope(msgspec.Struct, frozen=True, array_like=True):
     """A notification on its way. (origin, sequence) names it in the whole network.
 
     `entry` is the broker at which it entered the part of the network that it is in: in a graph it travels

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from palio.routing.asking import Asking
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
 from palio.routing.effects import CloseLink, Send
@@ -39,8 +40,11 @@ _BEFORE_HELLO = frozenset((Hello, Goodbye, LinkDown))
 class Neighbours:
     """A router's dealings with other brokers."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
+        self._asking = asking
+        self._filters = core.tables.filters
+        self._advertisements = core.tables.advertisements
         self.handlers: dict[type, Callable[[Link, Any], None]] = {
             Hello: self._on_hello,
             Goodbye: self._on_goodbye,
@@ -53,9 +57,9 @@ class Neighbours:
             Interest: self._on_interest,
             Known: self._on_known,
         }
-        if core.durable is not None:
-            for kind, handler in core.durable.link_handlers.items():
-                self.handlers[kind] = _by_name(handler)
+        named = asking.link_handlers | (core.durable.link_handlers if core.durable is not None else {})
+        for kind, handler in named.items():
+            self.handlers[kind] = _by_name(handler)
 
     def handle(self, kind: type, message: Any, source: str) -> None:
         """A message of a neighbour; ignored on a link that is not up: it was under way when the link went."""
@@ -85,6 +89,7 @@ class Neighbours:
             self._join_graph(link)
         else:
             self._join_tree(link, hello)
+        self._asking.link_gained()
         if self._core.durable is not None:
             self._core.durable.links_changed(gained=link.broker)
 
@@ -153,14 +158,15 @@ class Neighbours:
             return
         if self._core.durable is not None:
             self._core.durable.links_changed(lost=name)
+        self._asking.link_lost(name)
         if link.kind is LinkKind.GRAPH:
             del self._core.graph_links[name]
             self._core.end_waves(self._core.announcements.link_lost(name, self._core.naming.component))
             return
         self._core.forwarding.takes_all.pop(name, None)
         self._core.tables.close_port(name)
-        self._core.tables.filters.drop(link.rows, list(link.rows), name)
-        self._core.tables.advertisements.drop(link.advertisements, list(link.advertisements), name)
+        self._filters.drop(link.rows, list(link.rows), name)
+        self._advertisements.drop(link.advertisements, list(link.advertisements), name)
         progress = self._core.waves.ports.pop(name, None)
         if progress is not None:
             self._core.end_waves([wave.effect for wave in progress.abandon()])
@@ -204,12 +210,12 @@ class Neighbours:
             self._give_up(link, f"{name} sent an update that does not fit what it sent before.")
             return
         if advertises:
-            self._core.tables.advertisements.receive(link.advertisements, message.advertise, name)
-            self._core.tables.advertisements.drop(link.advertisements, message.withdraw, name)
+            self._advertisements.receive(link.advertisements, message.advertise, name)
+            self._advertisements.drop(link.advertisements, message.withdraw, name)
         if message.add:
-            self._core.tables.filters.receive(link.rows, message.add, name)
+            self._filters.receive(link.rows, message.add, name)
         if message.remove:
-            self._core.tables.filters.drop(link.rows, message.remove, name)
+            self._filters.drop(link.rows, message.remove, name)
         if message.confirm:
             self._core.waves.begin(Send(name, Acknowledge(message.version)), name)
 

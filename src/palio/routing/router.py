@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
+from palio.routing.asking import Asking
 from palio.routing.clients import Clients
 from palio.routing.configuration import Configuration
 from palio.routing.core import Core
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.messages import DurableMessage
 from palio.routing.durable.service import Service
+from palio.routing.echoes import TIMER as ECHOES
+from palio.routing.echoes import EchoStatistics
 from palio.routing.effects import Effect
 from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
-from palio.routing.messages import Forward, LinkKind, LinkUp, Message
+from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
+from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
 from palio.routing.table import GRAPH
 
@@ -30,6 +37,7 @@ class RouterStatistics(msgspec.Struct, frozen=True):
     rows_received: int
     rows_sent: int
     forwarding: ForwardingStatistics
+    inquiries: EchoStatistics
 
 
 class Router:
@@ -48,15 +56,24 @@ class Router:
         self.configuration = configuration
         self.broker = configuration.broker
         self._core = Core(configuration, facts if facts is not None else Facts(), recovered)
-        self._clients = Clients(self._core)
-        self._neighbours = Neighbours(self._core)
+        self._asking = Asking(self._core)
+        self._passing = self._asking.passing | {Forward, Publish}
+        self._clients = Clients(self._core, self._asking)
+        self._neighbours = Neighbours(self._core, self._asking)
 
-    def handle(self, message: Message | DurableMessage, source: str, now: float) -> list[Effect]:
+    def handle(
+        self,
+        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage,
+        source: str,
+        now: float,
+    ) -> list[Effect]:
         """Take a message from a session, from a neighbour, or about the link to a neighbour."""
         core = self._core
         effects = core.begin(now)
         durable = core.durable
         kind = type(message)
+        if kind not in self._passing:
+            core.forwarding.forget_routes()
         if kind in self._neighbours.handlers:
             self._neighbours.handle(kind, message, source)
         elif isinstance(message, LinkUp):
@@ -69,16 +86,22 @@ class Router:
             durable.settle()
         if kind is not Forward:
             core.settle()
+            self._asking.watching.settle()
         return effects
 
     def on_timer(self, name: str, now: float) -> list[Effect]:
         """A timer that was set has come due."""
         core = self._core
         effects = core.begin(now)
-        if core.durable is not None:
+        core.forwarding.forget_routes()
+        if name == ECHOES:
+            self._asking.on_timer(name)
+        elif core.durable is not None:
             core.durable.on_timer(name)
+        if core.durable is not None:
             core.durable.settle()
         core.settle()
+        self._asking.watching.settle()
         return effects
 
     # Looking in
@@ -116,6 +139,16 @@ class Router:
         }
         return known | {self._core.broker: list(self._core.tables.filters.table.sent(GRAPH).values())}
 
+    def subscriptions(self) -> Iterator[dict[str, Any]]:
+        """Every subscription of this broker's clients, as plain data."""
+        for entry in self._core.tables.filters.table.entries():
+            for held in entry.holders:
+                if held.session:
+                    handles = sorted(held.handles)
+                    yield {"session": held.session, "handles": handles, "filter": str(entry.item)}
+        if self.durable is not None:
+            yield from self.durable.describe()
+
     def statistics(self) -> RouterStatistics:
         known = self._core.announcements.known.values()
         return RouterStatistics(
@@ -127,4 +160,5 @@ class Router:
             + sum(len(one.rows) for one in known),
             rows_sent=sum(len(self.sent(port)) for port in self._core.waves.ports),
             forwarding=self._core.forwarding.statistics(),
+            inquiries=self._asking.statistics(),
         )

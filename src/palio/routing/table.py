@@ -22,10 +22,11 @@ that port overlaps it. `partners` holds, for each entry, those of the other tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, KeysView
+from collections.abc import Iterable
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 Port: TypeAlias = str
+Ports: TypeAlias = tuple[Port, ...]
 GRAPH: Final[Port] = ""  # no broker has the empty name
 
 Item = TypeVar("Item")
@@ -35,31 +36,37 @@ _NOBODY: dict[Any, Any] = {}  # shared by all entries that need none of their ow
 
 
 class Entry(Generic[Item]):
-    """A filter or an advertisement in the table."""
+    """A filter or an advertisement in the table.
 
-    __slots__ = ("above", "brokers", "holders", "item", "partners", "place", "ports", "rank", "sent")
+    Most entries have one source, a port, and go to all other ports. So `ports` and `sent` are never changed,
+    only replaced, and entries that are alike in them share them.
+    """
+
+    __slots__ = (
+        "above",
+        "brokers",
+        "excluded",
+        "holders",
+        "item",
+        "partners",
+        "place",
+        "ports",
+        "rank",
+        "sent",
+    )
 
     def __init__(self, item: Item, place: Any = None) -> None:
         self.item = item
         self.place = place
-        self.rank = 0  # which of the table's entries it was to come
+        self.rank = 0  # which of the table's entries it was to come; also the number of its rows
         # What local sessions hold; how many rows each port has for it; and of how many those of the graph are.
-        self.holders: dict[Any, None] = {}
-        self.ports: dict[Port, int] = {}
+        self.holders: dict[Any, None] = _NOBODY
+        self.ports: dict[Port, int] = _NOBODY
         self.brokers: dict[str, int] = _NOBODY
-        # The number of the row on each port where it is sent; `above` is for covering.
-        self.sent: dict[Port, int] = {}
+        self.excluded: Port | None = None  # the one port that the entry is not for; None if it is for all
+        self.sent: Ports = ()  # where it is sent; `above` is for covering
         self.above: dict[Port | None, int] | None = None
         self.partners: dict[Entry[Any], None] = _NOBODY
-
-    @property
-    def excluded(self) -> Port | None:
-        """The one port that the entry is not for; None if it is for all."""
-        if self.holders or len(self.ports) != 1:
-            return None
-        for port in self.ports:
-            return port
-        return None
 
     def __repr__(self) -> str:
         return f"<Entry {str(self.item)!r}>"
@@ -87,7 +94,9 @@ class Table(Generic[Item]):
         self._entries: dict[Any, Entry[Item]] = {}
         self._ports: dict[Port, None] = {}
         self._attracts_all: dict[Port, None] = {}
-        self._numbers: dict[Port, int] = {}
+        # Made once and shared by entries: the ports but the one excluded, and one row from a port.
+        self._all_but: dict[Port | None, Ports] = {}
+        self._one_from: dict[Port, dict[Port, int]] = {}
         self._latest = 0
         self._dirty: dict[Entry[Item], None] = {}
 
@@ -96,60 +105,69 @@ class Table(Generic[Item]):
     def hold(self, item: Item, holder: Any) -> tuple[Entry[Item], bool]:
         """A local session wants it. Returns the entry, and whether it is new."""
         entry, fresh = self._obtain(item)
-        before = None if fresh else entry.excluded
+        if not entry.holders:
+            entry.holders = {}
         entry.holders[holder] = None
-        self._source_gained(entry, fresh, before)
+        self._source_gained(entry, fresh)
         return entry, fresh
 
     def let_go(self, entry: Entry[Item], holder: Any) -> bool:
         """A local session does not want it any more. Returns whether the entry is gone."""
-        before = entry.excluded
         del entry.holders[holder]
-        return self._source_lost(entry, before)
+        return self._source_lost(entry)
 
     def receive(self, item: Item, port: Port, broker: str | None = None) -> tuple[Entry[Item], bool]:
         """A row came on a port, in the graph of some broker. Returns the entry, and whether it is new."""
         entry, fresh = self._obtain(item)
-        before = None if fresh else entry.excluded
-        entry.ports[port] = entry.ports.get(port, 0) + 1
+        if entry.ports:
+            entry.ports = {**entry.ports, port: entry.ports.get(port, 0) + 1}
+        else:
+            entry.ports = self._one_from.get(port) or self._one_from.setdefault(port, {port: 1})
         if broker is not None:
-            if entry.brokers is _NOBODY:
+            if not entry.brokers:
                 entry.brokers = {}
             entry.brokers[broker] = entry.brokers.get(broker, 0) + 1
-        self._source_gained(entry, fresh, before)
+        self._source_gained(entry, fresh)
         return entry, fresh
 
     def drop(self, entry: Entry[Item], port: Port, broker: str | None = None) -> bool:
         """A row was removed on its port. Returns whether the entry is gone."""
-        before = entry.excluded
+        entry.ports = dict(entry.ports)
         _count_down(entry.ports, port)
         if broker is not None:
             _count_down(entry.brokers, broker)
-        return self._source_lost(entry, before)
+        return self._source_lost(entry)
 
     # Ports open and close
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on; with `attracts_all`, whatever is advertised there."""
         self._ports[port] = None
+        self._all_but.clear()
         if attracts_all:
             self._attracts_all[port] = None
-        self._numbers.setdefault(port, 0)
         self._dirty.update(dict.fromkeys(self._entries.values()))
 
     def close_port(self, port: Port) -> None:
         """The port is gone, and all that was sent there forgotten. What came on it is dropped row by row."""
         if port in self._ports:
             del self._ports[port]
+            self._all_but.clear()
             self._attracts_all.pop(port, None)
             for entry in self._entries.values():
-                entry.sent.pop(port, None)
+                if port in entry.sent:
+                    entry.sent = tuple([other for other in entry.sent if other != port])
 
     # What to send
 
     def partners_changed(self, entries: Iterable[Entry[Item]]) -> None:
         """The ports on which overlapping entries of the other table came have changed."""
         self._dirty.update(dict.fromkeys(entries))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing has changed that ports may have to be told."""
+        return not self._dirty
 
     def settle(self) -> Settled[Item]:
         """What to tell each port so that it has the rows which it should. Empty if nothing changed."""
@@ -159,22 +177,32 @@ class Table(Generic[Item]):
         if self._ports:
             # What is told does not depend on the order in which others, who share the facts, came to know them.
             for entry in sorted(self._dirty, key=_rank) if len(self._dirty) > 1 else self._dirty:
-                sent = entry.sent
                 targets = self._targets(entry) if entry.holders or entry.ports else ()
-                for port in targets:
-                    if port not in sent:
-                        sent[port] = self._begin(settled, port, entry)
-                if len(sent) != len(targets):
-                    for port in [port for port in sent if port not in targets]:
-                        self._end(settled, port, entry)
-                        del sent[port]
+                if targets is not entry.sent:
+                    self._retarget(settled, entry, targets)
             self._finish(settled)
         self._dirty.clear()
         return settled
 
+    def _retarget(self, settled: Settled[Item], entry: Entry[Item], targets: Ports) -> None:
+        """The entry shall be sent on these ports, whichever it was sent on before."""
+        sent = entry.sent
+        begun, ended = targets, sent
+        kept: Ports = ()
+        if sent and targets:
+            before, after = set(sent), set(targets)
+            begun = tuple([port for port in targets if port not in before])
+            kept = tuple([port for port in sent if port in after])
+            ended = tuple([port for port in sent if port not in after])
+        for port in begun:
+            self._begin(settled, port, entry)
+        for port in ended:
+            self._end(settled, port, entry)
+        entry.sent = (*kept, *begun) if kept else begun
+
     def sent(self, port: Port) -> dict[int, Item]:
         """The rows that the port has been told of, by number."""
-        return {entry.sent[port]: entry.item for entry in self._entries.values() if port in entry.sent}
+        return {entry.rank: entry.item for entry in self._entries.values() if port in entry.sent}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -182,24 +210,22 @@ class Table(Generic[Item]):
     def entries(self) -> Iterable[Entry[Item]]:
         return self._entries.values()
 
-    def _begin(self, settled: Settled[Item], port: Port, entry: Entry[Item]) -> int:
-        """The port shall have what the entry selects. Returns the number of its row, or 0."""
-        return self._send(settled, port, entry.item)
+    def _begin(self, settled: Settled[Item], port: Port, entry: Entry[Item]) -> None:
+        """The port shall have what the entry selects."""
+        self._changes(settled, port).add.append((entry.rank, entry.item))
 
     def _end(self, settled: Settled[Item], port: Port, entry: Entry[Item]) -> None:
         """The port need not have what the entry selects any more."""
-        self._unsend(settled, port, entry.sent[port])
+        self._changes(settled, port).remove.append(entry.rank)
 
     def _finish(self, settled: Settled[Item]) -> None:
         """All entries have been looked at."""
 
-    def _send(self, settled: Settled[Item], port: Port, item: Item) -> int:
-        number = self._numbers[port] = self._numbers[port] + 1
-        settled.setdefault(port, Changes()).add.append((number, item))
-        return number
-
-    def _unsend(self, settled: Settled[Item], port: Port, number: int) -> None:
-        settled.setdefault(port, Changes()).remove.append(number)
+    def _changes(self, settled: Settled[Item], port: Port) -> Changes[Item]:
+        changes = settled.get(port)
+        if changes is None:
+            changes = settled[port] = Changes()
+        return changes
 
     # What strategies decide
 
@@ -211,7 +237,7 @@ class Table(Generic[Item]):
         entry = self._entries[item] = Entry(item, item)
         return entry, True
 
-    def _targets(self, entry: Entry[Item]) -> KeysView[Port] | tuple[Port, ...]:
+    def _targets(self, entry: Entry[Item]) -> Ports:
         """The ports on which an entry that has sources shall be sent."""
         return ()
 
@@ -227,40 +253,50 @@ class Table(Generic[Item]):
 
     # The mechanics of sources
 
-    def _source_gained(self, entry: Entry[Item], fresh: bool, before: Port | None) -> None:
+    def _source_gained(self, entry: Entry[Item], fresh: bool) -> None:
         if fresh:
             self._dirty[entry] = None
             self._latest += 1
             entry.rank = self._latest
+            entry.excluded = _excluded(entry)
             self._entered(entry)
         else:
-            self._source_changed(entry, before)
+            self._source_changed(entry)
 
-    def _source_changed(self, entry: Entry[Item], before: Port | None) -> None:
+    def _source_changed(self, entry: Entry[Item]) -> None:
+        before, entry.excluded = entry.excluded, _excluded(entry)
         if entry.excluded != before:
             self._dirty[entry] = None
             self._changed(entry, before)
 
-    def _source_lost(self, entry: Entry[Item], before: Port | None) -> bool:
+    def _source_lost(self, entry: Entry[Item]) -> bool:
         if entry.holders or entry.ports:
-            self._source_changed(entry, before)
+            self._source_changed(entry)
             return False
         self._dirty[entry] = None
-        self._left(entry, before)
+        self._left(entry, entry.excluded)
         return True
 
-    def _wanted_on(self, entry: Entry[Item]) -> KeysView[Port] | tuple[Port, ...]:
+    def _wanted_on(self, entry: Entry[Item]) -> Ports:
         """The ports that the entry is for and where somebody may publish what it selects."""
-        ports: dict[Port, None] = self._ports
-        if self._by_partners:
-            attracted: dict[Port, None] = dict(self._attracts_all)
-            for partner in entry.partners:
-                attracted |= dict.fromkeys(partner.ports)
-            ports = {port: None for port in attracted if port in ports}
         excluded = entry.excluded
-        if excluded is not None and excluded in ports:
-            return tuple([port for port in ports if port != excluded])
-        return ports.keys()
+        if not self._by_partners:
+            wanted = self._all_but.get(excluded)
+            if wanted is None:
+                wanted = self._all_but[excluded] = tuple([port for port in self._ports if port != excluded])
+            return wanted
+        attracted: dict[Port, None] = dict(self._attracts_all)
+        for partner in entry.partners:
+            attracted |= dict.fromkeys(partner.ports)
+        return tuple([port for port in attracted if port in self._ports and port != excluded])
+
+
+def _excluded(entry: Entry[Any]) -> Port | None:
+    if entry.holders or len(entry.ports) != 1:
+        return None
+    for port in entry.ports:
+        return port
+    return None
 
 
 def _rank(entry: Entry[Any]) -> int:
@@ -277,7 +313,7 @@ def _count_down(counts: dict[str, int], key: str) -> None:
 class Identity(Table[Item]):
     """Each different filter is sent once: equal ones from several sources are one row."""
 
-    def _targets(self, entry: Entry[Item]) -> KeysView[Port] | tuple[Port, ...]:
+    def _targets(self, entry: Entry[Item]) -> Ports:
         return self._wanted_on(entry)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeAlias, cast
 
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
@@ -13,8 +13,12 @@ from palio.routing.configuration import Configuration, Strategy
 from palio.routing.covering import Covering
 from palio.routing.facts import Facts
 from palio.routing.merging import Merging
-from palio.routing.messages import Update
-from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
+from palio.routing.messages import Envelope, Update
+from palio.routing.table import Changes, Entry, Identity, Item, Port, Settled, Simple, Table
+
+# Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
+# Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
+MAX_ARRIVING = 256
 
 
 class Side(Generic[Item]):
@@ -24,13 +28,32 @@ class Side(Generic[Item]):
         self.table = table
         self._overlaps = overlaps
         self._index: MatchIndex | None = None
+        self._arriving: dict[Entry[Item], None] = {}  # for the index
         self._partner: Side[Any] | None = None
         self._draws = False
+        self.noticed: Callable[[Entry[Item], int], None] | None = (
+            None  # hears of who enters (1) and leaves (-1)
+        )
 
-    def be_indexed(self) -> MatchIndex:
+    def be_indexed(self) -> None:
         """Keep an index over the entries."""
         self._index = MatchIndex()
-        return self._index
+
+    def match(self, notification: Notification) -> list[Entry[Item]]:
+        """The entries that a notification satisfies."""
+        index = self._index
+        assert index is not None
+        if self._arriving:
+            self._enter_index(index)
+        return index.match(notification)
+
+    def match_encoded(self, encoded: list[bytes]) -> list[list[Entry[Item]]]:
+        """The entries that each of several encoded notifications satisfies."""
+        index = self._index
+        assert index is not None
+        if self._arriving:
+            self._enter_index(index)
+        return index.match_encoded(encoded)
 
     def attract(self, other: Side[Any]) -> None:
         """Entries of this side draw those of the other one that they overlap to the ports where they came."""
@@ -58,12 +81,14 @@ class Side(Generic[Item]):
         broker: str | None = None,
     ) -> None:
         """Rows came on a port, in the graph of some broker; they are noted by number."""
+        table = self.table
         for number, item in add:
-            entry, fresh = self.table.receive(item, port, broker)
+            entry, fresh = table.receive(item, port, broker)
             if fresh:
                 self._entered(entry)
             rows[number] = entry
-            self._ports_changed(entry)
+            if self._draws:
+                self._ports_changed(entry)
 
     def drop(
         self, rows: dict[int, Entry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
@@ -72,31 +97,49 @@ class Side(Generic[Item]):
         for number in remove:
             entry = rows.pop(number)
             gone = self.table.drop(entry, port, broker)
-            self._ports_changed(entry)
+            if self._draws:
+                self._ports_changed(entry)
             if gone:
                 self._left(entry)
 
     def _entered(self, entry: Entry[Item]) -> None:
+        if self.noticed is not None:
+            self.noticed(entry, 1)
         if self._index is not None:
-            self._index.add(entry, cast("Filter", entry.item))
+            self._arriving[entry] = None
+            if len(self._arriving) >= MAX_ARRIVING:
+                self._enter_index(self._index)
         if self._partner is not None:
             others = self._partner.table.entries()
             entry.partners = {other: None for other in others if self._overlaps(entry.item, other.item)}
             for other in entry.partners:
                 other.partners[entry] = None
 
+    def _enter_index(self, index: MatchIndex) -> None:
+        for entry in self._arriving:
+            index.add(entry, cast("Filter", entry.item))
+        self._arriving.clear()
+
     def _left(self, entry: Entry[Item]) -> None:
+        if self.noticed is not None:
+            self.noticed(entry, -1)
         if self._index is not None:
-            self._index.remove(entry)
+            if entry in self._arriving:
+                del self._arriving[entry]
+            else:
+                self._index.remove(entry)
         for other in entry.partners:
             del other.partners[entry]
 
     def _ports_changed(self, entry: Entry[Item]) -> None:
-        if self._partner is not None and self._draws:
+        if self._partner is not None:
             self._partner.table.partners_changed(entry.partners)
 
 
+Told: TypeAlias = dict[Port, tuple[Changes[Filter], Changes[Advertisement]]]
+
 _NOTHING: Changes[Any] = Changes()
+_NOBODY_TOLD: Told = {}
 
 
 class Tables:
@@ -109,13 +152,17 @@ class Tables:
             lambda filter, advertisement: facts.overlap(advertisement, filter),
         )
         self.advertisements = Side(_advertisement_table(configuration, facts, attract), facts.overlap)
-        self._index = self.filters.be_indexed()
+        self.filters.be_indexed()
         if attract:
             self.advertisements.attract(self.filters)
 
     def match(self, notification: Notification) -> list[Entry[Filter]]:
         """The entries that a notification satisfies."""
-        return self._index.match(notification)
+        return self.filters.match(notification)
+
+    def match_all(self, envelopes: Sequence[Envelope]) -> list[list[Entry[Filter]]]:
+        """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
+        return self.filters.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on."""
@@ -127,13 +174,15 @@ class Tables:
         self.filters.table.close_port(port)
         self.advertisements.table.close_port(port)
 
-    def settle(self) -> dict[Port, tuple[Changes[Filter], Changes[Advertisement]]]:
+    def settle(self) -> Told:
         """All that ports are to be told."""
-        advertised = self.advertisements.table.settle()
-        wanted = self.filters.table.settle()
-        told: dict[Port, tuple[Any, Any]] = {
-            port: (changes, advertised.get(port, _NOTHING)) for port, changes in wanted.items()
-        }
+        wanted, advertised = self.filters.table, self.advertisements.table
+        if wanted.is_settled and advertised.is_settled:
+            return _NOBODY_TOLD
+        return self._told(wanted.settle(), advertised.settle())
+
+    def _told(self, wanted: Settled[Filter], advertised: Settled[Advertisement]) -> Told:
+        told: Told = {port: (changes, advertised.get(port, _NOTHING)) for port, changes in wanted.items()}
         for port, changes in advertised.items():
             told.setdefault(port, (_NOTHING, changes))
         return told

@@ -1,4 +1,4 @@
-"""Messages as bytes: MessagePack of the structs in `messages`, with filters and advertisements as their texts.
+"""Messages as bytes: MessagePack of the structs of the protocol; filters and advertisements are their texts.
 
 A notification travels as its encoded attributes and its properties. Reading trusts nothing: whatever the bytes
 are, the answer is a message or `UnreadableMessage`.
@@ -6,69 +6,113 @@ are, the answer is a message or `UnreadableMessage`.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias, Union, get_args
 
 import msgspec
 
 from palio.model.advertisement import Advertisement
+from palio.model.body import Body
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.model.notification import DEFAULT_PRIORITY, Notification
+from palio.model.notification import Notification
 from palio.routing import messages
+from palio.routing.clients import KEYS
 from palio.routing.durable.messages import DurableAnswer, DurableMessage
+from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage
+from palio.routing.protocol import ConnectionMessage, Events, Handed
 
 
 class UnreadableMessage(PalioError):
-    """Bytes that are no message."""
+    """Bytes that are no message. `error` is the type of the error in what it says, such as a wrong filter."""
 
     reason: str
+    error: str
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"This is no message of the protocol: {reason}", reason=reason)
+    def __init__(self, reason: str, error: str = "") -> None:
+        super().__init__(f"This is no message of the protocol: {reason}", reason=reason, error=error)
 
 
-class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A notification: its attributes as `Notification.encode` gives them, and its properties."""
+# What travels in great numbers is read by structs that msgspec fills in one go; notifications are their bodies.
 
-    attributes: bytes
-    id: str | None = None
-    time: datetime | None = None
-    lifetime: timedelta | None = None
-    priority: int = DEFAULT_PRIORITY
-    payload: bytes | None = None
-    unindexed: tuple[str, ...] = ()
+
+class _Envelope(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An `Envelope`, field by field."""
+
+    origin: str
+    sequence: int
+    time: float
+    hops: int
+    entry: str
+    body: Body
+    epoch: int = 0
+
+
+class _Forward(msgspec.Struct, frozen=True, tag="forward"):
+    envelopes: tuple[_Envelope, ...]
+
+
+class _Publish(msgspec.Struct, frozen=True, tag="publish"):
+    notifications: tuple[Body, ...]
+    request: int = 0
+
+
+class _Events(msgspec.Struct, frozen=True, tag="events"):
+    handles: tuple[str, ...]
+    envelopes: tuple[_Envelope, ...]
+
+
+class _EncodedEvents(msgspec.Struct, frozen=True, tag="events"):
+    handles: tuple[str, ...]
+    envelopes: msgspec.Raw
 
 
 def _to_plain(value: Any) -> Any:
-    if isinstance(value, Notification):
-        return _Body(
-            value.encode(),
-            value.id,
-            value.time,
-            value.lifetime,
-            value.priority,
-            value.payload,
-            value.unindexed,
-        )
-    return str(value)  # a filter or an advertisement
+    # A filter or an advertisement travels as its text.
+    return value.body if isinstance(value, Notification) else str(value)
 
 
 def _from_plain(kind: type, value: Any) -> Any:
     if kind is Filter or kind is Advertisement:
         return kind.parse(msgspec.convert(value, str))
-    body = msgspec.convert(value, _Body)
-    notification = Notification(
-        {}, id=body.id, time=body.time, lifetime=body.lifetime, priority=body.priority, payload=body.payload
-    )
-    notification.attributes = Notification.decode(body.attributes).attributes
-    notification.unindexed = body.unindexed
+    notification = Notification.of_body(msgspec.convert(value, Body))
+    _ = notification.attributes  # it is read at once, so that what is wrong is found here
     return notification
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_to_plain)
-AnyMessage: TypeAlias = messages.Message | messages.Answer | DurableMessage | DurableAnswer
-_decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage, dec_hook=_from_plain)
+AnyMessage: TypeAlias = (
+    messages.Message
+    | messages.Answer
+    | DurableMessage
+    | DurableAnswer
+    | InquiryMessage
+    | InquiryAnswer
+    | InquiryPeerMessage
+    | ConnectionMessage
+    | Events
+    | Handed
+)
+
+
+def _envelopes(read: tuple[_Envelope, ...]) -> tuple[messages.Envelope, ...]:
+    envelope, lazy = messages.Envelope, Notification.of_body
+    return tuple([envelope(o.origin, o.sequence, o.time, o.hops, o.entry, lazy(o.body), o.epoch) for o in read])
+
+
+# What msgspec reads, and what becomes of it.
+_READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
+    messages.Forward: (_Forward, lambda read: messages.Forward(_envelopes(read.envelopes))),
+    messages.Publish: (
+        _Publish,
+        lambda read: messages.Publish((*map(Notification.of_body, read.notifications),), read.request),
+    ),
+    Events: (_Events, lambda read: Events(read.handles, _envelopes(read.envelopes))),
+}
+_THEN = dict(_READ.values())
+_readable = tuple(_READ[kind][0] if kind in _READ else kind for kind in get_args(AnyMessage))
+_encoder = msgspec.msgpack.Encoder(enc_hook=_to_plain)
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_readable], dec_hook=_from_plain)  # noqa: UP007
 
 
 def encode(message: AnyMessage) -> bytes:
@@ -76,11 +120,41 @@ def encode(message: AnyMessage) -> bytes:
     return _encoder.encode(message)
 
 
+def encode_envelopes(envelopes: tuple[messages.Envelope, ...]) -> msgspec.Raw:
+    """The bytes of envelopes, to be put into several messages."""
+    return msgspec.Raw(_encoder.encode(envelopes))
+
+
+def encode_events(handles: tuple[str, ...], envelopes: msgspec.Raw) -> bytes:
+    """`Events` with envelopes that have been encoded before."""
+    return _encoder.encode(_EncodedEvents(handles, envelopes))
+
+
 def decode(data: bytes) -> AnyMessage:
-    """The message that the bytes say. Raises `UnreadableMessage`, and nothing else."""
+    """The message that the bytes say. Raises `UnreadableMessage`, and nothing else.
+
+    Notifications that travel in batches are not looked into: who first needs their attributes may find that
+    they are none (`InvalidNotification`).
+    """
     try:
-        return _decoder.decode(data)
+        read = _decoder.decode(data)
     except PalioError as problem:
-        raise UnreadableMessage(str(problem)) from None
+        raise UnreadableMessage(str(problem), type(problem).__name__) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as problem:
         raise UnreadableMessage(f"{problem}.") from None
+    then = _THEN.get(type(read))
+    return read if then is None else then(read)  # type: ignore[no-any-return]
+
+
+def refused_subject(data: bytes) -> str | None:
+    """The subject of a `Refused` for bytes that cannot be read as a message; None if they name none."""
+    try:
+        read = msgspec.msgpack.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    if not isinstance(read, dict) or not isinstance(read.get("type"), str):
+        return None
+    for key in KEYS:
+        if isinstance(read.get(key), str | int):
+            return f"{read['type']} {read[key]}"
+    return None

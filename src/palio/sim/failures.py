@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import msgspec
 
@@ -31,7 +32,14 @@ _MOST_LINES = 60
 Simulate = Callable[[Scenario], Run]
 
 
-def replay_command(scenario: Scenario) -> str:
+class Replayable(Protocol):
+    """What decides a run, and can be typed in."""
+
+    def to_json(self) -> str:
+        """As one line."""
+
+
+def replay_command(scenario: Replayable) -> str:
     """What to type to see a run again."""
     return f"palio sim replay {shlex.quote(scenario.to_json())}"
 
@@ -137,10 +145,8 @@ def _involved(run: Run, violation: Violation) -> Iterator[Entry]:
     rows: set[tuple[str, str, int]] = set()  # (broker, source, number) of rows that select the notification
     for entry in run.trace.entries:
         message = entry.message
-        if isinstance(message, Forward):
+        if isinstance(message, Forward | Deliver):
             wanted = any((one.origin, one.sequence) == name for one in message.envelopes)
-        elif isinstance(message, Deliver):
-            wanted = (message.envelope.origin, message.envelope.sequence) == name
         elif isinstance(message, Publish):
             wanted = publication is not None and entry.moment == publication.begin
         elif isinstance(message, Update | Interest):

@@ -22,6 +22,7 @@ from palio.routing.messages import (
     Unsubscribe,
     Update,
 )
+from palio.routing.router import RouterStatistics
 from palio.sim.network import Network
 from palio.sim.oracle import Verdict
 from palio.sim.outcome import Outcome
@@ -38,6 +39,7 @@ def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outco
     messages, cost = network.traffic()
     updates, update_cost = network.traffic(*_UPDATES)
     forwards, forwards_cost = network.forwards()
+    statistics = [station.router.statistics() for station in network.stations]
     requests = [type(request.message) for request in history.requests]
     advertisement_releases = sum(
         handle in one.handles
@@ -78,8 +80,8 @@ def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outco
         simulated_seconds=network.now,
         wall_seconds=wall_seconds,
         **_kinds(network),
-        **_tables(network),
-        **_work(network),
+        **_tables(network, statistics),
+        **_work(statistics),
         **_delays(network, record),
     )
 
@@ -96,11 +98,10 @@ def _kinds(network: Network) -> dict[str, Any]:
     return found
 
 
-def _tables(network: Network) -> dict[str, Any]:
-    rows, advertisements = [], []
+def _tables(network: Network, statistics: list[RouterStatistics]) -> dict[str, Any]:
+    rows, advertisements = [one.rows_received for one in statistics], []
     for station in network.stations:
         router = station.router
-        rows.append(router.statistics().rows_received)
         advertisements.append(sum(len(router.received_advertisements(name)) for name in router.neighbours()))
     return {
         "table_rows": sum(rows),
@@ -112,11 +113,10 @@ def _tables(network: Network) -> dict[str, Any]:
     }
 
 
-def _work(network: Network) -> dict[str, Any]:
-    all_statistics = [station.router.statistics().forwarding for station in network.stations]
+def _work(statistics: list[RouterStatistics]) -> dict[str, Any]:
     return {
-        "matching_calls": sum(one.taken for one in all_statistics),
-        "matched_ids": sum(one.matched for one in all_statistics),
+        "matching_calls": sum(one.forwarding.taken for one in statistics),
+        "matched_ids": sum(one.forwarding.matched for one in statistics),
     }
 
 
@@ -128,14 +128,14 @@ def _delays(network: Network, record: Record) -> dict[str, Any]:
             hops.append(float(delivery.envelope.hops))
             latencies.append(delivery.time - publication.time)
     return {
-        **_spread("hops", hops),
-        **_spread("latency", latencies),
+        **spread("hops", hops),
+        **spread("latency", latencies),
         "ready_mean": _mean(record.waits),
         "ready_max": max(record.waits, default=0.0),
     }
 
 
-def _spread(name: str, values: list[float]) -> dict[str, Any]:
+def spread(name: str, values: list[float]) -> dict[str, Any]:
     values.sort()
     return {
         f"{name}_mean": _mean(values),

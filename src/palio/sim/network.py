@@ -295,9 +295,10 @@ class Network:
                     self._number = number = self._number + 1
                     heappush(self._queue, (now + line.latency, number, line, message, line.epoch))
             elif kind is Deliver:
-                self.history.deliveries.append(
-                    Delivery(self.moment, now, effect.session, effect.envelope, effect.handles)
-                )
+                self.history.deliveries += [
+                    Delivery(self.moment, now, effect.session, envelope, effect.handles)
+                    for envelope in effect.envelopes
+                ]
                 if self.trace is not None:
                     self.trace.delivered(self.moment, now, station.name, effect)
             elif kind is Reply:
@@ -349,7 +350,7 @@ def _wasted(envelopes: tuple[Envelope, ...], effects: list[Effect]) -> int:
     used: set[tuple[str, int]] = set()
     for effect in effects:
         if isinstance(effect, Deliver):
-            used.add((effect.envelope.origin, effect.envelope.sequence))
+            used.update((one.origin, one.sequence) for one in effect.envelopes)
         elif isinstance(effect, Send) and isinstance(effect.message, Forward):
             used.update((one.origin, one.sequence) for one in effect.message.envelopes)
     return sum((one.origin, one.sequence) not in used for one in envelopes)

@@ -67,11 +67,11 @@ def simulate(
     """
     begin = perf_counter()
     network, script = prepare(scenario, trace=trace, make_router=make_router)
-    with _without_collections():
+    with without_collections():
         for phase in script.phases:
             network.play(phase)
-    network.finish()
-    verdict = judge(network.history, advertisements=scenario.advertisements, way=_ways(network))
+        network.finish()
+        verdict = judge(network.history, advertisements=scenario.advertisements, way=_ways(network))
     if tables and not network.history.is_broken:
         verdict.violations += consistency(network)
         record = verdict.record
@@ -109,7 +109,7 @@ def _ways(network: Network) -> Callable[[str, str], frozenset[int] | None]:
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
+def without_collections() -> Iterator[None]:
     """No search for cyclic garbage: a network is millions of objects that are all needed until its end."""
     enabled = gc.isenabled()
     gc.disable()

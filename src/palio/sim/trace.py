@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from palio.routing.durable.messages import DurableAnswer
 from palio.routing.effects import Deliver, Reply
+from palio.routing.inquiries import InquiryAnswer
 from palio.routing.messages import (
     Accepted,
     Advertise,
@@ -42,7 +43,7 @@ class Entry(NamedTuple):
     time: float
     broker: str
     source: str
-    message: Message | Answer | DurableAnswer | Deliver | str
+    message: Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str
 
     def __str__(self) -> str:
         outward = isinstance(self.message, Deliver | Accepted | Ready | Ended | Published | Refused)
@@ -75,7 +76,7 @@ class Trace:
         return "".join(f"{line}\n" for line in self.lines())
 
 
-def describe(message: Message | Answer | DurableAnswer | Deliver | str) -> str:
+def describe(message: Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str) -> str:
     """A message in one line that a person can read."""
     match message:
         case str():
@@ -113,8 +114,8 @@ def describe(message: Message | Answer | DurableAnswer | Deliver | str) -> str:
         case LinkState(broker, version, links):
             shown = ", ".join(f"{name} at {cost}" for name, cost in links)
             return f"link state of {broker}, version {version}: {shown}"
-        case Deliver(_, envelope, handles):
-            return f"deliver {_envelope(envelope)} for {' '.join(handles)}"
+        case Deliver(_, envelopes, handles):
+            return f"deliver {_joined(map(_envelope, envelopes))} for {' '.join(handles)}"
     values = [getattr(message, field) for field in message.__struct_fields__]
     return f"{_name(message)}{' ' if values else ''}{' '.join(map(str, values))}"
 

@@ -28,9 +28,12 @@ from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
     Attached,
+    Discarded,
     Done,
     DurableReady,
+    Forgot,
     Found,
+    Requeued,
     Stored,
     Taken,
 )
@@ -81,15 +84,18 @@ class Disk:
             stored |= {"filter": effect.filter, "generation": effect.generation, "since": effect.since}
             stored["moving_to"] = effect.moving_to
             stored["identity"] = effect.identity
+            stored["linger"] = effect.linger
             stored["next"] = max(stored["next"], effect.next_delivery)
+        for number in effect.remove:
+            stored["spool"].pop(number, None)
+            stored["dead"].pop(number, None)
         for number, attempts, envelope in effect.add:
+            stored["dead"].pop(number, None)
             stored["spool"][number] = attempts, envelope
             stored["next"] = max(stored["next"], number + 1)
         for number, attempts, envelope in effect.dead:
             stored["dead"][number] = attempts, envelope
             stored["next"] = max(stored["next"], number + 1)
-        for number in effect.remove:
-            stored["spool"].pop(number, None)
         stored["position"] |= dict(effect.position)
 
     def recovered(self) -> Recovered:
@@ -110,6 +116,7 @@ class Disk:
                     tuple((number, *rest) for number, rest in one["dead"].items()),
                     one["next"],
                     one["moving_to"],
+                    one["linger"],
                 )
                 for name, one in self.subscriptions.items()
             ),
@@ -262,11 +269,11 @@ class World:
 
     # Clients
 
-    def attach(self, session, broker, name, text, *, since="now") -> None:
+    def attach(self, session, broker, name, text, *, since="now", anew=False) -> None:
         self.takers[session] = broker
         self.note("attach", session, broker, name, text)
         self.post(broker, Open(), session)
-        self.post(broker, Attach(name, Filter.parse(text), since), session)
+        self.post(broker, Attach(name, Filter.parse(text), since, anew), session)
 
     def publish(self, session, broker, request, notification) -> None:
         self.note("publish", session, broker, request, dict(notification.attributes))
@@ -275,20 +282,23 @@ class World:
 
     def answered(self, session, answer) -> None:
         match answer:
-            case Attached(name) | DurableReady(name) | Taken(name):
+            case Attached(name) | DurableReady(name) | Taken(name) | Forgot(name):
                 self.note(type(answer).__name__, session, name)
             case Done(name, deliveries):
                 self.note("done", session, name, deliveries)
             case Published(request):
                 self.note("confirmed", session, request)
+            case Requeued(name, deliveries) | Discarded(name, deliveries):
+                self.note(type(answer).__name__, session, name, deliveries)
             case Refused(subject, error, reason):
                 self.note("refused", session, subject, error, reason)
 
     def handed(self, broker, hand: Hand) -> None:
-        self.note("handed", hand.session, hand.name, hand.delivery, hand.attempt, hand.envelope.origin,
-                  hand.envelope.sequence, hand.envelope.notification["n"])  # fmt: skip
-        if self.choose.random() < 0.8:
-            self.post(broker, Acknowledged(hand.name, (hand.delivery,)), hand.session)
+        for delivery, attempt, envelope in hand.deliveries:
+            self.note("handed", hand.session, hand.name, delivery, attempt, envelope.origin,
+                      envelope.sequence, envelope.notification["n"])  # fmt: skip
+            if self.choose.random() < 0.8:
+                self.post(broker, Acknowledged(hand.name, (delivery,)), hand.session)
 
     def run(self, limit=20_000) -> None:
         """Until nothing happens and no timer is left, or everybody only waits for time to pass."""

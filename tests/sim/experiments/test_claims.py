@@ -107,6 +107,27 @@ def test_similar():
     assert unsure.verdict == "not supported"
 
 
+AT_MOST = """
+[[claims]]
+kind = "at most"
+title = "Not much more"
+sweep = "parties"
+measure = "subscription_cost"
+variant = "up"
+of = "across"
+factor = 1.05
+"""
+
+
+@pytest.mark.parametrize(("level", "verdict"), [(104, "supported"), (50, "supported"), (106, "not supported")])
+def test_at_most(level, verdict):
+    found = finding(
+        lambda variant, at, seed: (level if variant == "up" else 100) + noise(seed, 0.1), more=AT_MOST
+    )
+    assert found.verdict == verdict
+    assert "at most 1.05 times that with across" in found.sentence
+
+
 def test_crossing():
     found = finding(
         lambda variant, at, seed: (at["subscribers"] if variant == "up" else 30) + noise(seed), more=CROSSOVER

@@ -36,6 +36,8 @@ from tests.sim.experiments.examples import TEXT, experiment
         ("paper = { up", "paper = { down", "$.fits[0].paper.down", "no variant"),
         ('than = "across"', 'than = "accross"', "$.claims[0].than", "did you mean 'across'?"),
         ('kind = "lower"', 'kind = "true"', "$.claims[0].kind", "Invalid value 'true'"),
+        ("[base]", 'simulator = "weather"\n[base]', "$.simulator", "weather"),
+        ("[base]", 'simulator = "cost"\n[base]', "$.base.notifications", "no field of a scenario"),
         ('sweep = "parties"\nmeasure', 'sweep = "people"\nmeasure', "$.claims[0].sweep", "no sweep"),
     ],
 )  # fmt: skip
@@ -80,7 +82,7 @@ def test_both_variants_of_a_point_have_the_same_seeds():
 
 
 def test_the_ready_experiments_can_be_run():
-    assert ready_experiments() == ["growth", "siena", "strategies"]
+    assert ready_experiments() == ["durable", "growth", "siena", "strategies"]
     for name in ready_experiments():
         ready = load(name)
         assert ready.name == name
@@ -92,7 +94,7 @@ def test_an_experiment_is_a_file_or_a_name(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(TEXT)
     assert load(str(path)).name == "mine"
-    with pytest.raises(UnknownExperiment, match="ready are: growth, siena, strategies"):
+    with pytest.raises(UnknownExperiment, match="ready are: durable, growth, siena, strategies"):
         load("nothing")
     path.write_bytes(b"\xff")
     with pytest.raises(InvalidExperiment, match="no UTF-8"):

@@ -156,3 +156,17 @@ def test_without_pyspark_the_extra_is_named(monkeypatch, runs):
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(MissingDependency, match=r"pip install 'palio\[spark\]'"):
         list(make_runs(runs, spark="local[2]", simulate=simulate))
+
+
+def test_every_panel_shows_all_of_its_lines(tmp_path, finished, monkeypatch):
+    """Panels share their scale: one with larger values than the first must not run out of it."""
+    seen = []
+    monkeypatch.setattr(plots, "_save", lambda figure, folder, name: seen.append(figure))
+    small = experiment(("log_y = true", "from_zero = true"))
+    rows = [results.with_measures(small, one.row()) for one in finished]
+    for row in rows:
+        row["cost_each"] *= 1 if row["publishers"] == 1 else 1000
+    plots.draw_plot(small, small.plots[0], rows, tmp_path)
+    first, second = seen[0].axes
+    highest = max(max(line.get_ydata()) for line in second.lines if len(line.get_ydata()))
+    assert first.get_ylim()[1] == second.get_ylim()[1] >= highest

@@ -6,7 +6,7 @@ position that all origins have agreed on: up to there the old one gets everythin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Spool
@@ -44,6 +44,12 @@ class CatchingUp(Spooling):
             if durable is not None and durable.state is State.BEHIND:
                 durable.collecting = {}
 
+    def readers(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """By what the journals know those of the subscriptions that are still here: identities and names."""
+        return tuple(
+            [(self.subscriptions[name].identity, name) for name in names if name in self.subscriptions]
+        )
+
     def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
         """Everyone in reach knows the filters, and how far the journals are is known, in one epoch.
 
@@ -53,14 +59,16 @@ class CatchingUp(Spooling):
             durable = self.subscriptions.get(name)
             if durable is None or durable.state is not State.BEHIND:
                 continue
-            if name in self._changes and not self._changes[name].asked:
+            if durable.collecting is None or (name in self._changes and not self._changes[name].asked):
+                # It is another one of that name, or its filter was changed meanwhile: the answers say nothing
+                # about these.
                 durable.collecting = None
-                self._wake()  # the filter was changed meanwhile: the answers say nothing about the new one
+                self._wake()
                 continue
             durable.epoch = epoch
             durable.go("complete")
             first = durable.since == FROM_NOW
-            collected, durable.collecting = durable.collecting or {}, None
+            collected, durable.collecting = durable.collecting, None
             # Another filter comes into force at a position that all origins have agreed on, or not yet.
             changing = everyone and name in self._changes
             if changing:
@@ -85,9 +93,6 @@ class CatchingUp(Spooling):
         """From where on everything comes is written before anybody relies on it."""
         position = dict(durable.position)
         durable.written_position.update(position)
-        change = self._changes.get(durable.name)
-        # A new filter that is being written must not be overwritten by the one before it.
-        filter = change.filter if change is not None and change.writing else durable.filter
 
         def stored() -> None:
             durable.stored_position.update(position)
@@ -96,15 +101,28 @@ class CatchingUp(Spooling):
                 if durable.taker is not None:
                     self._desk.answer(durable.taker, DurableReady(durable.name))
 
+        self._write_beginning(durable, tuple(position.items()), stored)
+
+    def save_filter(self, durable: Durable) -> None:
+        """Write what goes with the filter: how long the subscription lingers."""
+        self._write_beginning(durable, (), None)
+
+    def _write_beginning(
+        self, durable: Durable, position: tuple[tuple[str, int], ...], then: Callable[[], None] | None
+    ) -> None:
+        change = self._changes.get(durable.name)
+        # A new filter that is being written must not be overwritten by the one before it.
+        filter = change.filter if change is not None and change.writing else durable.filter
         self._desk.effects.append(
             Spool(
-                self._desk.token(stored),
+                self._desk.token(then),
                 durable.name,
                 filter,
                 durable.identity,
                 durable.generation,
                 durable.since,
-                position=tuple(position.items()),
+                position=position,
+                linger=durable.linger,
             )
         )
 
@@ -201,6 +219,7 @@ class CatchingUp(Spooling):
                 durable.generation,
                 durable.since,
                 position=tuple(position.items()),
+                linger=durable.linger,
             )
         )
 

@@ -8,10 +8,15 @@ from typing import Any
 import msgspec
 
 from palio.model.errors import PalioError
-from palio.routing.durable.messages import DurableAnswer
+from palio.routing.durable.messages import Attach, DurableAnswer
 from palio.routing.durable.outbox import Patience
 from palio.routing.effects import Reply
 from palio.routing.messages import Answer
+
+# What a taker may wish. A position names at most as many origins as a network may well have.
+LONGEST_LINGER = 3_650 * 86_400.0
+MAX_IN_FLIGHT = 10_000
+MAX_ORIGINS = 10_000
 
 
 class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +58,56 @@ class NotTaker(PalioError):
         )
 
 
+class NotHome(PalioError):
+    """A request about dead letters at a broker that is not the home of the subscription."""
+
+    name: str
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The durable subscription {name!r} does not have its home at this broker; ask at its home.",
+            name=name,
+        )
+
+
+class WrongAttachment(PalioError):
+    """A wish about a durable subscription that cannot be granted."""
+
+    setting: str
+
+    def __init__(self, setting: str, reason: str) -> None:
+        super().__init__(f"The setting {setting!r} cannot be so: {reason}", setting=setting)
+
+
+def require_sound(attach: Attach) -> None:
+    """Raises `WrongAttachment` if a taker wishes what nobody can grant."""
+    if attach.linger is not None and not 0.0 <= attach.linger <= LONGEST_LINGER:
+        raise WrongAttachment("linger", f"It is from 0 to {LONGEST_LINGER:,.0f} seconds.")
+    if attach.in_flight is not None and not 1 <= attach.in_flight <= MAX_IN_FLIGHT:
+        raise WrongAttachment("in_flight", f"It is from 1 to {MAX_IN_FLIGHT:,}.")
+    after = attach.after or {}
+    if len(after) > MAX_ORIGINS or any(sequence < 0 for sequence in after.values()):
+        raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
+
+
+class UnknownBroker(PalioError):
+    """A broker that cannot be forgotten: it was never heard of, or it is the one that is asked."""
+
+    broker: str
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(
+            f"The broker {broker!r} cannot be forgotten here: this is it, or it was never heard of here. "
+            "Look at the spelling, or ask another broker.",
+            broker=broker,
+        )
+
+
+def created_at(identity: str) -> tuple[int, str]:
+    """What orders the subscriptions of one name by when they were created, by the clocks of their brokers."""
+    return int(identity.partition(" ")[0], 16), identity
+
+
 class Desk:
     """Effects and what follows when the store has completed them."""
 
@@ -72,9 +127,9 @@ class Desk:
             self._then[self._token] = then
         return self._token
 
-    def unique(self) -> str:
-        """A text that no broker gives twice."""
-        return f"{self.broker} {self._incarnation} {self.token()}"
+    def identity(self) -> str:
+        """A text that no broker gives twice, and that tells when it was given (`created_at`)."""
+        return f"{max(0, round(self.now * 1000)):x} {self.broker} {self._incarnation} {self.token()}"
 
     def completed(self, token: int, *result: Any) -> None:
         """The store has completed something."""

@@ -42,9 +42,12 @@ class Spool(msgspec.Struct, frozen=True):
 
     `add` and `dead` are (delivery, attempts, envelope); `remove` names deliveries. `position` replaces the
     sequences of the origins that it names. With a `filter`, the subscription is created, or its filter
-    changed, together with its generation, the time from which on it wants events, and the home to which it is
-    being handed over, if it is. The number of the next delivery on disk is the largest of `next_delivery` and
-    one more than any number that was added: no number is given twice.
+    changed, together with its generation, the time from which on it wants events, the home to which it is
+    being handed over, if it is, and how long it outlives its taker. The number of the next delivery on disk is
+    the largest of `next_delivery` and one more than any number that was added: no number is given twice.
+
+    A number is a delivery or a dead letter, never both: what is removed is neither any more, then what is added
+    is no dead letter, and what is dead is no delivery.
     """
 
     token: int
@@ -59,6 +62,7 @@ class Spool(msgspec.Struct, frozen=True):
     remove: tuple[int, ...] = ()
     dead: tuple[tuple[int, int, Envelope], ...] = ()
     position: tuple[tuple[str, int], ...] = ()
+    linger: float | None = None
 
 
 class SaveCursor(msgspec.Struct, frozen=True):
@@ -83,13 +87,14 @@ class Remove(msgspec.Struct, frozen=True):
 
 
 class Hand(msgspec.Struct, frozen=True):
-    """A delivery of a durable subscription to its taker. From attempt 2 on it is, or may be, a redelivery."""
+    """Deliveries of a durable subscription to its taker: number, attempt, and what.
+
+    From attempt 2 on it is, or may be, a redelivery.
+    """
 
     session: str
     name: str
-    delivery: int
-    attempt: int
-    envelope: Envelope
+    deliveries: tuple[tuple[int, int, Envelope], ...]
 
 
 StoreEffect: TypeAlias = Append | Read | Spool | SaveCursor | Trim | Remove
@@ -108,6 +113,7 @@ class Subscribed(msgspec.Struct, frozen=True):
     dead: tuple[tuple[int, int, Envelope], ...]
     next_delivery: int
     moving_to: str | None = None
+    linger: float | None = None
 
 
 class Recovered(msgspec.Struct, frozen=True):

@@ -6,13 +6,32 @@ from collections.abc import Callable, Iterable
 
 from palio.model.filter import Filter
 from palio.routing.durable.catching import FROM_NOW, CatchingUp
+from palio.routing.durable.desk import NotHome
 from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
-from palio.routing.durable.messages import Acknowledged, Attach, Attached, Done, DurableReady, Rejected, Taken
+from palio.routing.durable.messages import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Discard,
+    Discarded,
+    Done,
+    DurableReady,
+    Rejected,
+    Requeue,
+    Requeued,
+    Taken,
+)
 from palio.routing.durable.subscription import Durable, State
+from palio.routing.effects import SetTimer
 from palio.routing.messages import Ended
 
 # Cursors of the store under this prefix are generations that ended here, not readers of the journal.
 ENDED = "ended: "
+
+
+def _known(numbers: Iterable[int], durable: Durable) -> list[int]:
+    """Those numbers that are dead letters, each once."""
+    return [number for number in dict.fromkeys(numbers) if number in durable.dead]
 
 
 class Homes(CatchingUp):
@@ -37,7 +56,8 @@ class Homes(CatchingUp):
             for number, attempts, envelope in stored.spool:
                 # Attempts are not written one by one: whatever is on disk may have been delivered before.
                 durable.outbox.add(number, attempts + 1, envelope)
-            durable.detached_at = self._desk.now
+            durable.linger = stored.linger
+            self.leave_alone(durable)
             if stored.moving_to is None:
                 self._stored(durable)
             else:
@@ -48,11 +68,22 @@ class Homes(CatchingUp):
     def create(self, session: str, attach: Attach) -> None:
         """A subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
-        identity = self._desk.unique()
+        identity = self._desk.identity()
         durable = self._new(attach.name, attach.filter, float(since), identity, 1)
         durable.taker = session
+        durable.linger = attach.linger
+        durable.outbox.in_flight = attach.in_flight or self._desk.settings.patience.in_flight
+        beginning = dict(attach.after or {})
+        if since == FROM_NOW:
+            # What is published here from now on is meant, whenever the rest of the network knows of it.
+            beginning.setdefault(self._desk.broker, self.register_here(identity))
+        durable.position = dict(beginning)
+        durable.written_position = dict(beginning)
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return  # it retired meanwhile
+            durable.stored_position = dict(beginning)
             self._stored(durable)
             if durable.taker is not None:
                 self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker))
@@ -65,6 +96,8 @@ class Homes(CatchingUp):
                 identity,
                 durable.generation,
                 durable.since,
+                position=tuple(durable.position.items()),
+                linger=durable.linger,
             )
         )
 
@@ -80,6 +113,8 @@ class Homes(CatchingUp):
         durable.moving_to = home
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return
             durable.moving_stored = True
             self._tick()
             then()
@@ -93,6 +128,7 @@ class Homes(CatchingUp):
                 durable.generation,
                 durable.since,
                 moving_to=home,
+                linger=durable.linger,
             )
         )
 
@@ -101,6 +137,8 @@ class Homes(CatchingUp):
         self.subscriptions[durable.name] = durable
 
         def stored() -> None:
+            if durable.state is State.ENDED:
+                return
             durable.stored_position = dict(durable.position)
             self._stored(durable)
             then()
@@ -119,6 +157,7 @@ class Homes(CatchingUp):
                 ),
                 dead=tuple([(number, attempts, what) for number, (attempts, what) in durable.dead.items()]),
                 position=tuple(durable.position.items()),
+                linger=durable.linger,
             )
         )
 
@@ -137,6 +176,11 @@ class Homes(CatchingUp):
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if event == "finished":
             self._ended(durable)
+
+    def retire(self, durable: Durable) -> None:
+        """Another one of that name was created later, while this one could not be reached."""
+        self.tell_taken(durable)
+        self.finish(durable)
 
     def _new(self, name: str, filter: Filter, since: float, identity: str, generation: int) -> Durable:
         durable = Durable(
@@ -157,12 +201,16 @@ class Homes(CatchingUp):
 
     # Takers
 
-    def give_to(self, durable: Durable, session: str) -> None:
-        """Make a session the taker."""
+    def give_to(self, durable: Durable, session: str, attach: Attach) -> None:
+        """Make a session the taker, as it wishes."""
         if durable.taker != session:
             self.tell_taken(durable)
         durable.taker = session
         durable.detached_at = None
+        durable.outbox.in_flight = attach.in_flight or self._desk.settings.patience.in_flight
+        if attach.linger is not None and attach.linger != durable.linger:
+            durable.linger = attach.linger
+            self.save_filter(durable)
         if durable.state is not State.STORING:
             self._desk.answer(session, Attached(durable.name, self._desk.broker))
             if durable.ready_told:
@@ -178,13 +226,20 @@ class Homes(CatchingUp):
     def detach(self, durable: Durable) -> None:
         """There is no taker any more."""
         durable.taker = None
-        durable.detached_at = self._desk.now
         durable.outbox.recall()
+        self.leave_alone(durable)
+
+    def leave_alone(self, durable: Durable) -> None:
+        """From now on it has no taker; where it does not linger for long, that is watched."""
+        durable.detached_at = self._desk.now
+        if durable.linger is not None:
+            self._desk.effects.append(SetTimer(f"linger {durable.name}", self._desk.now + durable.linger))
 
     def acknowledge(self, session: str, message: Acknowledged) -> None:
         """Deliveries are done with; the client is told when that is on disk."""
         durable = self.of(session, message.name)
         done = tuple([number for number in message.deliveries if durable.outbox.remove(number) is not None])
+        durable.outbox.done += len(done)
         self._write(durable, remove=done, then=lambda: self._done(durable, session, message))
 
     def reject(self, session: str, message: Rejected) -> None:
@@ -214,18 +269,54 @@ class Homes(CatchingUp):
         if durable is not None:
             self._back(durable, durable.outbox.overdue(self._desk.now))
 
+    # Dead letters
+
+    def requeue(self, session: str, message: Requeue) -> None:
+        """Dead letters are delivered after all. Anybody may ask for that. Raises `NotHome`."""
+        durable = self._home_of(message.name)
+        letters = [(number, 0, durable.dead.pop(number)[1]) for number in _known(message.deliveries, durable)]
+
+        def stored() -> None:
+            for letter in letters:
+                durable.outbox.add(*letter)
+            self._desk.answer(session, Requeued(durable.name, tuple([number for number, *_ in letters])))
+            self._pump(durable)
+
+        self._write(durable, add=tuple(letters), then=stored)
+
+    def discard(self, session: str, message: Discard) -> None:
+        """Dead letters are forgotten. Anybody may ask for that. Raises `NotHome`."""
+        durable = self._home_of(message.name)
+        numbers = tuple(_known(message.deliveries, durable))
+        for number in numbers:
+            del durable.dead[number]
+        answer = Discarded(durable.name, numbers)
+        self._write(durable, remove=numbers, then=lambda: self._desk.answer(session, answer))
+
+    def _home_of(self, name: str) -> Durable:
+        durable = self.subscriptions.get(name)
+        if durable is None or durable.state is State.MOVING:
+            raise NotHome(name)
+        return durable
+
     # Time
 
     def abandon(self) -> None:
         """End what has had no taker for too long."""
-        limit = self._desk.now - self._desk.settings.abandon_after
         for durable in list(self.subscriptions.values()):
-            if (
-                durable.detached_at is not None
-                and durable.detached_at < limit
-                and durable.state is not State.MOVING
-            ):
-                self.finish(durable)
+            if durable.detached_at is not None and durable.state is not State.MOVING:
+                linger = durable.linger if durable.linger is not None else self._desk.settings.abandon_after
+                if durable.detached_at + linger <= self._desk.now:
+                    self.finish(durable)
+
+    def lingered(self, name: str) -> None:
+        """The time that a subscription outlives its taker may be over; or it has had another one meanwhile."""
+        self.abandon()
+        durable = self.subscriptions.get(name)
+        if durable is not None and durable.detached_at is not None and durable.linger is not None:
+            due = durable.detached_at + durable.linger
+            if due > self._desk.now:
+                self._desk.effects.append(SetTimer(f"linger {name}", due))
 
     def finish_for(self, session: str, name: str) -> None:
         """The taker ends a subscription for good."""

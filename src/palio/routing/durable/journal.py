@@ -5,7 +5,8 @@ on disk. So no sequence that anybody has seen is ever given a second time, whene
 
 A notification that has an id is published once: the same id by the same publisher within the retention time is
 answered with the sequence of the first. Readers are the durable subscriptions of the whole network; what one
-of them has not read is not trimmed.
+of them has not read is not trimmed. For each the journal knows its home, also on disk, so that the readers of a
+home that is gone for good can be given up.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import msgspec
 from palio.model.notification import Notification
 from palio.routing.durable.effects import Append, Recovered
 from palio.routing.messages import Envelope
+
+AT = " @"  # between a reader and its home in the name of its cursor
 
 
 class Request(msgspec.Struct):
@@ -36,7 +39,15 @@ class Journal:
         self._retention = retention
         self.head = self.stored = recovered.head
         self.trimmed = recovered.trimmed
-        self.readers: dict[str, int] = dict(recovered.readers)
+        self.readers: dict[str, int] = {}
+        self._homes: dict[str, str] = {}
+        self.stale: list[str] = []  # cursors of readers that have another home by now; to be forgotten
+        for cursor, sequence in recovered.readers:
+            reader, _, home = cursor.rpartition(AT)
+            if reader in self.readers:
+                self.stale.append(self.cursor(reader))
+            self.readers[reader] = min(sequence, self.readers.get(reader, sequence))
+            self._homes[reader] = home
         self._recent: dict[tuple[str, str], int] = {}
         self._ages: deque[tuple[float, str, str]] = deque()
         for publisher, id, sequence, time in recovered.recent:
@@ -102,21 +113,38 @@ class Journal:
             self._requests = deque([request for request in self._requests if request.last > self.stored])
         return ended
 
-    def register(self, reader: str) -> bool:
-        """Keep everything that there is for a reader. Returns whether it is new."""
-        if reader in self.readers:
+    def cursor(self, reader: str) -> str:
+        """What the store calls a reader."""
+        return f"{reader}{AT}{self._homes[reader]}"
+
+    def register(self, reader: str, home: str) -> bool:
+        """Keep everything that there is for a reader. Returns whether it is new, or new at that home."""
+        if self._homes.get(reader) == home:
             return False
-        self.readers[reader] = self.trimmed
+        if reader in self.readers:
+            self.stale.append(self.cursor(reader))
+        self.readers.setdefault(reader, self.trimmed)
+        self._homes[reader] = home
         return True
 
+    def at_home(self, home: str) -> list[str]:
+        """The readers that have their home at a broker."""
+        return [reader for reader, place in self._homes.items() if place == home]
+
     def progress(self, reader: str, sequence: int) -> bool:
-        """A reader is further, or (-1) has ended. Returns whether that is news."""
-        if sequence < 0:
-            return self.readers.pop(reader, None) is not None
+        """A reader is further. Returns whether that is news; who is not registered is no reader."""
         if sequence <= self.readers.get(reader, sequence):
             return False
         self.readers[reader] = sequence
         return True
+
+    def forget(self, reader: str) -> str | None:
+        """A reader has ended. Returns the cursor to be forgotten, if there is one."""
+        if self.readers.pop(reader, None) is None:
+            return None
+        cursor = self.cursor(reader)
+        del self._homes[reader]
+        return cursor
 
     def trimmable(self) -> int:
         """The sequence up to which no reader needs anything."""

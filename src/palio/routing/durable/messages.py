@@ -18,14 +18,21 @@ Position: TypeAlias = dict[str, int]  # origin -> sequence: everything up to the
 class Attach(_Message, frozen=True):
     """Be the taker of a durable subscription from now on; create it if there is none of that name.
 
-    `since` is for a new one: "now", "all", or a time in seconds. A subscription of that name at a home that
-    cannot be reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
+    `since` is for a new one: "now", "all", or a time in seconds; and so is `after`, a position: of the origins
+    that it names, what follows those sequences is wanted. A subscription of that name at a home that cannot be
+    reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
+
+    `linger` is how many seconds the subscription outlives its taker. None leaves that as it is, which for a new
+    one is the broker's own limit. `in_flight` is how many deliveries may be out to this taker at a time.
     """
 
     name: str
     filter: Filter
     since: str | float = "now"
     anew: bool = False
+    linger: float | None = None
+    in_flight: int | None = None
+    after: dict[str, int] | None = None
 
 
 class Change(_Message, frozen=True):
@@ -61,7 +68,29 @@ class Finish(_Message, frozen=True):
     name: str
 
 
-DurableRequest: TypeAlias = Attach | Change | Acknowledged | Rejected | Detach | Finish
+class Requeue(_Message, frozen=True):
+    """These dead letters shall be delivered after all, as if for the first time, says whoever asks for it."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Discard(_Message, frozen=True):
+    """These dead letters are not needed any more, says whoever asks for it."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Forget(_Message, frozen=True):
+    """From an operator: a broker is gone for good, and nobody shall wait for it any more."""
+
+    broker: str
+
+
+DurableRequest: TypeAlias = (
+    Attach | Change | Acknowledged | Rejected | Detach | Finish | Requeue | Discard | Forget
+)
 
 
 # To clients.
@@ -101,7 +130,27 @@ class Taken(_Message, frozen=True):
     name: str
 
 
-DurableAnswer: TypeAlias = Attached | DurableReady | Done | Changed | Taken
+class Requeued(_Message, frozen=True):
+    """These were dead letters and are deliveries again, on disk."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Discarded(_Message, frozen=True):
+    """These were dead letters and are gone, on disk."""
+
+    name: str
+    deliveries: tuple[int, ...]
+
+
+class Forgot(_Message, frozen=True):
+    """That a broker is forgotten is on disk here, and on its way to all others."""
+
+    broker: str
+
+
+DurableAnswer: TypeAlias = Attached | DurableReady | Done | Changed | Taken | Requeued | Discarded | Forgot
 
 
 # From the store. Each effect on the store has a token, and is completed by one of these.
@@ -135,9 +184,13 @@ StoreMessage: TypeAlias = Stored | Failed | Found
 
 
 class TopologyChanged(_Message, frozen=True):
-    """A broker's links have changed, or it began anew: the highest version of each counts; flooded."""
+    """A broker's links have changed, or it began anew: the highest version of each counts; flooded.
+
+    A broker that is `forgotten` up to a version is one again only with a higher one.
+    """
 
     versions: tuple[tuple[str, int], ...]
+    forgotten: tuple[tuple[str, int], ...] = ()
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
@@ -149,22 +202,34 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
 
 
+class Progress(msgspec.Struct, frozen=True, array_like=True):
+    """How far readers of an origin are: nothing behind these positions needs to be kept for them."""
+
+    origin: str
+    positions: tuple[tuple[str, int], ...]  # by the identity of the subscription
+
+
 class Marks(_Message, frozen=True):
-    """Progress of origins, for the receiver and everyone behind it."""
+    """What is in no hurry, once a tick in one message: how far origins are, and how far their readers.
+
+    Marks are for the receiver and everyone behind it; each progress goes on to its origin.
+    """
 
     marks: tuple[Mark, ...]
+    progress: tuple[Progress, ...] = ()
 
 
 class Ask(_Message, frozen=True):
     """A question to every broker in reach: how far is your journal, and are you the home of `about`?
 
-    Each of `readers` is registered at the journal: nothing that it has not read is trimmed from then on.
+    Each of `readers` (identity and name) is registered at the journal: from then on nothing that it has not
+    read is trimmed.
     """
 
     asker: str
     number: int
     about: str | None = None
-    readers: tuple[str, ...] = ()
+    readers: tuple[tuple[str, str], ...] = ()
     distance: int = 0  # how many hops the sender is from the asker
 
 
@@ -208,10 +273,10 @@ class Page(msgspec.Struct, frozen=True, tag="page"):
     trimmed: int = 0
 
 
-class Progressed(msgspec.Struct, frozen=True, tag="progressed"):
-    """How far readers at the sender are: nothing behind these needs to be kept for them; -1 is the end."""
+class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):
+    """A reader has ended: nothing needs to be kept for it."""
 
-    positions: tuple[tuple[str, int], ...]
+    reader: str
 
 
 class MoveOut(msgspec.Struct, frozen=True, tag="moveout"):
@@ -237,6 +302,7 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     dead: tuple[tuple[int, int, Envelope], ...]
     next_delivery: int
     ready: bool
+    linger: float | None = None
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):
@@ -253,7 +319,14 @@ class NotHere(msgspec.Struct, frozen=True, tag="nothere"):
     name: str
 
 
-Content: TypeAlias = Fetch | Page | Progressed | MoveOut | MoveIn | MovedIn | NotHere
+class Newer(msgspec.Struct, frozen=True, tag="newer"):
+    """The sender is the home of a subscription of that name that was created later than the receiver's."""
+
+    name: str
+    identity: str
+
+
+Content: TypeAlias = Fetch | Page | ReaderEnded | MoveOut | MoveIn | MovedIn | NotHere | Newer
 
 
 class Carry(_Message, frozen=True):

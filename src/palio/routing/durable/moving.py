@@ -6,6 +6,9 @@ has until the next one says that all is on disk there, and writes again until th
 one broker that has it, and never two that deliver. Each home has a higher generation; a broker remembers up to
 which one it has handed a subscription on, and does not take an older one back from a letter that comes late.
 
+A client that began anew, while its home could not be reached, leaves two of that name: of these, the one that
+was created later stays. Homes hear of each other when they ask how far the journals are; the older one retires.
+
 Two who look for a subscription that is nowhere hear of each other; only the one with the smaller name creates
 it. If the home is not among those who answer, that is said. Only if every broker that was ever heard of has
 answered, and none is the home, there is no such subscription.
@@ -15,9 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from palio.routing.durable.desk import Desk, HomeUnreachable
+from palio.routing.durable.desk import Desk, HomeUnreachable, created_at
 from palio.routing.durable.homes import Homes
-from palio.routing.durable.messages import Ask, Attach, Content, MovedIn, MoveIn, MoveOut, NotHere, Taken, Told
+from palio.routing.durable.messages import (
+    Ask,
+    Attach,
+    Content,
+    MovedIn,
+    MoveIn,
+    MoveOut,
+    Newer,
+    NotHere,
+    Taken,
+    Told,
+)
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.messages import Refused
 
@@ -71,7 +85,7 @@ class Moving:
     def _look(self, session: str, attach: Attach, until: float) -> None:
         durable = self._homes.subscriptions.get(attach.name)
         if durable is not None and durable.state is not State.MOVING:
-            self._homes.give_to(durable, session)
+            self._homes.give_to(durable, session, attach)
         elif durable is not None:
             self._again.append((session, attach, until))  # first it has to arrive where it goes
         else:
@@ -88,7 +102,7 @@ class Moving:
         name = attach.name
         durable = self._homes.subscriptions.get(name)
         if durable is not None and durable.state is not State.MOVING:
-            self._homes.give_to(durable, session)
+            self._homes.give_to(durable, session, attach)
             return True
         answered = {head.origin for head in told.heads}
         homes = [home for home in told.homes if home != self._desk.broker and not home.endswith(LOOKING)]
@@ -123,8 +137,12 @@ class Moving:
             if durable is None or durable.state is not State.STORING:
                 self._write(sender, MovedIn(name, letter.identity, letter.generation))
             return
-        if durable is not None:
-            return  # an older one is on its way from here, or it was created anew: that comes first
+        if durable is not None and not here:
+            self.hear_of(name, letter.identity, sender)
+            if name in self._homes.subscriptions:
+                return  # the one that is here was created later
+        elif durable is not None:
+            return  # an older one is on its way from here: that comes first
         durable = Durable(
             name,
             letter.filter,
@@ -141,13 +159,14 @@ class Moving:
             max([0, *durable.outbox.deliveries, *durable.dead, letter.next_delivery - 1]) + 1
         )
         durable.ready_told = letter.ready
-        durable.detached_at = self._desk.now
+        durable.linger = letter.linger
+        self._homes.leave_alone(durable)
 
         def stored() -> None:
             self._write(sender, MovedIn(name, letter.identity, letter.generation))
             waiting = self._waiting.pop(name, None)
             if waiting is not None:
-                self._homes.give_to(durable, waiting[0])
+                self._homes.give_to(durable, waiting[0], waiting[1])
 
         self._homes.adopt(durable, stored)
 
@@ -157,6 +176,24 @@ class Moving:
         if waiting is not None and waiting[2] == sender:
             session, attach, _, until = self._waiting.pop(letter.name)
             self._again.append((session, attach, until))
+
+    # Two of one name
+
+    def hear_of(self, name: str, identity: str, home: str) -> None:
+        """Another broker speaks of a subscription that it has: of two of one name, the older one retires."""
+        durable = self._homes.subscriptions.get(name)
+        if durable is None or durable.identity == identity:
+            return
+        if created_at(durable.identity) < created_at(identity):
+            self._homes.retire(durable)
+        else:
+            self._write(home, Newer(name, durable.identity))
+
+    def newer(self, sender: str, letter: Newer) -> None:
+        """Another broker has one that was created later."""
+        durable = self._homes.subscriptions.get(letter.name)
+        if durable is not None and created_at(durable.identity) < created_at(letter.identity):
+            self._homes.retire(durable)
 
     # At the former home
 
@@ -230,9 +267,10 @@ class Moving:
                 tuple([(number, attempts, what) for number, (attempts, what) in durable.dead.items()]),
                 durable.next_delivery,
                 durable.ready_told,
+                durable.linger,
             ),
         )
 
     def _refuse(self, session: str, name: str, missing: tuple[str, ...]) -> None:
         problem = HomeUnreachable(name, missing)
-        self._desk.answer(session, Refused(name, type(problem).__name__, str(problem)))
+        self._desk.answer(session, Refused(f"attach {name}", type(problem).__name__, str(problem)))

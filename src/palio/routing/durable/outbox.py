@@ -42,10 +42,12 @@ class Outbox:
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
+        self.in_flight = patience.in_flight  # how many may be out; the taker may have asked for another number
         self.deliveries: dict[int, Delivery] = {}
         self._ready: list[tuple[int, int]] = []  # (9 - priority, number): a heap
         self._waiting: list[tuple[float, int]] = []  # (due, number): a heap of pauses and deadlines
         self._out: dict[int, Delivery] = {}
+        self.done = 0  # how many were acknowledged
         self.lapsed: list[int] = []  # found to have outlived their lifetime; for the owner to remove
 
     def __len__(self) -> int:
@@ -55,10 +57,11 @@ class Outbox:
         delivery = self.deliveries[number] = Delivery(number, attempts, envelope)
         self._make_ready(delivery)
 
-    def next(self, now: float) -> Delivery | None:
-        """The next delivery to go out, counted as an attempt; None if none is ready or enough are out."""
+    def next(self, now: float) -> list[tuple[int, int, Envelope]]:
+        """The deliveries that go out now, each with the number of this attempt."""
         self._wake(now)
-        while self._ready and len(self._out) < self._patience.in_flight:
+        going: list[tuple[int, int, Envelope]] = []
+        while self._ready and len(self._out) < self.in_flight:
             _, number = heappop(self._ready)
             delivery = self.deliveries.get(number)
             if delivery is None or delivery.out:
@@ -71,8 +74,8 @@ class Outbox:
             delivery.attempts += 1
             delivery.due = now + self._patience.acknowledge_within
             heappush(self._waiting, (delivery.due, number))
-            return delivery
-        return None
+            going.append((number, delivery.attempts, delivery.envelope))
+        return going
 
     def remove(self, number: int) -> Delivery | None:
         """Done with, by acknowledgement or otherwise."""

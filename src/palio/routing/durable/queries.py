@@ -53,7 +53,7 @@ class Queries:
         self._latest: dict[str, int] = {}
         self._ways: dict[str, tuple[int, str]] = {}  # how far it is to a broker, and by which neighbour
 
-    def ask(self, about: str | None = None, readers: tuple[str, ...] = ()) -> Ask:
+    def ask(self, about: str | None = None, readers: tuple[tuple[str, str], ...] = ()) -> Ask:
         """Ask everyone. This broker's own answer has to be given, too (`answer`)."""
         self._number += 1
         ask = Ask(self._broker, self._number, about, readers)

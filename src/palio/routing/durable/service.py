@@ -8,14 +8,14 @@ epoch, its subscriptions are live. If not, it waits a moment and does it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 
 from palio.model.filter import Filter
-from palio.routing.durable.desk import Desk, DurableSettings
+from palio.routing.durable.desk import Desk, DurableSettings, UnknownBroker, require_sound
 from palio.routing.durable.effects import Read, Recovered, SaveCursor, Trim
 from palio.routing.durable.homes import ENDED, Homes
 from palio.routing.durable.journal import Journal
@@ -27,9 +27,12 @@ from palio.routing.durable.messages import (
     Change,
     Content,
     Detach,
+    Discard,
     Failed,
     Fetch,
     Finish,
+    Forget,
+    Forgot,
     Found,
     Head,
     Mark,
@@ -37,10 +40,13 @@ from palio.routing.durable.messages import (
     MovedIn,
     MoveIn,
     MoveOut,
+    Newer,
     NotHere,
     Page,
-    Progressed,
+    Progress,
+    ReaderEnded,
     Rejected,
+    Requeue,
     Stored,
     Told,
     TopologyChanged,
@@ -57,14 +63,25 @@ from palio.routing.tables import Side
 MAX_LETTER_HOPS = 4_096
 # How many ticks may pass until everyone has answered; then the question is asked again.
 SYNC_WITHIN = 10
-# Cursors of the store under this prefix are brokers that were heard of, not readers of the journal.
+# Cursors of the store under this prefix are brokers that were heard of and their versions, not readers.
 KNOWN = "known: "
+# And those under this one are brokers that were forgotten, and up to which version.
+FORGOTTEN = "forgotten: "
 
 
 class WaveEnded(msgspec.Struct, frozen=True):
     """Not for the shell: everyone in reach knows what this broker had told when the wave began."""
 
     number: int
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """What its taker could not deal with, after the last attempt."""
+
+    name: str
+    delivery: int
+    attempts: int
+    envelope: Envelope
 
 
 class Surroundings(Protocol):
@@ -109,13 +126,19 @@ class Service:
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
-        readers = tuple([row for row in recovered.readers if not row[0].startswith((ENDED, KNOWN))])
+        readers = tuple([row for row in recovered.readers if not row[0].startswith((ENDED, KNOWN, FORGOTTEN))])
         # Every broker that was ever heard of, also by a former incarnation: what it published may be missing.
-        self._known = {name.removeprefix(KNOWN) for name in cursors if name.startswith(KNOWN)} | {broker}
+        forgotten = _under(FORGOTTEN, cursors)
+        heard_of = {
+            name: version
+            for name, version in _under(KNOWN, cursors).items()
+            if version > forgotten.get(name, -1)
+        }
+        self._known = {*heard_of, broker}
         self.journal = Journal(
             broker, msgspec.structs.replace(recovered, readers=readers), retention=settings.retention
         )
-        self.topology = Topology(broker, incarnation)
+        self.topology = Topology(broker, incarnation, heard_of, forgotten)
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
         self.homes = Homes(
             self._desk,
@@ -125,6 +148,7 @@ class Service:
             ended=self._reader_ended,
             tick=self._tick_later,
         )
+        self.homes.register_here = self._register_here
         self._moving = Moving(
             self._desk,
             self.homes,
@@ -141,8 +165,11 @@ class Service:
         self._registering: set[str] = set()  # readers whose cursors are being written
         self._unanswered: list[tuple[set[str], Ask]] = []  # questions that wait for these
         self._ways_missing = False
+        self._trim_from = 0.0
+        self._ending: dict[tuple[str, str], int] = {}  # origins to be told of readers: how often it is tried
         self._own_mark = 0
         self._told_progress: dict[tuple[str, str], int] = {}
+        self._progress: dict[str, dict[str, int]] = {}  # by origin: how far readers are, to be passed on
         self._recovered: Recovered | None = recovered
         self.handlers: dict[type, Callable[[str, Any], None]] = {
             Attach: self._on_attach,
@@ -151,6 +178,9 @@ class Service:
             Rejected: self.homes.reject,
             Detach: lambda session, message: self.homes.detach(self.homes.of(session, message.name)),
             Finish: lambda session, message: self.homes.finish_for(session, message.name),
+            Requeue: self.homes.requeue,
+            Discard: self.homes.discard,
+            Forget: self._on_forget,
         }
         self.store_handlers: dict[type, Callable[[Any], None]] = {
             Stored: self._on_stored,
@@ -167,11 +197,12 @@ class Service:
         self._letter_handlers: dict[type, Callable[[str, Any], None]] = {
             Fetch: self._on_fetch,
             Page: self.homes.fetched,
-            Progressed: self._on_progressed,
+            ReaderEnded: self._on_reader_ended,
             MoveOut: self._moving.asked_for,
             MoveIn: self._moving.come,
             MovedIn: self._moving.gone,
             NotHere: self._moving.not_here,
+            Newer: self._moving.newer,
         }
 
     def begin(self, effects: list[Any], now: float) -> None:
@@ -181,8 +212,25 @@ class Service:
         if self._recovered is not None:
             recovered, self._recovered = self._recovered, None
             self.homes.recover(recovered)
+            self._drop_stale_cursors()
             if any(durable.state is State.MOVING for durable in self.homes.subscriptions.values()):
                 self._tick_later()
+
+    def describe(self) -> Iterator[dict[str, Any]]:
+        """Every durable subscription that has its home here, as plain data."""
+        for name, durable in sorted(self.homes.subscriptions.items()):
+            oldest = min((one.envelope.time for one in durable.outbox.deliveries.values()), default=None)
+            yield {
+                "durable": name,
+                "state": durable.state.value,
+                "filter": str(durable.filter),
+                "session": durable.taker,
+                "pending": len(durable.outbox) + durable.spooling,
+                "oldest": oldest,
+                "delivered": durable.outbox.done,
+                "dead_letters": len(durable.dead),
+                "position": dict(durable.position),
+            }
 
     @property
     def epoch(self) -> int:
@@ -229,6 +277,8 @@ class Service:
             self.homes.take(holder, envelope)
 
     def _on_marks(self, source: str, message: Marks) -> None:
+        for one in message.progress:
+            self._pass_on(one.origin, one.positions)
         for mark in message.marks:
             if mark.epoch == self.epoch:
                 self._marks[mark.origin] = mark, source
@@ -236,20 +286,29 @@ class Service:
                 self._tick_later()
 
     def _send_marks(self) -> None:
+        """All that is in no hurry goes out, in one message to each neighbour that it concerns."""
         own = self.journal.stored
         if self.journal.readers and own > self._own_mark:
             self._own_mark = own
             broker = self._desk.broker
             self._marks[broker] = Mark(broker, own, broker, self.epoch), None
             self.homes.mark(broker, own)
-        going: dict[str, list[Mark]] = {}
+        marks: dict[str, list[Mark]] = {}
         for mark, source in self._marks.values():
             if mark.epoch == self.epoch:
                 for way, entry in self._ways(mark.entry, source):
-                    going.setdefault(way, []).append(Mark(mark.origin, mark.sequence, entry, mark.epoch))
+                    marks.setdefault(way, []).append(Mark(mark.origin, mark.sequence, entry, mark.epoch))
         self._marks.clear()
-        for way, marks in going.items():
-            self._desk.effects.append(Send(way, Marks(tuple(marks))))
+        progress: dict[str, list[Progress]] = {}
+        for origin, positions in self._progress.items():
+            way_to_origin = self._queries.way_to(origin)
+            if way_to_origin is None:
+                self._ways_missing = True
+            else:
+                progress.setdefault(way_to_origin, []).append(Progress(origin, tuple(positions.items())))
+        self._progress.clear()
+        for way in {**marks, **progress}:
+            self._send(way, Marks(tuple(marks.get(way, ())), tuple(progress.get(way, ()))))
 
     # The network changes
 
@@ -259,7 +318,7 @@ class Service:
             self._queries.link_lost(lost)
         self.topology.change()
         if gained is not None:
-            self._send(gained, TopologyChanged(self.topology.all()))
+            self._send(gained, TopologyChanged(self.topology.all(), tuple(self.topology.forgotten.items())))
         own = (self._desk.broker, self.topology.versions[self._desk.broker])
         for name in self._links():
             if name != gained:
@@ -275,20 +334,55 @@ class Service:
         self.links_changed()
 
     def _on_topology(self, source: str, message: TopologyChanged) -> None:
+        forgotten = tuple([one for one in message.forgotten if self._forget(*one)])
         news = self.topology.hear(message.versions)
-        for broker, _ in news:
+        own = self._desk.broker
+        if any(broker == own for broker, _ in forgotten) and not any(broker == own for broker, _ in news):
+            news += ((own, self.topology.versions[own]),)  # this broker is there after all
+        for broker, version in news:
             if broker not in self._known:
                 self._known.add(broker)
-                self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, 0))
-        if news:
+                self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, version))
+        if news or forgotten:
             for name in self._links():
-                if name != source or any(broker == self._desk.broker for broker, _ in news):
-                    self._send(name, TopologyChanged(news))
+                if name != source or any(broker == own for broker, _ in news):
+                    self._send(name, TopologyChanged(news, forgotten))
             self._epoch_changed()
+
+    def _on_forget(self, session: str, message: Forget) -> None:
+        """An operator says that a broker is gone for good."""
+        broker = message.broker
+        if broker == self._desk.broker or not (broker in self._known or broker in self.topology.forgotten):
+            raise UnknownBroker(broker)
+        version = self.topology.versions.get(broker, 0)
+        if self._forget(broker, version, lambda: self._desk.answer(session, Forgot(broker))):
+            for name in self._links():
+                self._send(name, TopologyChanged((), ((broker, version),)))
+            self._epoch_changed()
+        else:
+            self._desk.answer(session, Forgot(broker))
+
+    def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
+        """Wait no more for a broker, and keep nothing for its subscriptions. False if that is no news."""
+        if not self.topology.forget(broker, version):
+            return False
+        self._desk.effects.append(SaveCursor(self._desk.token(then), FORGOTTEN + broker, version))
+        if broker in self._known and broker not in self.topology.versions:
+            self._known.discard(broker)
+            self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, -1))
+            for reader in self.journal.at_home(broker):
+                self._end_reader(reader)
+            self._trim()
+        return True
 
     def _epoch_changed(self) -> None:
         self._own_mark = 0
+        self._trim_from = self._desk.now + SYNC_WITHIN * self._desk.settings.tick
         self._told_progress.clear()
+        self._progress.clear()  # the homes will tell it again
+        if self._ending:
+            self._ending = dict.fromkeys(self._ending, SYNC_WITHIN)
+            self._tick_later()
         self._queries.forget_ways()
         self.homes.interrupt()
         if self.homes.subscriptions:
@@ -324,7 +418,7 @@ class Service:
             self._wake()
             return
         self.homes.collect(names)
-        ask = self._queries.ask(readers=names)
+        ask = self._queries.ask(readers=self.homes.readers(names))
         self._syncing = epoch, ask.number, names
         self._answer(ask)
 
@@ -352,20 +446,30 @@ class Service:
 
     def _answer(self, ask: Ask) -> None:
         """Answer, when all readers that it names are on disk."""
-        for reader in ask.readers:
-            if self.journal.register(reader):
+        for reader, name in ask.readers:
+            self._moving.hear_of(name, reader, ask.asker)
+            if self.journal.register(reader, ask.asker):
                 self._registering.add(reader)
                 token = self._desk.token(partial(self._registered, reader))
-                self._desk.effects.append(SaveCursor(token, reader, self.journal.readers[reader]))
-        missing = self._registering.intersection(ask.readers)
+                cursor, sequence = self.journal.cursor(reader), self.journal.readers[reader]
+                self._desk.effects.append(SaveCursor(token, cursor, sequence))
+        missing = self._registering.intersection([reader for reader, _ in ask.readers])
         if missing:
             self._unanswered.append((missing, ask))
         else:
             self._give_answer(ask)
 
+    def _register_here(self, reader: str) -> int:
+        """A new subscription at this home reads this journal from now on. Returns how far it is."""
+        if self.journal.register(reader, self._desk.broker):
+            cursor, sequence = self.journal.cursor(reader), self.journal.readers[reader]
+            self._desk.effects.append(SaveCursor(self._desk.token(), cursor, sequence))
+        return self.journal.stored  # what is being written may fail, and its numbers be given again
+
     def _registered(self, reader: str) -> None:
         """A reader is on disk; who asked for it is answered."""
         self._registering.discard(reader)
+        self._drop_stale_cursors()
         unanswered, self._unanswered = self._unanswered, []
         for missing, ask in unanswered:
             missing.discard(reader)
@@ -373,6 +477,11 @@ class Service:
                 self._unanswered.append((missing, ask))
             else:
                 self._give_answer(ask)
+
+    def _drop_stale_cursors(self) -> None:
+        stale, self.journal.stale = self.journal.stale, []
+        for cursor in stale:
+            self._desk.effects.append(SaveCursor(self._desk.token(), cursor, -1))
 
     def _give_answer(self, ask: Ask) -> None:
         head = Head(self._desk.broker, self.journal.stored, self.journal.trimmed)
@@ -421,18 +530,47 @@ class Service:
             )
         )
 
-    def _on_progressed(self, sender: str, letter: Progressed) -> None:
-        for reader, sequence in letter.positions:
-            if self.journal.progress(reader, sequence):
-                self._desk.effects.append(SaveCursor(self._desk.token(), reader, sequence))
+    def _pass_on(self, origin: str, positions: tuple[tuple[str, int], ...]) -> None:
+        """How far readers are: for the journal here, or for one that hears of it some ticks later."""
+        if origin == self._desk.broker:
+            for reader, sequence in positions:
+                if self.journal.progress(reader, sequence):
+                    cursor = self.journal.cursor(reader)
+                    self._desk.effects.append(SaveCursor(self._desk.token(), cursor, sequence))
+            self._trim()
+        else:
+            self._progress.setdefault(origin, {}).update(positions)
+            self._tick_later()
+
+    def _trim(self) -> None:
+        # After a change of the network, homes that have not met this broker before come to register first.
         upto = self.journal.trimmable()
-        if upto > self.journal.trimmed:
+        if upto > self.journal.trimmed and self._desk.now >= self._trim_from:
             self.journal.trimmed = upto
             self._desk.effects.append(Trim(upto))
 
     def _reader_ended(self, durable: Durable) -> None:
-        for origin in durable.position:
-            self._write(origin, Progressed(((durable.name, -1),)))
+        self._ending |= {(origin, durable.identity): SYNC_WITHIN for origin in durable.position}
+        self._write_endings()
+
+    def _write_endings(self) -> None:
+        """Tell origins of readers that have ended; later, if the way is not known, but not for ever."""
+        for (origin, reader), attempts in list(self._ending.items()):
+            if self._write(origin, ReaderEnded(reader)):
+                del self._ending[origin, reader]
+            else:
+                self._ending[origin, reader] = attempts - 1
+        if any(attempts > 0 for attempts in self._ending.values()):
+            self._tick_later()
+
+    def _on_reader_ended(self, sender: str, letter: ReaderEnded) -> None:
+        self._end_reader(letter.reader)
+        self._trim()
+
+    def _end_reader(self, reader: str) -> None:
+        cursor = self.journal.forget(reader)
+        if cursor is not None:
+            self._desk.effects.append(SaveCursor(self._desk.token(), cursor, -1))
 
     # Time
 
@@ -446,6 +584,8 @@ class Service:
         kind, _, rest = name.partition(" ")
         if kind == "deliver":
             self.homes.on_timer(rest)
+        elif kind == "linger":
+            self.homes.lingered(rest)
         elif rest == "sync":
             self._sync_due = False
             self._sync()
@@ -457,9 +597,11 @@ class Service:
         if self._ways_missing:
             self._ways_missing = False
             self._answer(self._queries.ask())  # whoever answers shows the way to it
+        if any(attempts > 0 for attempts in self._ending.values()):
+            self._write_endings()
+        self._tell_progress()
         self._send_marks()
         self.homes.save_positions()
-        self._tell_progress()
         self.homes.abandon()
         if self._syncing is not None and self._syncing_until <= self._desk.now:
             self._syncing = None  # an answer was lost
@@ -473,11 +615,11 @@ class Service:
         for durable in self.homes.subscriptions.values():
             if durable.state is not State.STORING:
                 for origin, sequence in durable.stored_position.items():
-                    if self._told_progress.get((durable.name, origin)) != sequence:
-                        self._told_progress[durable.name, origin] = sequence
-                        told.setdefault(origin, []).append((durable.name, sequence))
+                    if self._told_progress.get((durable.identity, origin)) != sequence:
+                        self._told_progress[durable.identity, origin] = sequence
+                        told.setdefault(origin, []).append((durable.identity, sequence))
         for origin, positions in told.items():
-            self._write(origin, Progressed(tuple(positions)))
+            self._pass_on(origin, tuple(positions))
 
     def settle(self) -> None:
         """A message has been handled."""
@@ -489,14 +631,28 @@ class Service:
             if durable.taker == session:
                 self.homes.detach(durable)
 
+    def dead_letters(self, name: str | None = None) -> list[DeadLetter]:
+        """The dead letters of one subscription here, or of all, in the order of their numbers."""
+        return [
+            DeadLetter(durable.name, number, attempts, envelope)
+            for durable in self.homes.subscriptions.values()
+            if name is None or durable.name == name
+            for number, (attempts, envelope) in sorted(durable.dead.items())
+        ]
+
     def _on_attach(self, session: str, message: Attach) -> None:
         message.filter.require_satisfiable()
+        require_sound(message)
         durable = self.homes.subscriptions.get(message.name)
         if durable is not None and durable.state is not State.MOVING:
-            self.homes.give_to(durable, session)
+            self.homes.give_to(durable, session, message)
         else:
             self._moving.attach(session, message)
             self._tick_later()
 
     def _send(self, broker: str, message: Any) -> None:
         self._desk.effects.append(Send(broker, message))
+
+
+def _under(prefix: str, cursors: dict[str, int]) -> dict[str, int]:
+    return {name.removeprefix(prefix): value for name, value in cursors.items() if name.startswith(prefix)}

@@ -60,6 +60,8 @@ class Spooling:
         self._fetch = fetch
         self._ended = ended
         self._tick = tick
+        # Makes a subscription a reader of this broker's own journal; returns how far that is.
+        self.register_here: Callable[[str], int] = lambda name: 0
         self.subscriptions: dict[str, Durable] = {}
         self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
         self._changes: dict[str, Change] = {}
@@ -178,10 +180,9 @@ class Spooling:
         desk, outbox = self._desk, durable.outbox
         if durable.taker is None or durable.state in (State.STORING, State.MOVING):
             return
-        while (delivery := outbox.next(desk.now)) is not None:
-            desk.effects.append(
-                Hand(durable.taker, durable.name, delivery.number, delivery.attempts, delivery.envelope)
-            )
+        going = outbox.next(desk.now)
+        if going:
+            desk.effects.append(Hand(durable.taker, durable.name, tuple(going)))
         if outbox.lapsed:
             lapsed, outbox.lapsed = tuple(outbox.lapsed), []
             for number in lapsed:

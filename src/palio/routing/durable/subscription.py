@@ -98,6 +98,7 @@ class Durable:
         "generation",
         "handles",
         "identity",
+        "linger",
         "moving_stored",
         "moving_to",
         "name",
@@ -139,6 +140,7 @@ class Durable:
         self.next_delivery = 1
         self.taker: str | None = None
         self.detached_at: float | None = None
+        self.linger: float | None = None  # how long it outlives its taker; None: as the broker says
         self.ready_told = False
         self.moving_to: str | None = None
         self.moving_stored = False

@@ -7,6 +7,10 @@ different for as long as somebody does not know of it.
 An event and a mark carry the epoch of the broker that sent them. A broker that passes one on in another epoch
 takes it out. So what arrives with the epoch that the receiver is in has travelled a network in which no link
 came or went: nothing can have been lost before it, on links that keep order.
+
+A broker that is gone for good is *forgotten*, up to the count that was known of it: its count is left out of
+the digest, and no longer told. Both counts only grow, so that everyone comes to the same epoch in whatever
+order they hear of them. Should it be there after all, it counts on from there, and is known again.
 """
 
 from __future__ import annotations
@@ -19,10 +23,16 @@ INCARNATION_BITS = 32
 class Topology:
     """The counts of changes that a broker knows."""
 
-    def __init__(self, broker: str, incarnation: int) -> None:
+    def __init__(
+        self, broker: str, incarnation: int, heard_of: dict[str, int], forgotten: dict[str, int]
+    ) -> None:
+        """`heard_of` are the brokers that a former incarnation knew: who joins here shall know of them, too."""
         self._broker = broker
-        self.versions: dict[str, int] = {broker: incarnation << INCARNATION_BITS}
-        self.epoch = _digest(broker, self.versions[broker])
+        self.forgotten = forgotten
+        self.versions: dict[str, int] = {**heard_of, broker: incarnation << INCARNATION_BITS}
+        self.epoch = 0
+        for name, version in self.versions.items():
+            self.epoch ^= _digest(name, version)
 
     def change(self) -> tuple[tuple[str, int], ...]:
         """A link of this broker came or went. Returns the news."""
@@ -32,10 +42,24 @@ class Topology:
         """Counts from a neighbour. Returns what of it is news."""
         news: tuple[tuple[str, int], ...] = ()
         for broker, version in versions:
-            if version > self.versions.get(broker, -1):
+            if version > max(self.versions.get(broker, -1), self.forgotten.get(broker, -1)):
                 # Only this broker counts for itself; an older self may have counted further.
                 news += self._take(broker, version + 1 if broker == self._broker else version)
         return news
+
+    def forget(self, broker: str, version: int) -> bool:
+        """A broker is gone for good, up to a version. Returns whether that is news."""
+        if version <= self.forgotten.get(broker, -1):
+            return False
+        self.forgotten[broker] = version
+        known = self.versions.get(broker, version + 1)
+        if known <= version:
+            if broker == self._broker:  # not at all
+                self._take(broker, version + 1)
+            else:
+                del self.versions[broker]
+                self.epoch ^= _digest(broker, known)
+        return True
 
     def all(self) -> tuple[tuple[str, int], ...]:
         return tuple(self.versions.items())

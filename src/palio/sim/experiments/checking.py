@@ -11,6 +11,7 @@ import msgspec
 from palio.model.errors import PalioError
 from palio.sim.experiments.definition import (
     LEAST_SEEDS,
+    AtMost,
     Claim,
     Crossover,
     Experiment,
@@ -23,21 +24,16 @@ from palio.sim.experiments.definition import (
 )
 from palio.sim.experiments.errors import InvalidExperiment
 from palio.sim.experiments.formula import Formula, InvalidFormula
+from palio.sim.experiments.simulators import simulator_of
 from palio.sim.experiments.sweep import ONLY, points
-from palio.sim.outcome import Outcome
-from palio.sim.scenario import Scenario
 
 Complain = Callable[[str, str], InvalidExperiment]
 
-SCENARIO_FIELDS = frozenset(field.name for field in msgspec.structs.fields(Scenario))
-# What an outcome shares with its scenario has a name of its own in the rows.
-OUTCOME_FIELDS = frozenset(
-    f"actual_{field.name}" if field.name in SCENARIO_FIELDS else field.name
-    for field in msgspec.structs.fields(Outcome)
-)
-_NUMBERS = frozenset(
-    field.name for field in msgspec.structs.fields(Scenario) if field.type in (int, float, bool)
-)
+
+def _numbers(experiment: Experiment) -> frozenset[str]:
+    """The fields of a scenario that formulas can use."""
+    fields = simulator_of(experiment).scenario_fields
+    return frozenset(field.name for field in fields if field.type in (int, float, bool))
 
 
 def check(experiment: Experiment, file: str) -> None:
@@ -45,6 +41,9 @@ def check(experiment: Experiment, file: str) -> None:
 
     def complain(path: str, reason: str) -> InvalidExperiment:
         return InvalidExperiment(file, path, reason)
+
+    def check_settings(settings: Iterable[str], path: str) -> None:
+        _check_settings(experiment, settings, path, complain)
 
     if experiment.seeds < LEAST_SEEDS:
         raise complain(
@@ -54,8 +53,8 @@ def check(experiment: Experiment, file: str) -> None:
         raise complain("$.quick.seeds", "At least one seed is needed.")
     if not experiment.sweeps:
         raise complain("$.sweeps", "There is nothing to run.")
-    _check_settings(experiment.base, "$.base", complain)
-    _check_settings(experiment.quick.base, "$.quick.base", complain)
+    check_settings(experiment.base, "$.base")
+    check_settings(experiment.quick.base, "$.quick.base")
     names: set[str] = set()
     for number, sweep in enumerate(experiment.sweeps):
         path = f"$.sweeps[{number}]"
@@ -72,9 +71,10 @@ def check(experiment: Experiment, file: str) -> None:
         _check_claim(experiment, claim, known, f"$.claims[{number}]", complain)
 
 
-def _check_settings(settings: Iterable[str], path: str, complain: Complain) -> None:
+def _check_settings(experiment: Experiment, settings: Iterable[str], path: str, complain: Complain) -> None:
+    fields = simulator_of(experiment).scenario.__struct_fields__
     for name in settings:
-        _check_name(name, SCENARIO_FIELDS, "field of a scenario", f"{path}.{name}", complain)
+        _check_name(name, fields, "field of a scenario", f"{path}.{name}", complain)
         if name == "seed":
             raise complain(f"{path}.seed", "Seeds are counted by themselves; `seeds` says how many.")
 
@@ -89,15 +89,15 @@ def _check_name(name: str, known: Iterable[str], what: str, path: str, complain:
 
 
 def _check_sweep(experiment: Experiment, sweep: Sweep, path: str, complain: Complain) -> None:
-    _check_settings(sweep.base, f"{path}.base", complain)
+    _check_settings(experiment, sweep.base, f"{path}.base", complain)
     for label, settings in sweep.variants.items():
-        _check_settings(settings, f"{path}.variants.{label}", complain)
+        _check_settings(experiment, settings, f"{path}.variants.{label}", complain)
         for name in settings:
             if name in sweep.over:
                 raise complain(
                     f"{path}.variants.{label}.{name}", "This field is swept; a variant cannot set it."
                 )
-    _check_settings(sweep.over, f"{path}.over", complain)
+    _check_settings(experiment, sweep.over, f"{path}.over", complain)
     for name, values in sweep.over.items():
         if not values or len(set(map(repr, values))) < len(values):
             raise complain(f"{path}.over.{name}", "A swept field needs values, each of them once.")
@@ -105,15 +105,15 @@ def _check_sweep(experiment: Experiment, sweep: Sweep, path: str, complain: Comp
         _check_name(name, sweep.over, "swept field", f"{path}.quick.{name}", complain)
         if not values:
             raise complain(f"{path}.quick.{name}", "A swept field needs values.")
-    _check_settings(sweep.follow, f"{path}.follow", complain)
+    _check_settings(experiment, sweep.follow, f"{path}.follow", complain)
     for name, text in sweep.follow.items():
         if name in sweep.over:
             raise complain(f"{path}.follow.{name}", "This field is swept; it cannot follow from others.")
-        _check_formula(text, _NUMBERS, f"{path}.follow.{name}", complain)
+        _check_formula(text, _numbers(experiment), f"{path}.follow.{name}", complain)
     for quick in (False, True):
         for variant, settings in points(experiment, sweep, quick=quick):
             try:
-                msgspec.convert(settings, Scenario)
+                msgspec.convert(settings, simulator_of(experiment).scenario)
             except (msgspec.ValidationError, PalioError) as problem:
                 reason, _, place = str(problem).rstrip(".").partition(" - at ")
                 at = f" at {place.strip('`').removeprefix('$.')}" if place else ""
@@ -121,9 +121,10 @@ def _check_sweep(experiment: Experiment, sweep: Sweep, path: str, complain: Comp
 
 
 def _check_measures(experiment: Experiment, complain: Complain) -> frozenset[str]:
-    known = set(_NUMBERS | OUTCOME_FIELDS)
+    simulator = simulator_of(experiment)
+    known = {*_numbers(experiment), *map(simulator.column, simulator.outcome.__struct_fields__)}
     for name, measure in experiment.measures.items():
-        if name in known or name in SCENARIO_FIELDS:
+        if name in known or name in simulator.scenario.__struct_fields__:
             raise complain(f"$.measures.{name}", "A field has that name already.")
         _check_formula(measure.formula, known, f"$.measures.{name}.formula", complain)
         known.add(name)
@@ -166,10 +167,10 @@ def _check_view(
             _check_name(view.panels, sweep.over, "swept field", f"{path}.panels", complain)
     else:
         for name in view.proportional:
-            _check_name(name, _NUMBERS, "number of a scenario", f"{path}.proportional", complain)
+            _check_name(name, _numbers(experiment), "number of a scenario", f"{path}.proportional", complain)
         for variant, text in view.paper.items():
             _check_name(variant, variants, "variant", f"{path}.paper.{variant}", complain)
-            _check_formula(text, _NUMBERS, f"{path}.paper.{variant}", complain)
+            _check_formula(text, _numbers(experiment), f"{path}.paper.{variant}", complain)
 
 
 def _check_claim(
@@ -183,6 +184,10 @@ def _check_claim(
     match claim:
         case Lower():
             named = {"variant": [claim.variant], "than": [claim.than]}
+        case AtMost():
+            named = {"variant": [claim.variant], "of": [claim.of]}
+            if claim.factor <= 0:
+                raise complain(f"{path}.factor", "It is a factor above 0.")
         case Similar():
             named = {"variant": [claim.variant], "to": [claim.to]}
             if claim.within <= 0:

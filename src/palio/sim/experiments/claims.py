@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from palio.sim.experiments.definition import Claim, Crossover, Experiment, Falls, Lower, Similar
+from palio.sim.experiments.definition import AtMost, Claim, Crossover, Experiment, Falls, Lower, Similar
 from palio.sim.experiments.results import Row
 from palio.sim.experiments.series import Point, Series, value_of
 from palio.sim.experiments.statistics import Summary, paired_difference, paired_ratio, summary
@@ -68,6 +68,8 @@ def evaluate_claim(experiment: Experiment, claim: Claim, rows: Sequence[Row]) ->
     match claim:
         case Lower():
             return _lower(claim, series, naming)
+        case AtMost():
+            return _at_most(claim, series, naming)
         case Similar():
             return _similar(claim, series, naming)
         case Falls():
@@ -121,11 +123,13 @@ def _lower(claim: Lower, series: Series, naming: _Naming) -> Finding:
     return Finding(claim, _verdict(places), sentence, _details(places))
 
 
-def _similar(claim: Similar, series: Series, naming: _Naming) -> Finding:
-    low, high = 1 / (1 + claim.within), 1 + claim.within
+def _ratios(
+    series: Series, naming: _Naming, variants: tuple[str, str], low: float, high: float
+) -> tuple[list[_Place], list[float]]:
+    """At each point, whether the ratio of two variants is between two numbers."""
     places, ratios = [], []
     for point in series.points:
-        ratio = paired_ratio(*series.pairs((point, claim.variant), (point, claim.to)))
+        ratio = paired_ratio(*series.pairs((point, variants[0]), (point, variants[1])))
         places.append(
             _Place(
                 naming(point),
@@ -136,6 +140,22 @@ def _similar(claim: Similar, series: Series, naming: _Naming) -> Finding:
         )  # fmt: skip
         if ratio.count:
             ratios.append(ratio.mean)
+    return places, ratios
+
+
+def _at_most(claim: AtMost, series: Series, naming: _Naming) -> Finding:
+    places, ratios = _ratios(series, naming, (claim.variant, claim.of), -math.inf, claim.factor)
+    sentence = (
+        f"{naming.at_start}: with {claim.variant} at most {shown(claim.factor)} times that with {claim.of} "
+        f"{_at(places, 'holds', 'point')}, clearly more {_at(places, 'fails', 'point')}; "
+        f"the ratio {_range(ratios)}."
+    )
+    return Finding(claim, _verdict(places), sentence, _details(places))
+
+
+def _similar(claim: Similar, series: Series, naming: _Naming) -> Finding:
+    low, high = 1 / (1 + claim.within), 1 + claim.within
+    places, ratios = _ratios(series, naming, (claim.variant, claim.to), low, high)
     sentence = (
         f"{naming.at_start}: with {claim.variant} within {claim.within:.0%} of that with {claim.to} "
         f"{_at(places, 'holds', 'point')}, clearly further away {_at(places, 'fails', 'point')}; "

@@ -19,9 +19,8 @@ import msgspec
 
 from palio.model.errors import MissingDependency, PalioError
 from palio.sim.experiments.results import Finished
+from palio.sim.experiments.simulators import AnyOutcome, AnyScenario, simulator_for
 from palio.sim.experiments.sweep import Run
-from palio.sim.outcome import Outcome
-from palio.sim.scenario import Scenario
 
 if TYPE_CHECKING:
     import pyarrow
@@ -43,7 +42,7 @@ class SparkUnavailable(PalioError):
 
 
 def make_runs_on_spark(
-    runs: Sequence[Run], master: str, simulate: Callable[[Scenario], Outcome]
+    runs: Sequence[Run], master: str, simulate: Callable[[Any], AnyOutcome]
 ) -> Iterator[Finished]:
     """Give finished runs as the jobs that they are in end."""
     session, ours = _session(master)
@@ -75,21 +74,24 @@ def _finished_ones(
     done, rest = wait(under_way, return_when=FIRST_COMPLETED)
     for future in done:
         for number, outcome in future.result():
-            yield Finished(runs[number], msgspec.json.decode(outcome, type=Outcome))
+            kind = simulator_for(runs[number].scenario).outcome
+            yield Finished(runs[number], msgspec.json.decode(outcome, type=kind))
     return rest
 
 
 def _job(
-    session: Any, runs: Sequence[Run], batch: range, simulate: Callable[[Scenario], Outcome]
+    session: Any, runs: Sequence[Run], batch: range, simulate: Callable[[Any], AnyOutcome]
 ) -> list[tuple[int, str]]:
-    scenarios = {number: msgspec.json.encode(runs[number].scenario) for number in batch}
+    scenarios = {
+        number: (type(runs[number].scenario), msgspec.json.encode(runs[number].scenario)) for number in batch
+    }
     numbers = session.range(batch.start, batch.stop, 1, len(batch))
     outcomes = numbers.mapInArrow(_mapper(scenarios, simulate), "number long, outcome string")
     return [(row["number"], row["outcome"]) for row in outcomes.collect()]
 
 
 def _mapper(
-    scenarios: dict[int, bytes], simulate: Callable[[Scenario], Outcome]
+    scenarios: dict[int, tuple[type[AnyScenario], bytes]], simulate: Callable[[Any], AnyOutcome]
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     def outcomes(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         import pyarrow  # noqa: PLC0415
@@ -97,7 +99,8 @@ def _mapper(
         for batch in batches:
             texts = []
             for number in batch.column(0).to_pylist():
-                scenario = msgspec.json.decode(scenarios[number], type=Scenario)
+                kind, text = scenarios[number]
+                scenario = msgspec.json.decode(text, type=kind)
                 texts.append(msgspec.json.encode(simulate(scenario)).decode())
             yield pyarrow.RecordBatch.from_arrays(
                 [batch.column(0), pyarrow.array(texts, pyarrow.string())], ["number", "outcome"]

@@ -3,13 +3,14 @@
     title = "…"
     seeds = 10                        # runs a point, each with a seed of its own
 
-    [base]                            # fields of `Scenario` that all runs share
+    simulator = "routing"             # or "cost": what durable delivery costs; decides what a scenario is
+    [base]                            # fields of the scenario that all runs share
     [quick]                           # how `--quick` makes it small: fewer seeds, other fields
     [measures.NAME]                   # numbers calculated from those of a run, by a formula
 
     [[sweeps]]                        # every combination of a variant, of the listed values, and of a seed
-    variants.LABEL = { … }            # fields of `Scenario` under a name: the lines of a plot
-    over.FIELD = [ … ]                # fields of `Scenario`, each with the values that it takes
+    variants.LABEL = { … }            # fields of the scenario under a name: the lines of a plot
+    over.FIELD = [ … ]                # fields of the scenario, each with the values that it takes
     follow.FIELD = "FORMULA"          # fields that follow from the others
 
     [[plots]]                         # a measure along a swept field, a line a variant
@@ -22,7 +23,7 @@ not fail at the end because of a misspelt name.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -146,7 +147,19 @@ class Crossover(_Part, frozen=True, tag_field="kind", tag="crossover"):
     where: Where = {}
 
 
-Claim: TypeAlias = Lower | Falls | Similar | Crossover
+class AtMost(_Part, frozen=True, tag_field="kind", tag="at most"):
+    """`measure` of `variant` is at most `factor` times that of `of`."""
+
+    title: str
+    sweep: str
+    measure: str
+    variant: str
+    of: str
+    factor: float
+    where: Where = {}
+
+
+Claim: TypeAlias = Lower | AtMost | Falls | Similar | Crossover
 
 
 class Quick(_Part, frozen=True):
@@ -163,6 +176,7 @@ class Experiment(_Part, frozen=True):
     sweeps: list[Sweep]
     name: str = ""
     description: str = ""
+    simulator: Literal["routing", "cost"] = "routing"
     seeds: int = LEAST_SEEDS
     base: Settings = {}
     quick: Quick = Quick()

@@ -12,15 +12,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from palio.sim.experiments.results import Finished
+from palio.sim.experiments.simulators import AnyOutcome, simulate
 from palio.sim.experiments.sweep import Run
-from palio.sim.outcome import Outcome
-from palio.sim.run import run as simulate
-from palio.sim.scenario import Scenario
 
-Simulate: TypeAlias = Callable[[Scenario], Outcome]
+Simulate: TypeAlias = Callable[[Any], AnyOutcome]
 
 # Each worker finds its next run waiting, and an interrupt has little to throw away.
 _AHEAD = 2
@@ -54,7 +52,7 @@ def _in_processes(runs: Sequence[Run], workers: int, simulate: Simulate) -> Iter
         min(workers, len(runs)), multiprocessing.get_context("spawn"), initializer=_prepare_worker
     )
     waiting = iter(runs)
-    under_way: dict[Future[Outcome], Run] = {}
+    under_way: dict[Future[AnyOutcome], Run] = {}
     try:
         while True:
             for run in waiting:

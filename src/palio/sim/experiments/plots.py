@@ -83,13 +83,13 @@ def draw_plot(experiment: Experiment, plot: Plot, rows: Sequence[Row], folder: P
                 ]
                 place = number - (len(lines) - 1) / 2
                 _line(axes, _look(sweep, variant), variant, _aside(found, place, plot))
-            _scales(axes, plot)
             axes.set_xlabel(
                 fill(experiment.label(plot.x or plot.along), _LABEL_WIDTH if panel is not None else 80)
             )
             if panel is not None:
                 axes.set_title(f"{experiment.label(plot.panels)}: {shown(panel)}")
         for axes in panels:
+            _scales(axes, plot)  # only now: panels share their scale, and all lines must be on it
             spot = axes.get_subplotspec()
             if spot is not None and spot.is_first_col():
                 axes.set_ylabel(_folded(experiment.label(plot.y)))

@@ -19,31 +19,27 @@ from palio.model.errors import MissingDependency
 from palio.sim.experiments.definition import Experiment
 from palio.sim.experiments.errors import UnusableRuns
 from palio.sim.experiments.formula import Formula
+from palio.sim.experiments.simulators import ROUTING, AnyOutcome, Simulator, simulator_for
 from palio.sim.experiments.sweep import Key, Run
-from palio.sim.outcome import Outcome
-from palio.sim.scenario import Scenario
 
 RUNS = "runs.parquet"
 JOURNAL = "runs-so-far.jsonl"
 
 Row: TypeAlias = dict[str, Any]
 
-_SCENARIO_FIELDS = tuple(field.name for field in msgspec.structs.fields(Scenario))
-_OUTCOME_FIELDS = tuple(field.name for field in msgspec.structs.fields(Outcome))
-
 
 class Finished(msgspec.Struct, frozen=True):
     """A run and what came of it."""
 
     run: Run
-    outcome: Outcome
+    outcome: AnyOutcome
 
     def row(self) -> Row:
         """One row: place, scenario, outcome. What both of the latter have is the scenario's."""
         scenario = msgspec.structs.asdict(self.run.scenario)
+        simulator = simulator_for(self.run.scenario)
         outcome = {
-            f"actual_{name}" if name in scenario else name: value
-            for name, value in msgspec.structs.asdict(self.outcome).items()
+            simulator.column(name): value for name, value in msgspec.structs.asdict(self.outcome).items()
         }
         return {"sweep": self.run.sweep, "variant": self.run.variant, **scenario, **outcome}
 
@@ -57,10 +53,11 @@ def with_measures(experiment: Experiment, row: Row) -> Row:
 
 
 class Folder:
-    """The output folder of an experiment."""
+    """The output folder of an experiment, whose runs a simulator made."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, simulator: Simulator = ROUTING) -> None:
         self.path = path
+        self._simulator = simulator
         self._journal = path / JOURNAL
         self._parquet = path / RUNS
 
@@ -101,8 +98,8 @@ class Folder:
         if rest:
             self._journal.write_bytes(b"".join(line + b"\n" for line in complete))
         try:
-            return [msgspec.json.decode(line, type=Finished) for line in complete if line]
-        except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+            return [self._from_line(line) for line in complete if line]
+        except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError) as problem:
             raise UnusableRuns(
                 str(self._journal), f"it was not written by this version ({problem}); start without --resume."
             ) from None
@@ -112,17 +109,28 @@ class Folder:
             return []
         pyarrow = _pyarrow()
         try:
-            return [_finished(row) for row in pyarrow.parquet.read_table(self._parquet).to_pylist()]
+            return [self._from_row(row) for row in pyarrow.parquet.read_table(self._parquet).to_pylist()]
         except (pyarrow.ArrowInvalid, msgspec.ValidationError, KeyError) as problem:
             raise UnusableRuns(
                 str(self._parquet), f"it was not written by this version ({problem}); start without --resume."
             ) from None
 
+    def _from_line(self, line: bytes) -> Finished:
+        found = msgspec.json.decode(line)
+        run = found["run"]
+        return self._finished(run["sweep"], run["variant"], run["scenario"], found["outcome"])
 
-def _finished(row: Row) -> Finished:
-    scenario = msgspec.convert({name: row[name] for name in _SCENARIO_FIELDS}, Scenario)
-    outcome = {name: row[f"actual_{name}" if name in _SCENARIO_FIELDS else name] for name in _OUTCOME_FIELDS}
-    return Finished(Run(row["sweep"], row["variant"], scenario), msgspec.convert(outcome, Outcome))
+    def _from_row(self, row: Row) -> Finished:
+        simulator = self._simulator
+        scenario = {name: row[name] for name in simulator.scenario.__struct_fields__}
+        outcome = {name: row[simulator.column(name)] for name in simulator.outcome.__struct_fields__}
+        return self._finished(row["sweep"], row["variant"], scenario, outcome)
+
+    def _finished(self, sweep: str, variant: str, scenario: Row, outcome: Row) -> Finished:
+        return Finished(
+            Run(sweep, variant, msgspec.convert(scenario, self._simulator.scenario)),
+            msgspec.convert(outcome, self._simulator.outcome),
+        )
 
 
 def _pyarrow() -> ModuleType:

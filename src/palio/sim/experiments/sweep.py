@@ -10,14 +10,12 @@ import msgspec
 
 from palio.sim.experiments.definition import Experiment, Settings, Sweep
 from palio.sim.experiments.formula import Formula
-from palio.sim.scenario import Scenario
+from palio.sim.experiments.simulators import AnyScenario, Simulator, simulator_of
 
 # What a sweep without variants calls its only line.
 ONLY = "all"
 
-_INTEGERS = frozenset(field.name for field in msgspec.structs.fields(Scenario) if field.type is int)
-
-Key: TypeAlias = tuple[str, str, Scenario]
+Key: TypeAlias = tuple[str, str, AnyScenario]
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -25,7 +23,7 @@ class Run(msgspec.Struct, frozen=True):
 
     sweep: str
     variant: str
-    scenario: Scenario
+    scenario: AnyScenario
 
     @property
     def key(self) -> Key:
@@ -36,8 +34,9 @@ class Run(msgspec.Struct, frozen=True):
 def expand(experiment: Experiment, *, quick: bool = False) -> list[Run]:
     """All runs: sweep by sweep, the seeds of a point in a row; the same list each time."""
     seeds = experiment.quick.seeds if quick else experiment.seeds
+    kind = simulator_of(experiment).scenario
     return [
-        Run(sweep.name, variant, msgspec.convert({**settings, "seed": seed}, Scenario))
+        Run(sweep.name, variant, msgspec.convert({**settings, "seed": seed}, kind))
         for sweep in experiment.sweeps
         for variant, settings in points(experiment, sweep, quick=quick)
         for seed in range(1, seeds + 1)
@@ -46,20 +45,22 @@ def expand(experiment: Experiment, *, quick: bool = False) -> list[Run]:
 
 def points(experiment: Experiment, sweep: Sweep, *, quick: bool = False) -> Iterator[tuple[str, Settings]]:
     """The variants and settings of a sweep, all but the seed."""
+    simulator = simulator_of(experiment)
     shared = {**experiment.base, **sweep.base, **(experiment.quick.base if quick else {})}
     over = {**sweep.over, **(sweep.quick if quick else {})}
     for values in product(*over.values()):
         for variant, own in (sweep.variants or {ONLY: {}}).items():
             settings = {**shared, **dict(zip(over, values, strict=True)), **own}
-            yield variant, with_followers(settings, sweep.follow)
+            yield variant, with_followers(settings, sweep.follow, simulator)
 
 
-def with_followers(settings: Settings, follow: dict[str, str]) -> Settings:
+def with_followers(settings: Settings, follow: dict[str, str], simulator: Simulator) -> Settings:
     """The settings together with the fields that follow from them; later ones may use earlier ones."""
-    fields: dict[str, Any] = {field.name: field.default for field in msgspec.structs.fields(Scenario)}
+    fields: dict[str, Any] = {field.name: field.default for field in simulator.scenario_fields}
+    integers = {field.name for field in simulator.scenario_fields if field.type is int}
     fields |= settings
     result = dict(settings)
     for name, text in follow.items():
         value = Formula(text)(fields)
-        result[name] = fields[name] = max(0, round(value)) if name in _INTEGERS else value
+        result[name] = fields[name] = max(0, round(value)) if name in integers else value
     return result

@@ -21,6 +21,22 @@ class Clients:
         world.clients = self
         self.publishers: dict[str, Publisher] = {}
         self.takers: dict[str, Taker] = {}
+        self._shifted: dict[str, str] = {}  # publishers that go on under another name, at another broker
+
+    def publisher(self, name: str) -> Publisher:
+        """Who speaks for a publisher now."""
+        return self.publishers[self._shifted.get(name, name)]
+
+    def shift(self, name: str, broker: str) -> None:
+        """Let a publisher go on at another broker."""
+        former = self.publisher(name)
+        session = self._shifted[name] = f"{name}@{broker}"
+        if session not in self.publishers:
+            publisher = Publisher(
+                self.world, session, self.world.stations[broker], advertises=former.advertises
+            )
+            self.publishers[session] = publisher
+            publisher.connect()
 
     def answered(self, station: Station, session: str, answer: object) -> None:
         if session in self.publishers:

@@ -37,6 +37,7 @@ class Kept:
         "filter",
         "generation",
         "identity",
+        "linger",
         "moving_to",
         "next_delivery",
         "position",
@@ -50,6 +51,7 @@ class Kept:
         self.generation = 0
         self.since = 0.0
         self.moving_to: str | None = None
+        self.linger: float | None = None
         self.position: dict[str, int] = {}
         self.spool: dict[int, Letter] = {}
         self.dead: dict[int, Letter] = {}
@@ -139,14 +141,18 @@ class Disk:
             kept.filter, kept.generation, kept.since = effect.filter, effect.generation, effect.since
             kept.identity = effect.identity
             kept.moving_to = effect.moving_to
-        for number, attempts, envelope in effect.add:
-            kept.spool[number] = attempts, envelope
-        for number, attempts, envelope in effect.dead:
-            kept.dead[number] = attempts, envelope
-        numbers = [number for number, *_ in (*effect.add, *effect.dead)]
-        kept.next_delivery = max([kept.next_delivery, effect.next_delivery, *[one + 1 for one in numbers]])
+            kept.linger = effect.linger
         for number in effect.remove:
             kept.spool.pop(number, None)
+            kept.dead.pop(number, None)
+        for number, attempts, envelope in effect.add:
+            kept.spool[number] = attempts, envelope
+            kept.dead.pop(number, None)
+        for number, attempts, envelope in effect.dead:
+            kept.dead[number] = attempts, envelope
+            kept.spool.pop(number, None)
+        numbers = [number for number, *_ in (*effect.add, *effect.dead)]
+        kept.next_delivery = max([kept.next_delivery, effect.next_delivery, *[one + 1 for one in numbers]])
         kept.position.update(effect.position)
 
     def read(self, effect: Read) -> Found:
@@ -180,6 +186,7 @@ class Disk:
                     tuple((number, *letter) for number, letter in kept.dead.items()),
                     kept.next_delivery,
                     kept.moving_to,
+                    kept.linger,
                 )
                 for name, kept in self.subscriptions.items()
             ),

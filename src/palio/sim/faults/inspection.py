@@ -18,7 +18,7 @@ MOST_REPEATED = 2  # writes of the same position that may be under way
 
 def describe_rest(world: World) -> str:
     """What is still to happen."""
-    if world.handled > MOST_EVENTS:
+    if world.handled > world.most_events:
         return f"{world.handled:,} messages were handled until {world.now:.1f} s"
     found: dict[str, int] = {}
     for _, _, do, arguments in world.queue:

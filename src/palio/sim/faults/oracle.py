@@ -40,7 +40,17 @@ def judge(record: Record) -> list[BrokenPromise]:
     """All promises that a run broke, the worst first."""
     if record.error:
         return [EndedWithError(error=record.error)]
-    return [broken for check in CHECKS for broken in check(record)]
+    found = [broken for check in CHECKS for broken in check(record)]
+    return [broken for broken in found if not _was_given_up(record, broken)]
+
+
+def _was_given_up(record: Record, broken: BrokenPromise) -> bool:
+    """Who begins anew gives up what there was: its old deliveries, filter and end count no more."""
+    if broken.session not in record.given_up:
+        return False
+    if isinstance(broken, WrongHomes):
+        return record.takings[broken.session].ending != NEVER  # the end came to one of two
+    return not isinstance(broken, Unanswered | Expired)
 
 
 def nothing_confirmed_is_lost(record: Record) -> Broken:

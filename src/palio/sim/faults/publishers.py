@@ -30,7 +30,7 @@ class Publisher:
         self.world = world
         self.name = name
         self.station = station
-        self._advertises = advertises
+        self.advertises = advertises
         self._open = False
         self._came = False
         self._request = 0
@@ -43,12 +43,12 @@ class Publisher:
         self._came = True
         if self._open:
             return
-        if self.station.router is None:
+        if not self.world.is_open(self.station):
             self.world.after(_LOOK_AGAIN, self.connect)
             return
         self._open = True
         self._post(Open())
-        if self._advertises:
+        if self.advertises:
             self._post(Advertise("everything", Advertisement.parse(_EVERYTHING)))
         backlog, self._backlog = self._backlog, []
         for say in backlog:

@@ -97,6 +97,7 @@ class Record:
         self.given_twice: list[tuple[str, int, int, int]] = []  # origin, sequence, one number, the other
         self.trimmed_early: list[tuple[str, int, str, int]] = []  # origin, up to, subscription, its position
         self.crowded: list[tuple[str, str, int, int]] = []  # broker, what, how many, how many are allowed
+        self.given_up: set[str] = set()  # subscriptions that were begun anew while their home was away
         self.error = ""
         self.unquiet = ""
         self.waiting: list[str] = []  # who still waits for an answer at the end, and for which

@@ -24,12 +24,14 @@ from palio.sim.faults.steps import (
     Cut,
     End,
     Full,
+    Join,
     Jump,
     Lag,
     Leave,
     Pause,
     Refilter,
     Say,
+    Shift,
     Slow,
     SlowDisk,
     Step,
@@ -75,7 +77,8 @@ def prepare(scenario: FaultScenario) -> tuple[Layout, list[Step]]:
 def simulate(scenario: FaultScenario, *, make_router: RouterMaker = Router, trace: bool = False) -> FaultRun:
     """Simulate a scenario, repair everything, let the world come to rest, and judge what happened."""
     layout, script = prepare(scenario)
-    stage = Stage(scenario, layout, make_router=make_router, trace=trace)
+    absent = frozenset([step.broker for step in script if isinstance(step, Join)])
+    stage = Stage(scenario, layout, make_router=make_router, trace=trace, absent=absent)
     stage.play(script)
     return FaultRun(scenario, stage.world, script, judge(stage.world.record))
 
@@ -90,7 +93,9 @@ class Stage:
         *,
         make_router: RouterMaker = Router,
         trace: bool = False,
+        absent: frozenset[str] = frozenset(),
     ) -> None:
+        self._scenario = scenario
         settings = DurableSettings(
             patience=Patience(
                 in_flight=4,
@@ -110,7 +115,13 @@ class Stage:
             durable=settings,
         )
         self.world = World(
-            scenario.seed, layout, configuration, batch=_BATCH, make_router=make_router, trace=trace
+            scenario.seed,
+            layout,
+            configuration,
+            batch=_BATCH,
+            make_router=make_router,
+            trace=trace,
+            absent=absent,
         )
         self.clients = Clients(self.world)
         stations = list(self.world.stations.values())
@@ -206,6 +217,8 @@ class Stage:
                 world.after(seconds, setattr, world.stations[broker], "disk_each", DISK_EACH)
             case Jump(broker=broker, by=by):
                 world.jump(world.stations[broker], by)
+            case Join(broker=broker):
+                world.begin(world.stations[broker])
             case _:
                 self._client_step(step)
 
@@ -217,9 +230,11 @@ class Stage:
         clients = self.clients
         match step:
             case Say():
-                clients.publishers[step.publisher].say(step)
+                clients.publisher(step.publisher).say(step)
+            case Shift(publisher=publisher, broker=broker):
+                clients.shift(publisher, broker)
             case Take():
-                taker = clients.takers[step.name] = Taker(self.world, step)
+                taker = clients.takers[step.name] = Taker(self.world, step, impatient=self._scenario.anew)
                 taker.connect(step.broker)
             case Leave(name=name) if name in clients.takers:
                 clients.takers[name].leave(step.manner, step.seconds, step.broker)

@@ -26,6 +26,8 @@ TROUBLE: dict[str, int] = {
     "leaves": 5,
     "refilters": 2,
     "ends": 1,
+    "joins": 2,
+    "shifts": 2,
 }
 
 
@@ -62,6 +64,9 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     leaves: int = 0
     refilters: int = 0
     ends: int = 0
+    joins: int = 0  # brokers that are not there at the beginning
+    shifts: int = 0  # publishers that go on at another broker
+    anew: bool = False  # whether takers whose home cannot be reached begin anew at times
 
     outbox: int = 12
     page: int = 3

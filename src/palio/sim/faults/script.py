@@ -13,12 +13,14 @@ from palio.sim.faults.steps import (
     Cut,
     End,
     Full,
+    Join,
     Jump,
     Lag,
     Leave,
     Pause,
     Refilter,
     Say,
+    Shift,
     Slow,
     SlowDisk,
     Step,
@@ -112,6 +114,11 @@ class _Drawing:
             )
         for name in self._chance.sample(self._takers, min(scenario.ends, len(self._takers))):
             yield End(time=self._time(), name=name)
+        for broker in self._joining():
+            yield Join(time=self._time(), broker=broker)
+        for _ in range(scenario.shifts):
+            publisher = f"p{self._chance.randrange(scenario.publishers)}"
+            yield Shift(time=self._time(), publisher=publisher, broker=self._broker())
 
     def _takes(self) -> Iterator[Step]:
         chance = self._chance
@@ -148,6 +155,22 @@ class _Drawing:
                     priority=chance.choice(priorities),
                     lifetime=chance.choice(lifetimes),
                 )
+
+    def _joining(self) -> list[str]:
+        """Brokers without which the others are one network: parts that never met cannot know of each other."""
+        found: list[str] = []
+        for broker in self._chance.sample(self._brokers, len(self._brokers)):
+            rest = set(self._brokers) - {broker, *found}
+            if len(found) < self._scenario.joins and rest and self._is_connected(rest):
+                found.append(broker)
+        return found
+
+    def _is_connected(self, brokers: set[str]) -> bool:
+        links = [{f"b{link.one}", f"b{link.other}"} for link in self._layout.links]
+        reached = {min(brokers)}
+        while more := [link for link in links if link <= brokers and len(link & reached) == 1]:
+            reached.update(*more)
+        return reached == brokers
 
     def _crash(self) -> Iterator[Step]:
         chance = self._chance

@@ -40,6 +40,7 @@ class Station:
         self.free_at = 0.0
         self.each = 0.0  # seconds for a message
         self.writing = False
+        self.group = 1  # how many writes reach the disk together
         self.disk_each = DISK_EACH
         self.offset = 0.0
         self.last = 0.0

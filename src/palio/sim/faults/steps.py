@@ -104,6 +104,15 @@ class Jump(_Step, frozen=True, kw_only=True):
         return f"The clock of {self.broker} jumps by {self.by:+.1f} s."
 
 
+class Join(_Step, frozen=True, kw_only=True):
+    """A broker that was never there before joins the network."""
+
+    broker: str
+
+    def __str__(self) -> str:
+        return f"{self.broker} joins the network."
+
+
 # What clients do.
 
 
@@ -118,6 +127,16 @@ class Say(_Step, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.publisher} wants to publish {', '.join(f'n={one[0]}' for one in self.contents)}."
+
+
+class Shift(_Step, frozen=True, kw_only=True):
+    """A publisher goes on at another broker; what is not confirmed yet it sees to at the former one."""
+
+    publisher: str
+    broker: str
+
+    def __str__(self) -> str:
+        return f"{self.publisher} goes on at {self.broker}."
 
 
 class Take(_Step, frozen=True, kw_only=True):
@@ -173,6 +192,6 @@ class End(_Step, frozen=True, kw_only=True):
         return f"{self.name} ends its subscription."
 
 
-Fault: TypeAlias = Crash | Pause | Slow | Cut | Lag | Full | SlowDisk | Jump
-Doing: TypeAlias = Say | Take | Leave | Twice | Refilter | End
+Fault: TypeAlias = Crash | Pause | Slow | Cut | Lag | Full | SlowDisk | Jump | Join
+Doing: TypeAlias = Say | Shift | Take | Leave | Twice | Refilter | End
 Step: TypeAlias = Fault | Doing

@@ -23,7 +23,7 @@ from palio.routing.durable.messages import (
     Rejected,
     Taken,
 )
-from palio.routing.messages import Close, Ended, Open, Refused
+from palio.routing.messages import Close, Ended, Envelope, Open, Refused
 from palio.sim.faults.record import NEVER, Handing, Taking, Wish
 from palio.sim.faults.station import Station
 from palio.sim.faults.steps import Take
@@ -38,8 +38,9 @@ _LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
 class Taker:
     """The client of one durable subscription, in one session after the other."""
 
-    def __init__(self, world: World, take: Take) -> None:
+    def __init__(self, world: World, take: Take, *, impatient: bool = False) -> None:
         self.world = world
+        self._impatient = impatient  # whether it begins anew at times, if its home cannot be reached
         self.name = take.name
         self.broker = take.broker
         self.session = ""  # the present one
@@ -76,7 +77,7 @@ class Taker:
         self._connections += 1
         self.session = session = f"{self.name}.{self._connections}"
         station = world.stations[broker]
-        if station.router is None:
+        if not world.is_open(station):
             world.after(_LOOK_AGAIN, self._if_still, session, self.connect, broker)
             return
         self.sessions[session] = broker
@@ -85,11 +86,14 @@ class Taker:
         self._attach(session)
         world.after(_ATTACH_WITHIN, self._give_up, session)
 
-    def _attach(self, session: str) -> None:
+    def _attach(self, session: str, anew: bool = False) -> None:
         if session in self.sessions:
             filter = self.taking.wishes[0].filter
             self._looking[session] = self.sessions[session]
-            self._post(session, Attach(self.name, filter, self.taking.since))
+            if anew:
+                self.world.note(self.name, "begins anew", self.name)
+                self.world.record.given_up.add(self.name)
+            self._post(session, Attach(self.name, filter, self.taking.since, anew))
 
     def _give_up(self, session: str) -> None:
         if session == self.session and not self.attached and not self.away:
@@ -234,21 +238,28 @@ class Taker:
                 self.attached = False
                 world.after(1.0, self._if_still, session, self.connect, self.broker)
             case Refused(_, "HomeUnreachable", _) if session == self.session:
-                world.after(1.5, self._if_still, session, self._attach, session)
+                anew = self._impatient and world.chance("anew", session, world.now) < 0.4
+                world.after(1.5, self._if_still, session, self._attach, session, anew)
             case Refused(subject, "NotTaker", _) if session == self.session:
-                if subject in ("change", "finish"):
+                if subject.split()[0] in ("change", "finish"):
                     self.attached = False
                     world.after(1.0, self._if_still, session, self.connect, self.broker)
 
     def handed(self, station: Station, hand: Hand) -> None:
+        for delivery, attempt, envelope in hand.deliveries:
+            seen = hand.session in self.sessions
+            self._note(station, (delivery, attempt, envelope), seen)
+            if seen:
+                self._think(hand.session, delivery, attempt)
+
+    def _note(self, station: Station, handed: tuple[int, int, Envelope], seen: bool) -> None:
         world, record = self.world, self.world.record
-        envelope = hand.envelope
+        delivery, attempt, envelope = handed
         number = envelope.notification["n"]
-        seen = hand.session in self.sessions
         world.note(
             self.name,
-            f"{'gets' if seen else 'is gone and does not get'} delivery {hand.delivery} from {station.name}, "
-            f"attempt {hand.attempt}: {envelope.origin}#{envelope.sequence} (n={number})",
+            f"{'gets' if seen else 'is gone and does not get'} delivery {delivery} from {station.name}, "
+            f"attempt {attempt}: {envelope.origin}#{envelope.sequence} (n={number})",
             self.name,
             number,
         )
@@ -259,25 +270,23 @@ class Taker:
                 station.last,
                 station.name,
                 self.name,
-                hand.delivery,
-                hand.attempt,
+                delivery,
+                attempt,
                 envelope,
                 seen,
             )
         )
-        if seen:
-            self._think(hand)
 
-    def _think(self, hand: Hand) -> None:
+    def _think(self, session: str, delivery: int, attempt: int) -> None:
         world = self.world
-        luck = world.chance("think", self.name, hand.delivery, hand.attempt)
+        luck = world.chance("think", self.name, delivery, attempt)
         if world.calm or luck < 0.7:
-            world.after(0.01 + 0.3 * luck, self._post, hand.session, Acknowledged(hand.name, (hand.delivery,)))
+            world.after(0.01 + 0.3 * luck, self._post, session, Acknowledged(self.name, (delivery,)))
         elif luck < 0.8:
-            world.after(0.02, self._post, hand.session, Rejected(hand.name, (hand.delivery,)))
+            world.after(0.02, self._post, session, Rejected(self.name, (delivery,)))
         elif luck < 0.9:
-            late = Acknowledged(hand.name, (hand.delivery,))
-            world.after(40.0 * (luck - 0.8) + 1.0, self._post, hand.session, late)
+            late = Acknowledged(self.name, (delivery,))
+            world.after(40.0 * (luck - 0.8) + 1.0, self._post, session, late)
 
     def unanswered(self) -> list[str]:
         taking = self.taking

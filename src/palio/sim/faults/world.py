@@ -21,6 +21,7 @@ import msgspec
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Hand, Trim
+from palio.routing.durable.messages import StoreMessage
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.messages import LinkDown, LinkUp
@@ -40,6 +41,8 @@ _LOOK_EVERY = 16  # messages between two looks at what is in memory
 class World:
     """Brokers, links and time. Clients are told what concerns them by `clients`."""
 
+    most_events = MOST_EVENTS
+
     def __init__(
         self,
         seed: int,
@@ -49,15 +52,16 @@ class World:
         batch: int,
         make_router: RouterMaker = Router,
         trace: bool = False,
+        absent: frozenset[str] = frozenset(),
     ) -> None:
-        assert configuration.durable is not None
         self.seed = seed
-        self.settings: DurableSettings = configuration.durable
+        self.settings = configuration.durable or DurableSettings()
         self.record = Record()
         self.now = 0.0
         self.calm = False
         self.trace = trace
         self.clients: Any = None  # set by `Clients`
+        self._absent = absent
         self.batch = batch
         self._configuration = configuration
         self._make_router = make_router
@@ -75,7 +79,8 @@ class World:
             wire.one.wires[wire.other.name] = wire
             wire.other.wires[wire.one.name] = wire
         for station in self.stations.values():
-            self.begin(station)
+            if station.name not in absent:
+                self.begin(station)
         for wire in self.wires:
             self.connect(wire)
 
@@ -96,7 +101,7 @@ class World:
             if until is not None and queue[0][0] > until:
                 self.now = until
                 return False
-            if self.handled > MOST_EVENTS:
+            if self.handled > self.most_events:
                 return False
             time, _, do, arguments = heappop(queue)
             self.now = time
@@ -124,6 +129,13 @@ class World:
         self._do(station, lambda router, clock: router.on_timer("begin", clock))
         for wire in station.wires.values():
             self.after(_REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
+
+    def is_open(self, station: Station) -> bool:
+        """Whether a broker takes clients; one that has joined does as soon as it has heard of the others."""
+        if station.router is None or station.name not in self._absent:
+            return station.router is not None
+        durable = station.router.durable
+        return durable is not None and not set(durable.topology.versions) <= self._absent
 
     def crash(self, station: Station, share: float, down: float) -> None:
         """A broker ends at once. Of what it was writing, the first part is on disk."""
@@ -205,7 +217,10 @@ class World:
             return
         self._carry_out(station, effects)
         if self.handled % _LOOK_EVERY == 0 and station.router is not None:
-            look(self, station)
+            self._look(station)
+
+    def _look(self, station: Station) -> None:
+        look(self, station)
 
     # Effects
 
@@ -271,16 +286,20 @@ class World:
         if station.life != life:
             return
         station.writing = False
-        disk = station.disk
-        if disk.queue and not disk.is_blocked:
-            effect = disk.queue[0]
-            message = disk.complete()
-            self.observe(station)
-            if isinstance(effect, Append) and self.trace:
-                self.note(station.name, f"completes {effect} with {message}", "trace")
-            if message is not None:
-                self.post(station, message, "store")
+        if station.disk.queue and not station.disk.is_blocked:
+            self._complete(station)
         self._write_next(station)
+
+    def _complete(self, station: Station) -> StoreMessage | None:
+        """What is first in the queue of a disk has been done; the broker is told."""
+        effect = station.disk.queue[0]
+        message = station.disk.complete()
+        self.observe(station)
+        if isinstance(effect, Append) and self.trace:
+            self.note(station.name, f"completes {effect} with {message}", "trace")
+        if message is not None:
+            self.post(station, message, "store")
+        return message
 
     def observe(self, station: Station) -> None:
         """Keep account of what is in a journal."""

@@ -1,0 +1,310 @@
+"""One connection of a broker, to a client or to a neighbour: greeting, frames, heartbeats, the end.
+
+The connection knows the protocol and nothing of routing: what is said on it is handed to the broker, as (source,
+message). Whatever comes in before the greeting, or does not belong to the role that was greeted with, ends the
+connection with a sentence; it never reaches the core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import msgspec
+
+from palio.broker.outgoing import Outgoing, OutgoingStatistics
+from palio.broker.settings import Peer
+from palio.broker.states import TRANSITIONS, State
+from palio.model.errors import PalioError
+from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
+from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
+from palio.routing.messages import Close, ClientMessage, Open, PeerMessage, Refused
+from palio.routing.protocol import (
+    PROTOCOL,
+    SILENCES,
+    Bye,
+    Frames,
+    FrameTooLarge,
+    Greet,
+    Inspect,
+    Ping,
+    Pong,
+    Role,
+    Welcome,
+)
+from palio.routing.wire import UnreadableMessage, decode, encode, refused_subject
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+MAX_NAME = 255
+
+_FROM_CLIENTS = frozenset(
+    {*get_args(ClientMessage), *get_args(DurableRequest), *get_args(InquiryMessage), Inspect} - {Open, Close}
+)
+_FROM_PEERS = frozenset({*get_args(PeerMessage), *get_args(DurablePeerMessage), *get_args(InquiryPeerMessage)})
+
+
+class ProtocolViolation(PalioError):
+    """Something that the protocol does not allow, or not now."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, reason=reason)
+
+
+class ConnectionStatistics(msgspec.Struct, frozen=True):
+    """A connection, as operators see it."""
+
+    name: str
+    role: str
+    state: str
+    address: str
+    since: float
+    received_frames: int
+    received_bytes: int
+    outgoing: OutgoingStatistics
+
+
+class Connection(asyncio.Protocol):
+    """A connection that was accepted, or (with a `peer`) dialled."""
+
+    def __init__(self, broker: Broker, peer: Peer | None = None) -> None:
+        self.broker = broker
+        self.peer = peer
+        self.role: Role | None = None
+        self.name = ""
+        self.state = State.CONNECTING
+        self.reason = ""  # why it ended, as a sentence
+        self.address = ""
+        self.closed = asyncio.get_running_loop().create_future()
+        settings = broker.settings
+        self.outgoing = Outgoing(settings.limits.outgoing, settings.when_slow)
+        self._loop = asyncio.get_running_loop()
+        self._since = broker.now()
+        self._frames = Frames(settings.limits.frame)
+        self._transport: asyncio.Transport | None = None
+        self._heard = self._said = self._began = self._loop.time()
+        self._heartbeat = settings.heartbeat
+        self._received_frames = self._received_bytes = 0
+        self._allowed: frozenset[type] = frozenset()
+        self._reading = True
+
+    def statistics(self) -> ConnectionStatistics:
+        return ConnectionStatistics(
+            self.name,
+            self.role.value if self.role is not None else "unknown",
+            self.state.value,
+            self.address,
+            self._since,
+            self._received_frames,
+            self._received_bytes,
+            self.outgoing.statistics(),
+        )
+
+    def go(self, event: str) -> None:
+        """Change the state as the table of transitions says."""
+        self.state = TRANSITIONS[self.state][event]
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in (State.LIVE, State.SUSPENDED)
+
+    # Of the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self.outgoing.connect(self._transport)
+        host, port = (self._transport.get_extra_info("peername") or ("?", 0))[:2]
+        self.address = f"{host}:{port}"
+        self.broker.connected(self)
+        if self.peer is not None:
+            settings = self.broker.settings
+            self.say(
+                Greet(
+                    PROTOCOL,
+                    Role.PEER,
+                    settings.name,
+                    kind=self.peer.kind,
+                    cost=self.peer.cost,
+                    heartbeat=settings.heartbeat,
+                )
+            )
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = self._loop.time()
+        self._received_bytes += len(data)
+        try:
+            payloads = self._frames.feed(data)
+        except FrameTooLarge as problem:
+            self.refuse(problem)
+            return
+        for payload in payloads:
+            self._received_frames += 1
+            if self.state in (State.DRAINING, State.MOVED, State.CLOSED):
+                return
+            try:
+                self._hear(payload)
+            except PalioError as problem:
+                self.refuse(problem)
+            except Exception:
+                self.broker.log.exception("A message could not be handled.", extra={"connection": self.name})
+                self.refuse(ProtocolViolation("The broker could not handle this message; this is its mistake."))
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exception: Exception | None) -> None:
+        was_live = self.is_live
+        moved = self.state is State.MOVED
+        if not self.reason:
+            self.reason = f"The connection was lost: {exception}." if exception else "The other end closed it."
+        self.go("lost")
+        self.broker.disconnected(self, was_live=was_live and not moved)
+        if not self.closed.done():
+            self.closed.set_result(self.reason)
+
+    def pause_writing(self) -> None:
+        self.outgoing.pause()
+        if self.state is State.LIVE:
+            self.go("paused")
+
+    def resume_writing(self) -> None:
+        if self.state is State.SUSPENDED:
+            self.go("resumed")
+        self.outgoing.resume()
+
+    # Hearing
+
+    def _hear(self, payload: bytes) -> None:
+        try:
+            message = decode(payload)
+        except UnreadableMessage as problem:
+            subject = refused_subject(payload) if self.role is Role.CLIENT and problem.error else None
+            if subject is None:
+                raise
+            self.say(Refused(subject, problem.error, problem.reason))
+            return
+        kind = type(message)
+        if kind in self._allowed:
+            if kind is Inspect:
+                self.broker.inspected(self, cast("Inspect", message))
+            else:
+                self.broker.take(message, self)
+        elif kind is Ping:
+            self.say(Pong())
+        elif kind is Pong:
+            pass
+        elif kind is Bye:
+            self.end(cast("Bye", message).reason, quietly=True)
+        elif kind is Greet and self.state is State.CONNECTING and self.peer is None:
+            self._greeted(cast("Greet", message))
+        elif kind is Welcome and self.state is State.CONNECTING and self.peer is not None:
+            self._welcomed(cast("Welcome", message))
+        elif kind is Refused and self.state is State.CONNECTING:
+            self.end(cast("Refused", message).reason, quietly=True)
+        else:
+            raise ProtocolViolation(f"A {kind.__name__.lower()!r} message has no place here now.")
+
+    def _greeted(self, greet: Greet) -> None:
+        if greet.protocol != PROTOCOL:
+            raise ProtocolViolation(f"This broker speaks {PROTOCOL}, not {greet.protocol!r}.")
+        if not 0 < len(greet.name) <= MAX_NAME:
+            raise ProtocolViolation(f"A name of 1 to {MAX_NAME} characters is needed.")
+        self.broker.admit(self, greet)
+        self.name = greet.name
+        self.role = greet.role
+        self._allowed = _FROM_CLIENTS if greet.role is Role.CLIENT else _FROM_PEERS
+        self._heartbeat = min(self._heartbeat, max(greet.heartbeat, 0.1))
+        settings = self.broker.settings
+        self.say(Welcome(PROTOCOL, settings.name, self._heartbeat, settings.limits.frame, settings.journal))
+        self.go("greeted")
+        self.broker.greeted(self, greet)
+
+    def _welcomed(self, welcome: Welcome) -> None:
+        assert self.peer is not None
+        if welcome.protocol != PROTOCOL:
+            raise ProtocolViolation(f"This broker speaks {PROTOCOL}, not {welcome.protocol!r}.")
+        self.name = welcome.broker
+        self.role = Role.PEER
+        self._heartbeat = min(self._heartbeat, max(welcome.heartbeat, 0.1))
+        self.broker.admit_peer(self, welcome.broker)
+        self._allowed = _FROM_PEERS
+        self.go("greeted")
+        self.broker.linked(self, self.peer.kind, self.peer.cost)
+
+    # Saying
+
+    def say(self, message: Any) -> None:
+        """Send a message, at the end of this turn."""
+        self.put(encode(message))
+
+    def put(self, payload: bytes, events: int = 0) -> None:
+        """Send the bytes of a message, at the end of this turn."""
+        self.outgoing.put(payload, events)
+        self.broker.will_flush(self)
+
+    def flush(self) -> None:
+        """Write what was said in this turn; end what is beyond its limits."""
+        self.outgoing.flush()
+        if self.outgoing.paused:
+            limit = self.broker.settings.limits.link
+            if self.role is Role.PEER and self.outgoing.statistics().waiting_bytes > limit:
+                self.abort("The neighbour did not read what was sent to it.")
+            elif self.outgoing.overflowed and self.role is not Role.PEER:
+                self.abort("The client did not read what was sent to it, and its policy is to be disconnected.")
+        else:
+            self._said = self._loop.time()
+
+    def beat(self, now: float) -> None:
+        """From time to time: is the other end there, and does it know that we are?"""
+        if self.state is State.CONNECTING:
+            if now - self._began > self.broker.settings.limits.greeting:
+                self.abort("It did not greet in time.")
+        elif now - self._heard > SILENCES * self._heartbeat and self._reading:
+            self.abort("It was silent for too long.")
+        elif now - self._said >= self._heartbeat and self.is_live and not self.outgoing.paused:
+            self.say(Ping())
+
+    def read(self, reading: bool) -> None:
+        """Take what comes in, or let it wait."""
+        if self._transport is not None and reading != self._reading and not self._transport.is_closing():
+            self._reading = reading
+            if reading:
+                self._heard = self._loop.time()
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    # The end
+
+    def refuse(self, problem: PalioError) -> None:
+        """End the connection with the reason, as an answer."""
+        if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
+            return
+        self.broker.refused(self, problem)
+        self.say(Refused("connection", type(problem).__name__, str(problem)))
+        self.end(str(problem), quietly=True)
+
+    def end(self, reason: str, *, quietly: bool = False, event: str = "ending") -> None:
+        """End the connection in order: what was said before still goes out."""
+        if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
+            return
+        self.reason = reason
+        was_live = self.is_live
+        if not quietly:
+            self.say(Bye(reason, event == "taken over"))
+        self.go("refused" if self.state is State.CONNECTING else event)
+        if was_live:
+            self.broker.ended(self)
+        self.outgoing.resume()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """End the connection at once."""
+        self.reason = self.reason or reason
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,67 @@
+"""Connecting to the neighbours that a broker is told of, again and again, with growing pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from palio.broker.connection import Connection
+from palio.broker.settings import Peer, split_address
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+# A link that has been up for so long counts as one that works: the next pause is the first one again.
+STEADY = 2.0
+_CONNECT_WITHIN = 5.0
+
+
+class Dialling:
+    """One task for each neighbour that this broker connects to."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.problems: dict[str, str] = {}  # by address: why there is no link now
+
+    def start(self, peers: Iterable[Peer]) -> None:
+        for peer in peers:
+            self.add(peer)
+
+    def add(self, peer: Peer) -> None:
+        """Keep a link to a neighbour from now on; adding it twice changes nothing."""
+        if peer.address not in self._tasks:
+            self._tasks[peer.address] = asyncio.get_running_loop().create_task(self._keep(peer))
+
+    def stop(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+
+    async def _keep(self, peer: Peer) -> None:
+        loop = asyncio.get_running_loop()
+        host, port = split_address(peer.address)
+        pause = FIRST_PAUSE
+        while True:
+            began = loop.time()
+            try:
+                async with asyncio.timeout(_CONNECT_WITHIN):
+                    _, connection = await loop.create_connection(
+                        lambda: Connection(self._broker, peer), host, port
+                    )
+                self.problems.pop(peer.address, None)
+                reason = await asyncio.shield(connection.closed)
+            except TimeoutError:
+                reason = f"{peer.address} did not answer."
+            except OSError as problem:
+                reason = f"{peer.address} cannot be reached: {problem.strerror or problem}."
+            if self.problems.get(peer.address) != reason:
+                self.problems[peer.address] = reason
+                self._broker.log.info("No link.", extra={"address": peer.address, "reason": reason})
+            pause = FIRST_PAUSE if loop.time() - began > STEADY else min(2 * pause, LONGEST_PAUSE)
+            # Jitter: brokers that lost each other at the same moment shall not meet again and again.
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))

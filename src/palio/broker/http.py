@@ -1,0 +1,71 @@
+"""HTTP: whether the broker is well, and its metrics for Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from fastapi import FastAPI, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from palio.broker.metrics import Metrics
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+
+class _Server(uvicorn.Server):
+    """Signals are the business of the program, not of its HTTP server."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """The HTTP side of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        registry = CollectorRegistry()
+        registry.register(Metrics(broker))
+        app = FastAPI(title=f"Palio broker {broker.settings.name}", docs_url=None, redoc_url=None)
+
+        @app.get("/health")
+        async def health() -> Response:
+            return self._health()
+
+        @app.get("/metrics")
+        async def metrics() -> Response:
+            return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+        self._app = app
+        self._server: _Server | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen. Returns the port. Raises `OSError`."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family)
+        config = uvicorn.Config(self._app, log_config=None, access_log=False, lifespan="off")
+        self._server = _Server(config)
+        self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[listening]))
+        return int(listening.getsockname()[1])
+
+    async def stop(self) -> None:
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            self._server.force_exit = True
+            await self._task
+
+    def _health(self) -> Response:
+        """Well, or (503) why not: the store cannot be written to."""
+        broker = self._broker
+        waiting = broker.store.statistics().waiting if broker.store is not None else None
+        text = f"not well: {waiting}\n" if waiting else "well\n"
+        return Response(text, status_code=503 if waiting else 200, media_type="text/plain")

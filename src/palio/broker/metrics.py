@@ -1,0 +1,109 @@
+"""Metrics for Prometheus, read from the structures that count when somebody asks: nothing is counted twice.
+
+Labels are names of brokers, links and durable subscriptions, never the text of a filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+
+class Metrics(Collector):
+    """All metrics of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def describe(self) -> Iterable[Metric]:
+        return ()  # everything is found out when it is collected
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._of_broker()
+        yield from self._of_links()
+        yield from self._of_subscriptions()
+        yield from self._of_store()
+
+    def _of_broker(self) -> Iterator[Metric]:
+        name = self._broker.settings.name
+        own, router = self._broker.statistics(), self._broker.router.statistics()
+        forwarding = router.forwarding
+        yield _gauge("palio_connections", "Open connections.", name, own.connections)
+        yield _gauge("palio_sessions", "Clients that are connected.", name, own.sessions)
+        yield _gauge("palio_links", "Links to neighbours in use.", name, router.links)
+        yield _gauge("palio_filters", "Filters in the table.", name, router.filters)
+        yield _gauge("palio_start_time_seconds", "When the broker started.", name, own.started)
+        counters = {
+            "taken": ("Notifications that came in.", forwarding.taken),
+            "matched": ("Filters that notifications satisfied.", forwarding.matched),
+            "delivered": ("Copies for transient subscriptions.", forwarding.delivered),
+            "forwarded": ("Copies for neighbours.", forwarding.forwarded),
+            "wasted": ("Notifications of no use here or behind.", forwarding.wasted),
+        }
+        for what, (help_text, value) in counters.items():
+            family = CounterMetricFamily(f"palio_notifications_{what}", help_text, labels=("broker",))
+            family.add_metric((name,), value)
+            yield family
+        for metric, help_text, counts in (
+            ("palio_dropped", "Events that were dropped, by reason.", own.dropped),
+            ("palio_refused_connections", "Connections that were refused, by error.", own.refused),
+        ):
+            family = CounterMetricFamily(metric, help_text, labels=("broker", "reason"))
+            for reason, count in sorted(counts.items()):
+                family.add_metric((name, reason), count)
+            yield family
+
+    def _of_links(self) -> Iterator[Metric]:
+        labels = ("broker", "link")
+        sent = CounterMetricFamily("palio_link_sent_bytes", "Bytes sent to a neighbour.", labels=labels)
+        received = CounterMetricFamily("palio_link_received_bytes", "Bytes of a neighbour.", labels=labels)
+        waiting = GaugeMetricFamily("palio_link_waiting_bytes", "Bytes that wait for it.", labels=labels)
+        for link, connection in self._broker.links.items():
+            statistics = connection.statistics()
+            key = (self._broker.settings.name, link)
+            sent.add_metric(key, statistics.outgoing.bytes)
+            received.add_metric(key, statistics.received_bytes)
+            waiting.add_metric(key, statistics.outgoing.waiting_bytes)
+        yield from (sent, received, waiting)
+
+    def _of_subscriptions(self) -> Iterator[Metric]:
+        durable = self._broker.router.durable
+        if durable is None:
+            return
+        labels = ("broker", "subscription")
+        pending = GaugeMetricFamily("palio_subscription_pending", "Not acknowledged yet.", labels=labels)
+        oldest = GaugeMetricFamily(
+            "palio_subscription_oldest_seconds", "Age of the oldest of these.", labels=labels
+        )
+        dead = GaugeMetricFamily("palio_subscription_dead_letters", "Dead letters.", labels=labels)
+        done = CounterMetricFamily("palio_subscription_delivered", "Acknowledged.", labels=labels)
+        now = self._broker.now()
+        for row in durable.describe():
+            key = (self._broker.settings.name, row["durable"])
+            pending.add_metric(key, row["pending"])
+            oldest.add_metric(key, now - row["oldest"] if row["oldest"] is not None else 0.0)
+            dead.add_metric(key, row["dead_letters"])
+            done.add_metric(key, row["delivered"])
+        yield from (pending, oldest, dead, done)
+
+    def _of_store(self) -> Iterator[Metric]:
+        if self._broker.store is None:
+            return
+        name, statistics = self._broker.settings.name, self._broker.store.statistics()
+        yield _gauge("palio_store_queued_bytes", "Bytes that wait for the disk.", name, statistics.queued_bytes)
+        yield _gauge("palio_journal_head", "The last sequence of the journal.", name, statistics.head)
+        commits = CounterMetricFamily("palio_store_commits", "Group commits.", labels=("broker",))
+        commits.add_metric((name,), statistics.commits)
+        yield commits
+
+
+def _gauge(metric: str, help_text: str, broker: str, value: float) -> Metric:
+    family = GaugeMetricFamily(metric, help_text, labels=("broker",))
+    family.add_metric((broker,), value)
+    return family

@@ -1,0 +1,136 @@
+"""What goes out on one connection: collected and written together, and bounded when the other end does not read.
+
+Frames of one turn of the event loop are written at once. While the transport is full they wait here, in their
+order. Answers and durable deliveries always wait (both are bounded by what was asked for); events of transient
+subscriptions wait up to a limit, and beyond it the policy decides: the newest or the oldest are dropped, counted,
+and the client is told how many it has lost; or the connection ends.
+"""
+
+from __future__ import annotations
+
+from asyncio import WriteTransport
+from collections import Counter, deque
+
+import msgspec
+
+from palio.broker.settings import WhenSlow
+from palio.routing.protocol import Lost, frame
+from palio.routing.wire import encode
+
+# What the transport may hold before it counts as full.
+HIGH_WATER = 1024 * 1024
+# Answers that wait for somebody who never reads: so many times the limit for events, and it is over.
+ANSWERS_FACTOR = 4
+
+
+class OutgoingStatistics(msgspec.Struct, frozen=True):
+    """What has gone out on a connection, what waits, and what was dropped, by reason."""
+
+    frames: int
+    bytes: int
+    events: int
+    waiting_bytes: int
+    waiting_events: int
+    dropped: dict[str, int]
+
+
+class Outgoing:
+    """Frames for one connection. `overflowed` says that it should be ended."""
+
+    def __init__(self, limit: int, policy: WhenSlow) -> None:
+        self._transport: WriteTransport | None = None
+        self._limit = limit
+        self._policy = policy
+        self._ready: list[bytes] = []
+        self._waiting: deque[tuple[bytes, int]] = deque()  # with the number of events that may be dropped
+        self._waiting_bytes = 0
+        self._waiting_events = 0
+        self._lost = 0
+        self.paused = False
+        self.overflowed = False
+        self._frames = self._bytes = self._events = 0
+        self._dropped: Counter[str] = Counter()
+
+    def connect(self, transport: WriteTransport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=HIGH_WATER)
+
+    def statistics(self) -> OutgoingStatistics:
+        return OutgoingStatistics(
+            self._frames,
+            self._bytes,
+            self._events,
+            self._waiting_bytes,
+            self._waiting_events,
+            dict(self._dropped),
+        )
+
+    def put(self, payload: bytes, events: int = 0) -> None:
+        """The bytes of a message; `events` is how many transient events it brings, which may be dropped."""
+        data = frame(payload)
+        if not self.paused:
+            self._ready.append(data)
+            self._events += events
+            return
+        self._waiting.append((data, events))
+        self._waiting_bytes += len(data)
+        self._waiting_events += events
+        if self._waiting_bytes > self._limit:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        if self._policy == "disconnect":
+            self.overflowed = True
+        elif self._policy == "drop-newest":
+            if self._waiting[-1][1]:
+                self._drop(self._waiting.pop())
+        else:
+            kept = [one for one in self._waiting if not one[1]]
+            while self._waiting_bytes > self._limit and len(self._waiting) > len(kept):
+                self._drop_oldest()
+        if self._waiting_bytes > self._limit * ANSWERS_FACTOR:
+            self.overflowed = True
+
+    def _drop_oldest(self) -> None:
+        for place, one in enumerate(self._waiting):
+            if one[1]:
+                del self._waiting[place]
+                self._drop(one)
+                return
+
+    def _drop(self, one: tuple[bytes, int]) -> None:
+        data, events = one
+        self._waiting_bytes -= len(data)
+        self._waiting_events -= events
+        self._lost += events
+        self._dropped[f"slow consumer, {self._policy}"] += events
+
+    def flush(self) -> None:
+        """Write what is ready."""
+        if self._ready and self._transport is not None:
+            data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
+            self._frames += len(self._ready)
+            self._bytes += len(data)
+            self._ready.clear()
+            self._transport.write(data)
+
+    def pause(self) -> None:
+        """The transport is full."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """The transport has room: let what waited go out, and say what was lost."""
+        self.paused = False
+        while self._waiting and not self.paused:
+            data, events = self._waiting.popleft()
+            self._waiting_bytes -= len(data)
+            self._waiting_events -= events
+            self._events += events
+            self._ready.append(data)
+            if len(data) > HIGH_WATER // 4 or len(self._ready) >= 64:
+                self.flush()  # which may pause it again
+        if self._lost and not self.paused:
+            lost, self._lost = self._lost, 0
+            reason = "The client did not read fast enough."
+            self._ready.append(frame(encode(Lost(lost, reason))))
+        self.flush()

@@ -1,0 +1,217 @@
+"""The settings of a broker: a file (`palio.toml`), then the environment, then flags; the later ones win.
+
+Everything has a default: a broker without any settings listens on the loopback interface of this machine only,
+and keeps what it has to keep in `./palio-data`. What is wrong is said with the path of the setting and its
+origin.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from palio.model.errors import PalioError
+from palio.routing.configuration import Strategy
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.messages import LinkKind
+from palio.routing.protocol import DEFAULT_PORT, HEARTBEAT, MAX_FRAME
+
+DEFAULT_FILE = "palio.toml"
+PREFIX = "PALIO_"
+DEFAULT_HTTP_PORT = 7080
+# Flags that are not named after their settings.
+_FLAGS = {"peers": "--peer", "journal": "--no-journal"}
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+WhenSlow = Literal["drop-newest", "drop-oldest", "disconnect"]
+
+
+class WrongSetting(PalioError):
+    """A setting that cannot be used; `path` says which, `origin` where it was given."""
+
+    path: str
+    origin: str
+    reason: str
+
+    def __init__(self, path: str, origin: str, reason: str) -> None:
+        super().__init__(f"{origin}: {path}: {reason}", path=path, origin=origin, reason=reason)
+
+
+class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A broker to connect to, and what it shall be to this one."""
+
+    address: str
+    kind: LinkKind = LinkKind.PEER
+    cost: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What nobody may exceed. `outgoing` is what waits for one slow client before `when_slow` applies."""
+
+    frame: Positive = MAX_FRAME
+    connections: Positive = 10_000
+    subscriptions: Positive = 200_000  # of one client
+    outgoing: Positive = 16 * 1024 * 1024
+    link: Positive = 256 * 1024 * 1024  # what waits for a neighbour before the link is taken for dead
+    unwritten: Positive = 64 * 1024 * 1024  # what waits for the disk before publishers have to wait
+    greeting: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds until a new connection must have greeted
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How one broker runs. The defaults are those of `palio up`."""
+
+    name: str = ""
+    listen: str = f"127.0.0.1:{DEFAULT_PORT}"
+    http: str = f"127.0.0.1:{DEFAULT_HTTP_PORT}"  # "off": none
+    data: str = "palio-data"
+    store: str = ""  # a URL; by default SQLite in the data folder
+    journal: bool = (
+        True  # without it nothing is durable, and a confirmation means no more than that it was taken
+    )
+    sync: Literal["full", "normal", "off"] = "full"
+    strategy: Strategy = Strategy.COVERING
+    advertisements: bool = False
+    merging_excess: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    peers: tuple[Peer, ...] = ()
+    heartbeat: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT
+    when_slow: WhenSlow = "drop-newest"
+    limits: Limits = Limits()
+    durable: DurableSettings = DurableSettings()
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+
+    @property
+    def store_url(self) -> str:
+        """Where the journal is."""
+        return self.store or f"sqlite:///{Path(self.data) / 'palio.db'}"
+
+    def named(self) -> Settings:
+        """With a name: the one given, the one of the last time, or one made of the machine and the port."""
+        if self.name:
+            return self
+        kept = Path(self.data) / "name"
+        if self.journal and kept.exists():
+            return msgspec.structs.replace(self, name=kept.read_text().strip())
+        name = f"{socket.gethostname()}-{split_address(self.listen)[1]}"
+        if self.journal:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(name + "\n")
+        return msgspec.structs.replace(self, name=name)
+
+
+def split_address(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
+    """Host and port of `host:port`, `palio://host:port` or `host`. Raises `ValueError` with a sentence."""
+    rest = text.removeprefix("palio://").rstrip("/")
+    host, colon, port = rest.rpartition(":")
+    if not colon or rest.endswith("]"):
+        host, port = rest, str(default_port)
+    if not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise ValueError(f"{text!r} has no port that can be used; write host:port, with a port up to 65535.")
+    if not host:
+        raise ValueError(f"{text!r} names no host; write host:port.")
+    return host.strip("[]"), int(port)
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """What was said about settings, before anybody has looked whether it is right; and who said it."""
+
+    values: dict[str, Any]
+    origins: dict[str, str]
+    file: str
+
+
+def load(
+    path: str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The settings of a broker. Without a path, `palio.toml` is read if there is one. Raises `WrongSetting`."""
+    gathered = gather(path, environment=environment, flags=flags)
+    return checked(gathered.values, gathered.origins, gathered.file)
+
+
+def gather(
+    path: str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Gathered:
+    """What `load` checks. Raises `WrongSetting` for what cannot be read at all."""
+    given: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    file = path if path is not None else DEFAULT_FILE
+    if path is not None or Path(file).exists():
+        given = read_file(file)
+        origins = dict.fromkeys(given, file)
+    for name, text in (os.environ if environment is None else environment).items():
+        key = name.removeprefix(PREFIX).lower()
+        if name.startswith(PREFIX) and key in Settings.__struct_fields__:
+            given[key] = _from_text(key, text, name)
+            origins[key] = f"The environment variable {name}"
+    for key, value in (flags or {}).items():
+        if value is not None:
+            given[key] = value
+            origins[key] = f"The flag {_FLAGS.get(key, '--' + key.replace('_', '-'))}"
+    return Gathered(given, origins, file)
+
+
+def read_file(path: str) -> dict[str, Any]:
+    """What a settings file says. Raises `WrongSetting`."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as problem:
+        reason = f"This file cannot be read: {problem.strerror}."
+    except UnicodeDecodeError:
+        reason = "This file is not UTF-8."
+    except tomllib.TOMLDecodeError as problem:
+        reason = f"This is not TOML: {problem}."
+    raise WrongSetting("$", path, reason) from None
+
+
+def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> Settings:
+    """Settings from plain data. Raises `WrongSetting`."""
+    try:
+        settings = msgspec.convert(given, Settings)
+    except msgspec.ValidationError as problem:
+        reason, _, path = str(problem).partition(" - at `")
+        path = path.rstrip("`") or "$"
+        top = path.removeprefix("$.").split(".")[0].split("[")[0]
+        raise WrongSetting(path, origins.get(top, file), f"{reason}.") from None
+    addresses = {"listen": settings.listen, "http": settings.http}
+    addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
+    for path, address in addresses.items():
+        if path == "http" and address == "off":
+            continue
+        try:
+            split_address(address)
+        except ValueError as problem:
+            top = path.split("[")[0]
+            raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
+    return settings
+
+
+def _from_text(key: str, text: str, name: str) -> Any:
+    """The value of an environment variable: TOML if the setting is no text, so that numbers can be said."""
+    if Settings.__annotations__[key] == "str" or key in (
+        "sync",
+        "strategy",
+        "when_slow",
+        "log_level",
+        "log_format",
+    ):
+        return text
+    if key == "peers":
+        return [{"address": one.strip()} for one in text.split(",") if one.strip()]
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        raise WrongSetting(
+            f"$.{key}", f"The environment variable {name}", f"{text!r} cannot be read."
+        ) from None

@@ -1,0 +1,144 @@
+"""A broker in this process, from its start to its end: for `palio up` and for `palio network up`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from palio.broker.settings import Settings
+from palio.cli.terminal import ExitCode
+from palio.model.errors import PalioError
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class CannotStart(PalioError):
+    """A broker that could not be started, for a reason of the machine."""
+
+
+class BrokerFailed(PalioError):
+    """A broker that could not go on."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The broker cannot go on and has stopped: {reason}", reason=reason)
+
+
+class NotInstalled(PalioError):
+    """A part of Palio that is not installed here."""
+
+    extra: str
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(
+            f"This needs {module}, which is not installed: pip install 'palio[{extra}]' brings it.", extra=extra
+        )
+
+
+@contextlib.contextmanager
+def needing(extra: str) -> Iterator[None]:
+    """Turn a module that is missing into a sentence that says how to get it."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        raise NotInstalled(problem.name or "a module", extra) from None
+
+
+def host(settings: Settings, started: Callable[[Broker], None], *, life: int | None = None) -> None:
+    """Run a broker until a signal, or the end of the pipe `life`, stops it in order.
+
+    A second signal ends it at once. `started` is called when it is up. Raises `CannotStart`, `BrokerFailed`
+    and what stores raise.
+    """
+    with needing("broker"):
+        import uvloop  # noqa: PLC0415 (only who runs a broker has it)
+
+        from palio.broker import logs  # noqa: PLC0415
+        from palio.broker.broker import Broker  # noqa: PLC0415
+    logs.set_up(settings.log_level, settings.log_format)
+    try:
+        broker = Broker(settings)
+    except OSError as problem:
+        raise _no_data(settings, problem) from None
+    uvloop.run(_serve(broker, started, life))
+
+
+async def _serve(broker: Broker, started: Callable[[Broker], None], life: int | None) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def interrupted() -> None:
+        if stop.is_set():
+            os._exit(ExitCode.INTERRUPTED)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupted)
+    if life is not None:
+        loop.add_reader(life, _watch, life, stop)
+    await _start(broker)
+    try:
+        started(broker)
+        assert broker.failed is not None
+        stopped = loop.create_task(stop.wait())
+        awaited: list[asyncio.Future[Any]] = [stopped, broker.failed]
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+    finally:
+        stop.set()
+        await broker.stop()
+    if broker.failed.done():
+        raise BrokerFailed(broker.failed.result())
+
+
+def _watch(life: int, stop: asyncio.Event) -> None:
+    """Whoever holds the other end of the pipe says nothing; when it ends, so does this broker."""
+    if not os.read(life, 1024):
+        asyncio.get_running_loop().remove_reader(life)
+        stop.set()
+
+
+async def _start(broker: Broker) -> None:
+    try:
+        await broker.start()
+    except BaseException as problem:
+        await broker.stop()
+        if isinstance(problem, PalioError) or not isinstance(problem, OSError):
+            raise
+        raise _reason(broker, problem) from None
+
+
+def _reason(broker: Broker, problem: OSError) -> CannotStart:
+    """What a failed start comes from: the port for clients is opened after the data, that for HTTP last."""
+    settings = broker.settings
+    which, flag, address = "clients", "--listen", settings.listen
+    if broker.port:
+        which, flag, address = "HTTP", "--http", settings.http
+    elif problem.filename is not None:
+        return _no_data(settings, problem)
+    if problem.errno == errno.EADDRINUSE:
+        instead = f"{address.rpartition(':')[0]}:0 (any free port)"
+        return CannotStart(
+            f"The address {address} for {which} is in use, perhaps by another broker. "
+            f"Stop that one, or choose another address with {flag}, such as {instead}."
+        )
+    why = os.strerror(problem.errno) if problem.errno and problem.errno > 0 else str(problem)
+    return CannotStart(
+        f"The broker cannot listen at {address} for {which}: {why}. Choose another address with {flag}."
+    )
+
+
+def _no_data(settings: Settings, problem: OSError) -> CannotStart:
+    return CannotStart(
+        f"The folder {settings.data} cannot be used for data: {problem.strerror or problem}. "
+        "Choose another one with --data, or keep nothing with --no-journal."
+    )

@@ -1,0 +1,194 @@
+"""`palio up`: one broker, in the foreground."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from palio.broker.settings import DEFAULT_FILE, Settings, load, split_address
+from palio.cli.hosting import LOOPBACK, CannotStart, host
+from palio.cli.terminal import error_console, help_epilog
+from palio.routing.messages import LinkKind
+from palio.routing.protocol import DEFAULT_PORT
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+EPILOG = help_epilog(
+    "palio up",
+    "palio up --config examples/palio.toml",
+    "palio up --listen 127.0.0.1:7171 --http off --data /tmp/second --peer 127.0.0.1:7070",
+)
+_KINDS = frozenset(kind.value for kind in LinkKind)
+
+
+def up(
+    *,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help=f"Settings; {DEFAULT_FILE} is read if it is there."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The broker's name in the network, the same for ever.")
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="For clients and brokers; 127.0.0.1:7070, port 0: any."),
+    ] = None,
+    http: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="For health and metrics; 127.0.0.1:7080, or off.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="What is kept is kept here; ./palio-data.")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="The journal, if not SQLite in the data folder.")
+    ] = None,
+    no_journal: Annotated[
+        bool, typer.Option("--no-journal", help="Keep nothing: quick, and nothing is durable.")
+    ] = False,
+    sync: Annotated[
+        str | None, typer.Option(metavar="HOW", help="When a confirmed event is on disk: full, normal or off.")
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[KIND=]HOST:PORT",
+            help="A broker to link with: a peer, master, below or graph. Repeatable.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="How interest spreads: covering, merging, identity, simple, flooding."
+        ),
+    ] = None,
+    advertisements: Annotated[
+        bool | None,
+        typer.Option("--advertisements/--no-advertisements", help="Only what is advertised may be published."),
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json.")] = None,
+    ready_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ready-file",
+            "--port-file",
+            metavar="FILE",
+            help="Written when the broker is up: name, ports and process id, as JSON.",
+        ),
+    ] = None,
+) -> None:
+    """Start a broker, and run it until Ctrl-C.
+
+    Without any settings it listens on this machine only: 127.0.0.1:7070 for
+    clients and other brokers, 127.0.0.1:7080 for health and metrics over HTTP.
+    What it keeps is in ./palio-data.
+
+    A settings file is overridden by the environment (PALIO_LISTEN, PALIO_DATA
+    and so on), and that by flags; palio config check shows what is in force.
+    """
+    flags = {
+        "name": name,
+        "listen": listen,
+        "http": http,
+        "data": data,
+        "store": store,
+        "journal": False if no_journal else None,
+        "sync": sync,
+        "peers": [_peer(one) for one in peer] if peer else None,
+        "strategy": strategy,
+        "advertisements": advertisements,
+        "log_level": log_level,
+        "log_format": log_format,
+    }
+    settings = load(config, flags=flags)
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)  # one of the last time would tell of a broker that is not there
+
+    def started(broker: Broker) -> None:
+        _announce(error_console(), broker)
+        if ready_file is not None:
+            write_ports(ready_file, broker)
+
+    try:
+        host(settings, started)
+    finally:
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+
+
+def _peer(text: str) -> dict[str, Any]:
+    kind, equals, address = text.partition("=")
+    return {"kind": kind, "address": address} if equals else {"address": text}
+
+
+def ports(broker: Broker) -> dict[str, Any]:
+    """Where a broker listens, as plain data."""
+    settings = broker.settings
+    return {
+        "name": settings.name,
+        "server": f"{split_address(settings.listen)[0]}:{broker.port}",
+        "port": broker.port,
+        "http_port": broker.http_port or None,
+        "pid": os.getpid(),
+    }
+
+
+def write_ports(file: Path, broker: Broker) -> None:
+    """Write them so that whoever finds the file finds all of it."""
+    new = file.with_name(f"{file.name}.new")
+    try:
+        new.write_text(json.dumps(ports(broker)) + "\n")
+        new.replace(file)
+    except OSError as problem:
+        raise CannotStart(
+            f"The ready file {file} cannot be written: {problem.strerror or problem}. Choose another place."
+        ) from None
+
+
+def _announce(console: Console, broker: Broker) -> None:
+    settings = broker.settings
+    server = ports(broker)["server"]
+    block = Text("The broker ").append(settings.name, style="bold").append(" is up.\n", style="bold green")
+    block.append(f"  clients  palio://{server}  ").append(_who(settings.listen, "--listen"), style="dim")
+    if broker.http_port:
+        address = f"{split_address(settings.http)[0]}:{broker.http_port}"
+        block.append(f"\n  HTTP     http://{address}/health and /metrics  ")
+        if split_address(settings.http)[0] not in LOOPBACK:
+            block.append(_who(settings.http, "--http"), style="dim")
+    block.append(f"\n  data     {_data(settings)}")
+    option = "" if broker.port == DEFAULT_PORT else f" --server {server}"
+    block.append("\nIn another terminal:")
+    block.append(f"\n  palio sub{option} 'price > 100'", style="cyan")
+    block.append(f"\n  palio pub{option} symbol=ACME price=101.5", style="cyan")
+    console.print(block.append("\nCtrl-C stops it."), soft_wrap=True)
+
+
+def _who(address: str, flag: str) -> str:
+    host, port = split_address(address)
+    if host in LOOPBACK:
+        return f"this machine only; {flag} 0.0.0.0:{port} opens it to others"
+    return "open to everyone who can reach this address: there is no authentication"
+
+
+def _data(settings: Settings) -> str:
+    if not settings.journal:
+        return "none: nothing is kept, and nothing is durable"
+    where = settings.store_url.split("@")[-1] if settings.store else settings.data
+    promise = {
+        "full": "what is confirmed is on disk",
+        "normal": "what is confirmed may be lost if the machine fails",
+        "off": "what is confirmed may be lost if the machine fails",
+    }
+    return f"{where} ({promise[settings.sync]})"

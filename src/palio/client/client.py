@@ -1,0 +1,349 @@
+"""`Client`: what a program does with a network. How it stays in touch with one is in `session`."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import ssl
+from collections.abc import Callable, Generator, Iterable, Mapping
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Literal, Self, overload
+
+import msgspec
+
+from palio.client.dialling import Backoff
+from palio.client.dispatch import Dispatch
+from palio.client.durable import DurableSubscription
+from palio.client.errors import AlreadySubscribed, RequestRefused
+from palio.client.event import Event
+from palio.client.held import Advertised
+from palio.client.inquiries import Replies, Watch
+from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
+from palio.client.publishing import Confirmation, Content, make_body
+from palio.client.reaching import Since, attach_request
+from palio.client.session import Session
+from palio.client.states import State
+from palio.client.subscription import DEFAULT_LIMIT, Subscription, WhenFull
+from palio.model.advertisement import Advertisement
+from palio.model.body import Body
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.inquiries import Hop, Request, Trace
+from palio.routing.protocol import HEARTBEAT, Inspect
+
+Ready = Literal["broker", "network"]
+
+
+class Client:
+    """A client of a network. `async with palio.connect(…) as client`, or `client = await palio.connect(…)`."""
+
+    def __init__(self, address: str, options: Options) -> None:
+        self._session = Session(address, options)
+        self._dispatch = Dispatch(self._session)
+        self._ids = secrets.token_hex(8)
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"<Client {self.name} {self.state.value} {self.broker}>"
+
+    # Beginning and end
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> Self:
+        await self._session.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connection. What was published and acknowledged still goes out, unconfirmed.
+
+        Who waits for something is told `ClientClosed`; iterating over a subscription ends.
+        """
+        await self._session.close("It was closed.")
+
+    async def drain(self, timeout: float | None = None) -> None:
+        """Take nothing new, let what is under way come to its end, and close.
+
+        Subscriptions end when others have read what has come; then everything that was published is confirmed
+        or has at least been taken by the broker, and acknowledgements are on disk. Raises `RequestTimeout`
+        after `timeout` seconds; the client is closed all the same.
+        """
+        await self._session.drain(self._session.options.request_timeout if timeout is None else timeout)
+
+    @property
+    def name(self) -> str:
+        """Its identity, the same after each reconnect."""
+        return self._session.name
+
+    @property
+    def state(self) -> State:
+        """Where it is: connecting, live, suspended, draining or closed."""
+        return self._session.state
+
+    @property
+    def broker(self) -> str:
+        """The name of the broker that it is, or was last, connected to."""
+        return self._session.broker
+
+    def statistics(self) -> ClientStatistics:
+        """What became of what was published and of what came."""
+        return self._dispatch.statistics()
+
+    def _number(self) -> int:
+        self._count += 1
+        return self._count
+
+    # Publishing
+
+    @overload
+    async def publish(
+        self,
+        content: Content,
+        *,
+        id: str | None = None,
+        lifetime: timedelta | float | None = None,
+        priority: int | None = None,
+        payload: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Confirmation: ...
+
+    @overload
+    async def publish(
+        self,
+        content: Iterable[Content],
+        *,
+        lifetime: timedelta | float | None = None,
+        priority: int | None = None,
+        timeout: float | None = None,
+    ) -> list[Confirmation]: ...
+
+    async def publish(
+        self,
+        content: Content | Iterable[Content],
+        *,
+        id: str | None = None,
+        lifetime: timedelta | float | None = None,
+        priority: int | None = None,
+        payload: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Confirmation | list[Confirmation]:
+        """Publish, and wait until the broker has confirmed it: it is on disk where there is a journal.
+
+        A list is published in its order, and has a list of confirmations. While the connection is away this
+        waits, and what was not confirmed is published again under the same id, so that it is there once.
+        Raises `InvalidNotification`, `RequestTimeout`, `ClientClosed`, and what the broker refuses with.
+        """
+        self._session.require_open()
+        several = [content] if isinstance(content, Mapping | Notification) else list(content)
+        bodies = [make_body(one, id, lifetime, priority, payload) for one in several]
+        if self._session.journal:
+            bodies = [body if body.id is not None else self._identified(body) for body in bodies]
+        future = self._session.publishing.confirmed(bodies)
+        confirmations = await self._session.wait_for("publish", future, timeout)
+        return confirmations[0] if isinstance(content, Mapping | Notification) else confirmations
+
+    def _identified(self, body: Body) -> Body:
+        return msgspec.structs.replace(body, id=f"{self._ids}-{self._number()}")
+
+    def publish_nowait(
+        self,
+        content: Content,
+        *,
+        id: str | None = None,
+        lifetime: timedelta | float | None = None,
+        priority: int | None = None,
+        payload: bytes | None = None,
+    ) -> None:
+        """Publish without waiting; it goes out with others, at the latest at the end of this turn of the loop.
+
+        What has left when a connection is lost may be lost with it. `await flush()` from time to time: it waits
+        while too much is under way. Raises `InvalidNotification`, `TooMuchUnsent` or `ClientClosed`.
+        """
+        session = self._session
+        if session.state is not State.LIVE:
+            session.require_open()
+        if (
+            type(content) is not dict
+            or id is not None
+            or lifetime is not None
+            or priority is not None
+            or payload is not None
+            or not session.publishing.plain(content)
+        ):
+            session.publishing.nowait(make_body(content, id, lifetime, priority, payload))
+
+    async def flush(self, *, arrived: bool = False) -> None:
+        """Wait until all that was published has left, or with `arrived`: until the broker has taken it.
+
+        Raises `ConnectionLost` or `RequestTimeout` if it cannot be known whether it has.
+        """
+        self._session.require_open()
+        await self._session.publishing.sent()
+        if arrived:
+            await self._session.arrived()
+
+    async def advertise(
+        self, advertisement: str | Advertisement, *, ready: Ready = "broker", timeout: float | None = None
+    ) -> Advertised:
+        """Say what will be published. Returns when the broker, or (`ready`) the whole network knows."""
+        self._session.require_open()
+        advertised = Advertised(self._session, f"a{self._number()}", _advertisement(advertisement))
+        await advertised.ask(timeout, ready=ready == "network")
+        return advertised
+
+    # Subscribing
+
+    async def subscribe(
+        self,
+        filter: str | Filter,
+        *,
+        durable: str | None = None,
+        since: Since | None = None,
+        ready: Ready = "broker",
+        limit: int = DEFAULT_LIMIT,
+        when_full: WhenFull = "drop-newest",
+        in_flight: int | None = None,
+        anew: bool = False,
+        timeout: float | None = None,
+    ) -> Subscription:
+        """Ask for all that the filter selects. Returns when the broker holds it, or (`ready`) the whole
+        network.
+
+        `limit` and `when_full` bound what waits here for a slow reader.
+
+        With `durable`, a name, it outlives this client and loses nothing that is not acknowledged; `in_flight`
+        is how many events may be out without that. If there is one of that name, this client becomes its taker;
+        if it is at a broker that cannot be reached now, that is refused, unless `anew` is asked for.
+
+        `since` reaches back: a datetime or a number of seconds since 1970, "all", or the `position` of an
+        event. History comes first, and then what is published, without gap or duplicate. Without `durable`,
+        such a subscription ends with this client, and events need not be acknowledged.
+
+        Raises `FilterSyntaxError`, `ContradictoryFilter`, `RequestTimeout`, and what the broker refuses with.
+        """
+        session = self._session
+        session.require_open()
+        wanted = Filter.parse(filter) if isinstance(filter, str) else filter
+        wanted.require_satisfiable()
+        subscription: Subscription
+        if durable is None and since is None:
+            subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full)
+        else:
+            temporary = durable is None
+            name = f"{session.name}-{self._number()}" if durable is None else durable
+            if name in session.held:
+                raise AlreadySubscribed(name)
+            attach = attach_request(name, wanted, since, in_flight=in_flight, anew=anew, temporary=temporary)
+            subscription = DurableSubscription(session, attach, temporary=temporary)
+        await subscription.ask(timeout, ready=ready == "network")
+        return subscription
+
+    # Questions
+
+    def request(
+        self,
+        content: Content,
+        *,
+        timeout: float = 5.0,
+        expect: int | None = None,
+        id: str | None = None,
+        payload: bytes | None = None,
+    ) -> Replies:
+        """Ask everybody who takes this notification: `await` it for all replies, or iterate over it.
+
+        It ends when all have replied, when `expect` replies have come, or after `timeout` seconds.
+        Raises `ConnectionLost` (from the replies) if the connection is lost meanwhile.
+        """
+        self._session.require_open()
+        notification = Notification.of_body(make_body(content, id, None, None, payload))
+        replies = Replies(asyncio.get_running_loop(), expect, timeout)
+        self._dispatch.expect(Request(self._number(), notification, timeout), replies)
+        return replies
+
+    async def watch(self, advertisement: str | Advertisement, *, timeout: float | None = None) -> Watch:
+        """Learn whether anybody wants what an advertisement describes, now and whenever that changes."""
+        self._session.require_open()
+        watch = Watch(self._session, f"w{self._number()}", _advertisement(advertisement))
+        await watch.ask(timeout, ready=False)
+        return watch
+
+    async def trace(self, content: Content | Event, *, timeout: float | None = None) -> Hop:
+        """Who would get this notification, over the whole network and hop by hop. Nothing is delivered."""
+        self._session.require_open()
+        if isinstance(content, Event):
+            content = content.notification
+        number = self._number()
+        message = Trace(number, Notification.of_body(make_body(content)))
+        answer = await self._session.ask(message, f"trace {number}", on_loss="again", timeout=timeout)
+        route: Hop = answer.route
+        return route
+
+    async def inspect(self, what: str, *, timeout: float | None = None, **argument: Any) -> Any:
+        """Ask the broker about itself: "stats", "peers", "clients", "subs", …; plain data."""
+        self._session.require_open()
+        number = self._number()
+        message = Inspect(number, what, argument)
+        try:
+            result = await self._session.ask(message, f"inspect {number}", on_loss="fail", timeout=timeout)
+        finally:
+            self._dispatch.forget_parts(number)
+        if isinstance(result, dict) and set(result) == {"error"}:
+            raise RequestRefused(f"inspect {number}", "UnknownQuestion", result["error"])
+        return result
+
+
+def _advertisement(text: str | Advertisement) -> Advertisement:
+    return Advertisement.parse(text) if isinstance(text, str) else text
+
+
+def connect(
+    address: str,
+    *,
+    token: str | None = None,
+    name: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    connect_timeout: float = 5.0,
+    connect_within: float = 0.0,
+    request_timeout: float = 10.0,
+    heartbeat: float = HEARTBEAT,
+    reconnect: bool = True,
+    give_up_after: float | None = None,
+    backoff: Backoff = Backoff(),  # noqa: B008 (it is immutable)
+    unsent_limit: int = UNSENT_LIMIT,
+    on_state: Callable[[State, str], None] | None = None,
+) -> Client:
+    """A client of the brokers at `palio://host:port`, of which several may be named after commas.
+
+    Use it as `async with palio.connect(…) as client`, or `client = await palio.connect(…)` and later
+    `await client.close()`. Raises `WrongAddress` here, and `NotConnected` when it is opened.
+
+    `name` is the client's identity, the same after each reconnect, and by chance if none is given. One attempt
+    to connect takes at most `connect_timeout` seconds; `connect_within` says how long the first connection is
+    tried, `give_up_after` how long one that was lost (None: for ever), with `backoff` between attempts. A
+    broker that has said nothing for three times `heartbeat` seconds is taken for gone. `unsent_limit` is how
+    many bytes may wait to be sent. `on_state` is called with each new state and its reason.
+    """
+    return Client(
+        address,
+        Options(
+            token=token,
+            name=name or "",
+            tls=tls,
+            connect_timeout=connect_timeout,
+            connect_within=connect_within,
+            request_timeout=request_timeout,
+            heartbeat=heartbeat,
+            reconnect=reconnect,
+            give_up_after=give_up_after,
+            backoff=backoff,
+            unsent_limit=unsent_limit,
+            on_state=on_state,
+        ),
+    )

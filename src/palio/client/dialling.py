@@ -1,0 +1,78 @@
+"""How a client finds a broker: its addresses in turn, again and again, with pauses that grow."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from palio.client.connection import Connection
+from palio.client.errors import NotConnected
+from palio.routing.protocol import Welcome
+
+
+class Backoff(msgspec.Struct, frozen=True, kw_only=True):
+    """Pauses between attempts, in seconds: each is `factor` times the one before, and shortened by chance.
+
+    The chance keeps many clients that lost the same broker from coming back at the same moment.
+    """
+
+    first: float = 0.05
+    factor: float = 2.0
+    longest: float = 5.0
+
+    def pause(self, attempt: int) -> float:
+        """How long to wait after this attempt, which counts from 0."""
+        whole = min(self.longest, self.first * self.factor ** min(attempt, 64))
+        return whole * random.uniform(0.5, 1.0)
+
+
+async def dial(
+    addresses: Sequence[tuple[str, int]],
+    make: Callable[[], Connection],
+    tls: ssl.SSLContext | None,
+    *,
+    timeout: float,
+    within: float,
+    backoff: Backoff,
+) -> tuple[Connection, Welcome]:
+    """A connection to the first broker that takes it. All addresses are tried at least once.
+
+    Raises `NotConnected` if none does within that time, and at once what a broker refuses with.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + within
+    attempt = 0
+    while True:
+        problems: dict[str, str] = {}
+        for host, port in addresses:
+            try:
+                async with asyncio.timeout(timeout):
+                    return await _greet(loop, host, port, make, tls)
+            except TimeoutError:
+                problems[f"{host}:{port}"] = f"it did not answer within {timeout:g} seconds"
+            except OSError as problem:
+                problems[f"{host}:{port}"] = problem.strerror or str(problem).rstrip(".") or "no connection"
+        pause = backoff.pause(attempt)
+        if loop.time() + pause > until:
+            raise NotConnected(problems)
+        await asyncio.sleep(pause)
+        attempt += 1
+
+
+async def _greet(
+    loop: asyncio.AbstractEventLoop,
+    host: str,
+    port: int,
+    make: Callable[[], Connection],
+    tls: ssl.SSLContext | None,
+) -> tuple[Connection, Welcome]:
+    _, connection = await loop.create_connection(make, host, port, ssl=tls)
+    try:
+        return connection, await asyncio.shield(connection.welcome)
+    except BaseException:
+        connection.abort("It was given up.")
+        raise

@@ -1,0 +1,155 @@
+"""What comes without being asked for goes to whom it is for: events, requests, replies, and other news."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palio.client.durable import DurableSubscription
+from palio.client.errors import ConnectionLost
+from palio.client.held import Held
+from palio.client.inquiries import Replies, Watch
+from palio.client.options import ClientStatistics
+from palio.client.reading import Answered, Arrived, Asked, HandedOut
+from palio.client.session import Session
+from palio.client.subscription import Subscription
+from palio.model.errors import PalioError
+from palio.routing.durable.messages import Done, Taken
+from palio.routing.inquiries import Request, Respond, Traced, Wanted
+from palio.routing.protocol import Inspected, Lost
+
+
+class Dispatch:
+    """The mail room of a client."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._held = session.held
+        self._parts: dict[int, list[Any]] = {}  # of long answers, by number
+        session.handlers |= {
+            Arrived: self._arrived,
+            HandedOut: self._handed,
+            Asked: self._asked,
+            Answered: self._answered,
+            Done: self._done,
+            Taken: self._taken,
+            Lost: self._lost,
+            Wanted: self._wanted,
+            Traced: lambda answer: session.answer(f"trace {answer.number}", answer),
+            Inspected: self._inspected,
+        }
+
+    def statistics(self) -> ClientStatistics:
+        session = self._session
+        return ClientStatistics(
+            session.state.value,
+            session.broker,
+            session.connections,
+            session.publishing.statistics(),
+            {name: one.statistics() for name, one in self._held.items() if isinstance(one, Subscription)},
+            dict(session.dropped),
+        )
+
+    # Events
+
+    def _arrived(self, message: Arrived) -> None:
+        first, *others = message.handles
+        for handle in others:
+            subscription = self._held.get(handle)
+            if isinstance(subscription, Subscription):
+                subscription.take([event.copy() for event in message.envelopes])
+        subscription = self._held.get(first)
+        if isinstance(subscription, Subscription):
+            subscription.take(message.envelopes)
+        elif not others:
+            self._session.dropped["unsubscribed"] += len(message.envelopes)
+
+    def _handed(self, message: HandedOut) -> None:
+        subscription = self._durable(message.name)
+        if subscription is not None:
+            subscription.hand(message.deliveries)
+
+    def _done(self, answer: Done) -> None:
+        subscription = self._durable(answer.name)
+        if subscription is not None:
+            subscription.done(answer)
+
+    def _taken(self, answer: Taken) -> None:
+        subscription = self._durable(answer.name)
+        if subscription is not None:
+            subscription.taken()
+
+    def _durable(self, name: str) -> DurableSubscription | None:
+        found = self._held.get(name)
+        return found if isinstance(found, DurableSubscription) else None
+
+    def _lost(self, lost: Lost) -> None:
+        self._session.dropped["lost by the broker"] += lost.count
+        for held in list(self._held.values()):
+            if isinstance(held, Subscription):
+                held.lost(lost.count, lost.reason)
+
+    # Questions
+
+    def expect(self, request: Request, replies: Replies) -> None:
+        """Send a request, whose replies go there."""
+        asked = Asking(self._session, request, replies)
+        self._session.hold(asked)
+        self._session.say(request)
+
+    def _answered(self, answer: Answered) -> None:
+        asking = self._held.get(f"request {answer.number}")
+        if isinstance(asking, Asking) and asking.replies.take(answer):
+            self._session.forget(asking)
+
+    def _asked(self, message: Asked) -> None:
+        found = [self._held[handle] for handle in message.handles if handle in self._held]
+        subscriptions = [one for one in found if isinstance(one, Subscription)]
+        if not subscriptions:
+            self._session.say(Respond(message.id))
+        for subscription in subscriptions:
+            event = message.envelope.copy()
+            event._request = message.id
+            subscription.take([event])
+
+    def _wanted(self, answer: Wanted) -> None:
+        watch = self._held.get(answer.handle)
+        if isinstance(watch, Watch):
+            watch.told(answer.wanted)
+            self._session.answer(watch.subject, answer)
+
+    def _inspected(self, answer: Inspected) -> None:
+        parts = self._parts.setdefault(answer.number, [])
+        parts.append(answer.result)
+        if answer.last:
+            lists = len(parts) > 1
+            result = [row for part in parts for row in part] if lists else parts[0]
+            self._session.answer(f"inspect {answer.number}", result)
+
+    def forget_parts(self, number: int) -> None:
+        """The answer is complete, or nobody waits for it."""
+        self._parts.pop(number, None)
+
+
+class Asking(Held):
+    """A request that is under way. It is not repeated: who has taken it once would take it twice."""
+
+    kind = "request"
+
+    def __init__(self, session: Session, request: Request, replies: Replies) -> None:
+        super().__init__(session, f"request {request.number}")
+        self._request: Request | None = request
+        self.replies = replies
+
+    @property
+    def subject(self) -> str:
+        return self.name
+
+    def request(self) -> Any:
+        return self._request
+
+    def disconnected(self) -> None:
+        self.fail(ConnectionLost("request", "The connection was lost."))
+
+    def fail(self, problem: PalioError) -> None:
+        self.replies.fail(problem)
+        super().fail(problem)

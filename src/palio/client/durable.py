@@ -1,0 +1,219 @@
+"""`DurableSubscription`: events that come until they are acknowledged.
+
+The broker hands out a bounded number and waits for acknowledgements, so nothing is ever dropped here. What was
+handed out on a connection that is lost comes again on the next one. Acknowledgements that were not confirmed by
+then are remembered by what names an event in the whole network, (origin, sequence): if it comes again, it is
+acknowledged again and its user does not see it a second time. They cannot simply be said again: the numbers of
+deliveries belong to a subscription, and one of the same name may have been begun anew meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from palio.client.errors import TakenOver
+from palio.client.event import Event
+from palio.client.subscription import DEFAULT_LIMIT, Subscription
+from palio.client.waiting import release
+from palio.model.filter import Filter
+from palio.routing.durable.messages import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Change,
+    Changed,
+    Detach,
+    Done,
+    Finish,
+    Rejected,
+)
+
+if TYPE_CHECKING:
+    from palio.client.session import Session
+
+# Acknowledgements that may wait for an event that does not come again; the oldest are forgotten.
+MAX_REMEMBERED = 65_536
+
+Key: TypeAlias = tuple[str, int]  # origin and sequence
+
+
+class DurableSubscription(Subscription):
+    """A subscription that outlives its client: `await event.ack()` when an event is done with.
+
+    A `temporary` one is for reaching back: what is handed out counts as done with, and it ends with its client.
+    """
+
+    kind = "attach"
+
+    def __init__(self, session: Session, attach: Attach, *, temporary: bool) -> None:
+        super().__init__(session, attach.name, attach.filter, DEFAULT_LIMIT, "drop-newest")
+        self._attach = attach
+        self._temporary = temporary
+        self._open: dict[Key, int] = {}  # handed out on this connection: the number of the delivery
+        self._acknowledged: dict[Key, None] = {}  # not confirmed yet
+        self._unconfirmed: dict[int, tuple[Key, list[asyncio.Future[None]]]] = {}
+        self._to_acknowledge: list[int] = []
+        self._to_reject: list[int] = []
+        self.home: str | None = None
+
+    def request(self) -> Any:
+        return self._attach
+
+    def answered(self, answer: Attached) -> None:
+        self.home = answer.home
+        # Whoever asked to begin anew did so once.
+        self._attach = msgspec.structs.replace(self._attach, anew=False)
+
+    # What comes
+
+    def hand(self, deliveries: list[tuple[int, int, Event]]) -> None:
+        """Deliveries have come."""
+        fresh = []
+        for number, attempt, event in deliveries:
+            key = event.origin, event.sequence
+            if key in self._acknowledged:
+                self._say_acknowledged(key, number)
+                self._dropped["acknowledged before"] += 1
+            else:
+                event.attempt, event._connection = attempt, self._session.connections
+                self._open[key] = number
+                fresh.append(event)
+        self.take(fresh)
+
+    def _make_room(self) -> None:
+        """The broker keeps to its bounds."""
+
+    def lost(self, count: int, reason: str) -> None:
+        """Nothing of a durable subscription is lost."""
+
+    def _hand_out(self) -> Event:
+        event = super()._hand_out()
+        if self._temporary:
+            self._acknowledge_now((event.origin, event.sequence))
+        return event
+
+    def disconnected(self) -> None:
+        self._queue.clear()  # all of it comes again
+        self._open.clear()
+        self._to_acknowledge.clear()
+        self._to_reject.clear()
+        for _, futures in self._unconfirmed.values():
+            release(futures)  # it is remembered, and acknowledged again if it comes again
+        self._unconfirmed.clear()
+        self._check_drained()
+
+    def taken(self) -> None:
+        """Another client is the taker now."""
+        self._queue.clear()
+        self.fail(TakenOver(self.name))
+
+    # What becomes of it
+
+    async def _acknowledge(self, event: Event, confirmed: bool) -> None:
+        key = event.origin, event.sequence
+        if event._connection != self._session.connections and key in self._open:  # it has come again meanwhile
+            self._queue = deque([one for one in self._queue if (one.origin, one.sequence) != key])
+        number = self._acknowledge_now(key)
+        if confirmed and number in self._unconfirmed:
+            self._unconfirmed[number][1].append(future := self._session.loop.create_future())
+            await self._session.wait_for(f"acknowledged {self.name}", future, None)
+
+    def _acknowledge_now(self, key: Key) -> int:
+        number = self._open.pop(key, 0)
+        if key not in self._acknowledged:
+            self._acknowledged[key] = None
+            if len(self._acknowledged) > MAX_REMEMBERED:
+                del self._acknowledged[next(iter(self._acknowledged))]
+        if number:
+            self._say_acknowledged(key, number)
+        return number
+
+    def _say_acknowledged(self, key: Key, number: int) -> None:
+        self._unconfirmed.setdefault(number, (key, []))
+        self._schedule()
+        self._to_acknowledge.append(number)
+
+    def _reject(self, event: Event) -> None:
+        number = self._open.pop((event.origin, event.sequence), 0)
+        if number:
+            self._schedule()
+            self._to_reject.append(number)
+            self._check_drained()
+
+    def _schedule(self) -> None:
+        if not self._to_acknowledge and not self._to_reject:
+            self._session.loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        if self._to_acknowledge:
+            self._session.say(Acknowledged(self.name, tuple(self._to_acknowledge)))
+            self._to_acknowledge.clear()
+        if self._to_reject:
+            self._session.say(Rejected(self.name, tuple(self._to_reject)))
+            self._to_reject.clear()
+
+    def done(self, answer: Done) -> None:
+        """Acknowledgements are on disk."""
+        for number in answer.deliveries:
+            confirmed = self._unconfirmed.pop(number, None)
+            if confirmed is not None:
+                self._acknowledged.pop(confirmed[0], None)
+                release(confirmed[1])
+        self._check_drained()
+
+    def _check_drained(self) -> None:
+        if self._drained and not self._unconfirmed and not self._open:
+            release(self._drained)
+
+    # For its user
+
+    async def change(self, filter: str | Filter) -> Changed:
+        """Change the filter in place, at one point of each journal. Returns examples of what that drops and
+        adds.
+
+        Raises `RequestTimeout`, or what the broker refuses with.
+        """
+        wanted = Filter.parse(filter) if isinstance(filter, str) else filter
+        wanted.require_satisfiable()
+        message = Change(self.name, wanted)
+        answer: Changed = await self._session.ask(message, f"change {self.name}", on_loss="again")
+        self.filter = wanted
+        self._attach = msgspec.structs.replace(self._attach, filter=wanted)
+        return answer
+
+    async def detach(self) -> None:
+        """Stop taking its events; it stays, and collects them for whoever attaches next."""
+        if self._end():
+            self._let_go()
+            self._queue.clear()
+
+    async def unsubscribe(self) -> None:
+        """End it for good, with all that waits for it."""
+        if self._end():
+            self.flush()
+            await self._session.ask(Finish(self.name), f"finish {self.name}", on_loss="again")
+
+    async def release(self) -> None:
+        await (self.unsubscribe() if self._temporary else self.detach())
+
+    async def drain(self) -> None:
+        """Give back what nobody has seen, and wait until the rest is acknowledged or rejected, on disk."""
+        for event in self._queue:
+            self._open.pop((event.origin, event.sequence), None)
+        self._queue.clear()
+        if self._open or self._unconfirmed:
+            self._drained.append(drained := self._session.loop.create_future())
+            await drained
+        await self.release()
+
+    def closed(self, problem: Any) -> None:
+        self._queue.clear()
+        super().closed(problem)
+
+    def _let_go(self) -> None:
+        self.flush()
+        self._session.say(Finish(self.name) if self._temporary else Detach(self.name))

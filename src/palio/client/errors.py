@@ -1,0 +1,176 @@
+"""What can go wrong for a client, and how a broker's refusal becomes an error again."""
+
+from __future__ import annotations
+
+from palio.model import errors as model_errors
+from palio.model.errors import PalioError
+from palio.routing.messages import Refused
+
+
+class WrongAddress(PalioError):
+    """An address that names no broker."""
+
+    address: str
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(
+            f"{address!r} is no address of a broker: {reason} Write palio://host:port, and further brokers "
+            "after commas.",
+            address=address,
+        )
+
+
+class NotConnected(PalioError):
+    """No broker could be reached; `problems` says why, by address."""
+
+    problems: dict[str, str]
+
+    def __init__(self, problems: dict[str, str]) -> None:
+        told = "; ".join(f"{address}: {problem}" for address, problem in problems.items())
+        super().__init__(
+            f"No broker could be reached ({told}). Is one running there? `palio up` starts one.",
+            problems=problems,
+        )
+
+
+class ConnectionLost(PalioError):
+    """The connection ended while something that cannot simply be done again was under way."""
+
+    request: str
+    reason: str
+
+    def __init__(self, request: str, reason: str) -> None:
+        super().__init__(
+            f"The connection was lost during {request!r}; whether it was carried out is not known: {reason}",
+            request=request,
+            reason=reason,
+        )
+
+
+class ClientClosed(PalioError):
+    """The client was closed, by its user or because it could not go on."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"This client is closed: {reason} Connect a new one.", reason=reason)
+
+
+class RequestTimeout(PalioError, TimeoutError):
+    """A request that was not answered in time. Whether it was carried out is not known."""
+
+    request: str
+    seconds: float
+
+    def __init__(self, request: str, seconds: float) -> None:
+        super().__init__(
+            f"There was no answer to {request!r} within {seconds:g} seconds.", request=request, seconds=seconds
+        )
+
+
+class RequestRefused(PalioError):
+    """A request that the broker did not carry out; `error` names what is wrong, `reason` tells it."""
+
+    subject: str
+    error: str
+    reason: str
+
+    def __init__(self, subject: str, error: str, reason: str) -> None:
+        super().__init__(reason, subject=subject, error=error, reason=reason)
+
+
+class SlowConsumer(PalioError):
+    """A subscription with more events waiting than it may have, and whose policy is to end."""
+
+    subscription: str
+    limit: int
+
+    def __init__(self, subscription: str, limit: int) -> None:
+        super().__init__(
+            f"The subscription {subscription!r} has {limit:,} events waiting, as many as it may. Read faster, "
+            "allow more (limit=…), or let some be dropped (when_full=…).",
+            subscription=subscription,
+            limit=limit,
+        )
+
+
+class EventsLost(PalioError):
+    """The broker had to drop events, because this client did not read fast enough."""
+
+    count: int
+    reason: str
+
+    def __init__(self, count: int, reason: str) -> None:
+        super().__init__(
+            f"{count:,} events for this client were dropped by the broker: {reason}", count=count, reason=reason
+        )
+
+
+class SubscriptionEnded(PalioError):
+    """There will be no more events of this subscription."""
+
+    subscription: str
+
+    def __init__(self, subscription: str, reason: str) -> None:
+        super().__init__(f"The subscription {subscription!r} has ended: {reason}", subscription=subscription)
+
+
+class TakenOver(SubscriptionEnded):
+    """Another client has become the taker of a durable subscription."""
+
+    def __init__(self, subscription: str) -> None:
+        super().__init__(subscription, "Another client takes its events now.")
+
+
+class AlreadySubscribed(PalioError):
+    """This client is the taker of a durable subscription of that name already."""
+
+    subscription: str
+
+    def __init__(self, subscription: str) -> None:
+        super().__init__(
+            f"This client takes the events of {subscription!r} already; detach that one first.",
+            subscription=subscription,
+        )
+
+
+class TooMuchUnsent(PalioError):
+    """More is waiting to be sent than a client may hold."""
+
+    limit: int
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"More than {limit:,} bytes are waiting to be sent; `await client.flush()` from time to time.",
+            limit=limit,
+        )
+
+
+class NoRequest(PalioError):
+    """A reply to an event that nobody wants to be answered."""
+
+    def __init__(self) -> None:
+        super().__init__("This event is no request, or was answered already: there is nobody to reply to.")
+
+
+# Errors that a broker names and that exist here are raised as what they are; anything else as `RequestRefused`.
+_KNOWN: dict[str, type[PalioError]] = {
+    name: kind
+    for name, kind in vars(model_errors).items()
+    if isinstance(kind, type) and issubclass(kind, PalioError)
+}
+
+
+def error_of(refused: Refused) -> PalioError:
+    """The error that an answer tells of."""
+    return known_error(refused.subject, refused.error, refused.reason)
+
+
+def known_error(subject: str, error: str, reason: str) -> PalioError:
+    """An error by its name, with its sentence; what the sentence is made of is not known here."""
+    kind = _KNOWN.get(error)
+    if kind is None:
+        return RequestRefused(subject, error, reason)
+    problem = kind.__new__(kind)
+    PalioError.__init__(problem, reason, subject=subject, error=error, reason=reason)
+    return problem

@@ -1,0 +1,184 @@
+"""`Event`: a notification as a subscriber gets it.
+
+It is the envelope of the protocol itself: its first fields are filled straight from the wire, in their order
+there, and the attributes stay bytes until somebody reads one. A broker has checked them, so reading is one call
+of a plain decoder; lists and times, which it does not give in their one form, are read again by the model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from palio.client.errors import NoRequest
+from palio.model.body import Body
+from palio.model.notification import Notification
+from palio.model.values import Value
+
+if TYPE_CHECKING:
+    from palio.client.subscription import Subscription
+
+_read = msgspec.msgpack.Decoder(dict).decode
+_OF_THE_MODEL = frozenset((list, datetime))
+
+
+class Event(msgspec.Struct, array_like=True, eq=False):
+    """A notification that has come: `event["price"]`, `event.get("price")`, `"price" in event`.
+
+    (`origin`, `sequence`) names it in the whole network. `attempt` counts how often a durable subscription has
+    handed it out.
+    """
+
+    origin: str
+    sequence: int
+    _taken: float
+    _hops: int
+    _entry: str
+    _body: Body
+    _epoch: int = 0
+    # Up to here it comes from the wire.
+    attempt: int = 1
+    _connection: int = 0  # which one of the client it came on
+    _request: str | None = None
+    _subscription: Any = None
+    _attributes: dict[str, Any] | None = None
+    _notification: Notification | None = None
+
+    # Content
+
+    def __getitem__(self, name: str) -> Value:
+        attributes = self._attributes
+        if attributes is None:
+            attributes = self._attributes = _read(self._body.attributes)
+        value = attributes[name]
+        return self.notification.attributes[name] if type(value) in _OF_THE_MODEL else value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute, or the default if there is none of that name."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.notification.attributes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.notification.attributes)
+
+    def __len__(self) -> int:
+        return len(self.notification.attributes)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def notification(self) -> Notification:
+        """What was published."""
+        if self._notification is None:
+            self._notification = Notification.of_body(self._body)
+        return self._notification
+
+    @property
+    def attributes(self) -> Mapping[str, Value]:
+        """All attributes."""
+        return self.notification.attributes
+
+    @property
+    def id(self) -> str | None:
+        """The publisher's name for it, if it has one."""
+        return self._body.id
+
+    @property
+    def payload(self) -> bytes | None:
+        """What comes with it and filters do not see."""
+        return self._body.payload
+
+    @property
+    def priority(self) -> int:
+        """0 to 9, 9 first."""
+        return self._body.priority
+
+    @property
+    def time(self) -> datetime:
+        """When it was published: what its publisher says, or else when the first broker took it."""
+        return self._body.time or self.taken
+
+    @property
+    def taken(self) -> datetime:
+        """When the first broker took it."""
+        return datetime.fromtimestamp(self._taken, UTC)
+
+    @property
+    def position(self) -> dict[str, int]:
+        """Where it is in the journal of its origin; `since=event.position` goes on after it."""
+        return {self.origin: self.sequence}
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether it was, or may have been, handed out before."""
+        return self.attempt > 1
+
+    @property
+    def subscription(self) -> Subscription:
+        """The subscription that it came by."""
+        return self._subscription  # type: ignore[no-any-return]
+
+    def copy(self) -> Event:
+        """The same for another subscription."""
+        return Event(self.origin, self.sequence, self._taken, self._hops, self._entry, self._body, self._epoch)
+
+    def __repr__(self) -> str:
+        return f"Event({dict(self.attributes)!r})"
+
+    # What becomes of it
+
+    async def ack(self, *, confirmed: bool = False) -> None:
+        """It is done with: a durable subscription will not hand it out again. Otherwise there is nothing to do.
+
+        It is sent at the end of this turn of the event loop, together with others; `confirmed` waits until the
+        broker has it on disk.
+        """
+        await self._subscription._acknowledge(self, confirmed)
+
+    async def reject(self) -> None:
+        """It could not be dealt with: a durable subscription hands it out again, or gives it up after some
+        time.
+        """
+        self._subscription._reject(self)
+
+    async def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
+        """Answer a request; None says that there is nothing to say. Raises `NoRequest`."""
+        request, self._request = self._request, None
+        if request is None:
+            raise NoRequest
+        if content is not None and not isinstance(content, Notification):
+            content = Notification(content)
+        self._subscription._respond(request, content)
+
+    @property
+    def is_request(self) -> bool:
+        """Whether who published it waits for replies."""
+        return self._request is not None
+
+    @contextlib.asynccontextmanager
+    async def process(self) -> AsyncIterator[Event]:
+        """Deal with it: `async with event.process():` acknowledges it at the end, and rejects it on an
+        exception.
+
+        A request that was not replied to is told that there is nothing to say.
+        """
+        try:
+            yield self
+        except BaseException:
+            await self.reject()
+            raise
+        else:
+            await self.ack()
+        finally:
+            if self._request is not None:
+                await self.reply(None)

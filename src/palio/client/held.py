@@ -1,0 +1,121 @@
+"""`Held`: what a client asks for that lasts. It is asked for again on each new connection."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from palio.client.errors import ClientClosed
+from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
+from palio.routing.messages import Advertise, Release
+
+if TYPE_CHECKING:
+    from palio.client.session import Session
+
+
+class Held:
+    """Something that a session holds under a name, which is its handle at the broker."""
+
+    kind = ""  # of the request, as a refusal names it
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session = session
+        self.name = name
+        self._over = False
+        self._ready: asyncio.Future[None] = session.loop.create_future()
+
+    @property
+    def subject(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def request(self) -> Any:
+        """What asks a broker for it."""
+        raise NotImplementedError
+
+    async def ask(self, timeout: float | None, *, ready: bool) -> None:
+        """Ask for it, and wait until the broker holds it, or the whole network knows it."""
+        self._session.hold(self)
+        try:
+            await self._session.ask(self.request(), self.subject, on_loss="keep", timeout=timeout)
+            if ready:
+                await self.ready(timeout)
+        except BaseException:
+            if self._end():
+                self._let_go()
+            raise
+
+    async def ready(self, timeout: float | None = None) -> None:
+        """Wait until the whole network knows of it. Raises `RequestTimeout`."""
+        await self._session.wait_for(f"ready {self.name}", asyncio.shield(self._ready), timeout)
+
+    def answered(self, answer: Any) -> None:
+        """The broker has said something about it."""
+
+    def became_ready(self) -> None:
+        if not self._ready.done():
+            self._ready.set_result(None)
+
+    def disconnected(self) -> None:
+        """The connection is lost; `request` is said on the next one."""
+
+    def flush(self) -> None:
+        """Say what is still to be said: the client is about to close."""
+
+    async def drain(self) -> None:
+        """Take nothing more, and wait until what has come is dealt with."""
+
+    def fail(self, problem: PalioError) -> None:
+        """It cannot go on."""
+        if not self._ready.done():
+            self._ready.set_exception(problem)
+            self._ready.exception()  # nobody need wait for it
+        self._end()
+
+    def closed(self, problem: ClientClosed) -> None:
+        """The client is closed."""
+        self.fail(problem)
+
+    def _end(self) -> bool:
+        """Returns whether it had not ended before."""
+        before, self._over = self._over, True
+        self._session.forget(self)
+        if not self._ready.done():
+            self._ready.cancel()
+        return not before
+
+    def _let_go(self) -> None:
+        """Tell the broker that it is not needed any more, without waiting."""
+        self._session.say(Release(self.name))
+
+    async def release(self) -> None:
+        """End it."""
+        if self._end():
+            await self._session.ask(Release(self.name), f"release {self.name}", on_loss="done")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._session.is_over:
+            await self.release()
+
+
+class Advertised(Held):
+    """An advertisement of a client: what it says that it will publish."""
+
+    kind = "advertise"
+
+    def __init__(self, session: Session, name: str, advertisement: Advertisement) -> None:
+        super().__init__(session, name)
+        self.advertisement = advertisement
+
+    def request(self) -> Any:
+        return Advertise(self.name, self.advertisement, not self._ready.done())
+
+    async def withdraw(self) -> None:
+        """End it."""
+        await self.release()

@@ -1,0 +1,156 @@
+"""Questions to a network: replies to a request, and whether anybody is interested."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+from palio.client.errors import RequestTimeout
+from palio.client.held import Held
+from palio.client.reading import Answered
+from palio.client.waiting import release
+from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
+from palio.model.notification import Notification
+from palio.routing.inquiries import Watch as WatchRequest
+
+if TYPE_CHECKING:
+    from palio.client.session import Session
+
+# The broker tells how many replies are missing when the time is over. So long after that, it is given up, too.
+GRACE = 5.0
+
+
+class Replies:
+    """Replies to a request, as they come: `async for reply in client.request(…)`.
+
+    Or all at once: `replies = await client.request(…)`, which is then like a list. `complete` says that
+    everybody who took the request has replied, or said that there is nothing to say; `missing` counts those who
+    did neither in time. A request that reaches nobody is complete and empty at once.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, expect: int | None, timeout: float) -> None:
+        self._loop = loop
+        self._expect = expect
+        self._timeout = timeout
+        self._until = loop.time() + timeout + GRACE
+        self._replies: list[Notification] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._problem: PalioError | None = None
+        self._over = False
+        self.complete = False
+        self.missing = 0
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._all().__await__()
+
+    async def _all(self) -> Self:
+        while not self._over:
+            await self._wait()
+        self._raise()
+        return self
+
+    async def __aiter__(self) -> AsyncIterator[Notification]:
+        at = 0
+        while True:
+            while at < len(self._replies):
+                yield self._replies[at]
+                at += 1
+            if self._over:
+                break
+            await self._wait()
+        self._raise()
+
+    def __len__(self) -> int:
+        return len(self._replies)
+
+    def __getitem__(self, index: int) -> Notification:
+        return self._replies[index]
+
+    def __iter__(self) -> Iterator[Notification]:
+        return iter(self._replies)
+
+    def __bool__(self) -> bool:
+        return bool(self._replies)
+
+    def __repr__(self) -> str:
+        return f"<Replies {self._replies!r}, complete: {self.complete}, missing: {self.missing}>"
+
+    async def _wait(self) -> None:
+        self._waiting.append(waiting := self._loop.create_future())
+        try:
+            async with asyncio.timeout_at(self._until):
+                await waiting
+        except TimeoutError:
+            self.fail(RequestTimeout("request", self._timeout))
+
+    def _raise(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+
+    def take(self, answer: Answered) -> bool:
+        """A reply has come, or the last word. Returns whether it is over."""
+        if answer.notification is not None:
+            self._replies.append(Notification.of_body(answer.notification))
+        if answer.last:
+            self.complete, self.missing = answer.missing == 0, answer.missing
+        self._over = answer.last or (self._expect is not None and len(self._replies) >= self._expect)
+        release(self._waiting)
+        return self._over
+
+    def fail(self, problem: PalioError) -> None:
+        """No more will come, and that is not in order."""
+        self._over, self._problem = True, problem
+        release(self._waiting)
+
+
+class Watch(Held):
+    """Whether anybody wants what an advertisement describes: `watch.wanted`, or `async for wanted in watch`.
+
+    Iterating gives the answer of now first, and then each time that it has changed since.
+    """
+
+    kind = "watch"
+
+    def __init__(self, session: Session, name: str, advertisement: Advertisement) -> None:
+        super().__init__(session, name)
+        self.advertisement = advertisement
+        self.wanted = False
+        self._problem: PalioError | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def request(self) -> Any:
+        return WatchRequest(self.name, self.advertisement)
+
+    def told(self, wanted: bool) -> None:
+        """The broker has said whether somebody does."""
+        self.wanted = wanted
+        self.became_ready()
+        release(self._waiting)
+
+    async def __aiter__(self) -> AsyncIterator[bool]:
+        await self.ready()
+        given: bool | None = None
+        while not self._over:
+            if self.wanted is not given:
+                given = self.wanted
+                yield given
+            else:
+                self._waiting.append(waiting := self._session.loop.create_future())
+                await waiting
+        if self._problem is not None and not self._session.ended_in_order:
+            raise self._problem
+
+    def fail(self, problem: PalioError) -> None:
+        self._problem = problem
+        super().fail(problem)
+
+    def _end(self) -> bool:
+        ended = super()._end()
+        release(self._waiting)
+        return ended
+
+    async def stop(self) -> None:
+        """End it."""
+        await self.release()

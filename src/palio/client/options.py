@@ -1,0 +1,45 @@
+"""How a client behaves, and what can be seen of it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+import msgspec
+
+from palio.client.dialling import Backoff
+from palio.client.publishing import PublishStatistics
+from palio.client.states import State
+from palio.client.subscription import SubscriptionStatistics
+from palio.routing.protocol import HEARTBEAT
+
+# Bytes that may wait to be sent: some seconds of a fast publisher while a broker is away.
+UNSENT_LIMIT = 64 * 1024 * 1024
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `connect`, which explains them. Times are in seconds."""
+
+    token: str | None = None
+    name: str = ""
+    tls: ssl.SSLContext | None = None
+    connect_timeout: float = 5.0
+    connect_within: float = 0.0
+    request_timeout: float = 10.0
+    heartbeat: float = HEARTBEAT
+    reconnect: bool = True
+    give_up_after: float | None = None
+    backoff: Backoff = Backoff()
+    unsent_limit: int = UNSENT_LIMIT
+    on_state: Callable[[State, str], None] | None = None
+
+
+class ClientStatistics(msgspec.Struct, frozen=True):
+    """A client, as data. `dropped` counts by reason what came and was for nobody."""
+
+    state: str
+    broker: str
+    connections: int
+    publishing: PublishStatistics
+    subscriptions: dict[str, SubscriptionStatistics]
+    dropped: dict[str, int]

@@ -1,0 +1,345 @@
+"""How notifications leave a client: in batches, in their order, the confirmed ones until they are confirmed.
+
+A notification becomes bytes where it is published. The bytes are collected and go out together, at the end of
+the turn of the event loop or as soon as they are enough for a batch; while the connection is full, or there is
+none, they wait, up to a limit. A batch is either of such that nobody waits for or of such that somebody does.
+The latter are kept until the broker has confirmed them, and go out again, the same batch with the same ids, on
+the next connection: a broker that has journaled them recognises them. The former are lost with the connection
+if they had left already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import msgspec
+
+from palio.client.connection import Connection
+from palio.client.errors import TooMuchUnsent, error_of
+from palio.client.waiting import release
+from palio.model.body import DEFAULT_PRIORITY, Body
+from palio.model.errors import PalioError
+from palio.model.notification import Notification
+from palio.model.plain import encode_plain
+from palio.routing.messages import Published, Refused
+from palio.routing.protocol import BATCH_BYTES, FrameTooLarge
+
+Content: TypeAlias = Mapping[str, Any] | Notification
+
+# What a notification takes in a batch beside its attributes and payload, at the most, but for its id.
+OVERHEAD = 32
+
+
+class Confirmation(msgspec.Struct, frozen=True):
+    """A broker has taken a notification; (origin, sequence) names it in the whole network.
+
+    Where the broker keeps a journal, it is on disk.
+    """
+
+    origin: str
+    sequence: int
+
+
+class PublishStatistics(msgspec.Struct, frozen=True):
+    """What became of what was published."""
+
+    published: int
+    confirmed: int
+    unsent_bytes: int
+    unconfirmed: int
+    dropped: dict[str, int]
+
+
+class _Publish(msgspec.Struct, frozen=True, tag="publish"):
+    """`Publish` of the protocol, with bodies."""
+
+    notifications: list[Body]
+    request: int = 0
+
+
+class Waiter:
+    """Somebody who waits for confirmations; `missing` is how many are not there yet."""
+
+    __slots__ = ("confirmations", "future", "missing")
+
+    def __init__(self, count: int, future: asyncio.Future[list[Confirmation]]) -> None:
+        self.future = future
+        self.missing = count
+        self.confirmations: list[Confirmation] = []
+
+    def confirm(self, origin: str, first: int, count: int) -> None:
+        self.confirmations += [Confirmation(origin, sequence) for sequence in range(first, first + count)]
+        self.missing -= count
+        if not self.missing and not self.future.done():
+            self.future.set_result(self.confirmations)
+
+    def fail(self, problem: PalioError) -> None:
+        if not self.future.done():
+            self.future.set_exception(problem)
+
+
+class Batch:
+    """Bodies that go out in one message, and who waits for how many of them, in their order."""
+
+    __slots__ = ("bodies", "size", "waiters")
+
+    def __init__(self) -> None:
+        self.bodies: list[Body] = []
+        self.waiters: list[tuple[Waiter, int]] = []
+        self.size = 0
+
+    def apart(self) -> list[Batch]:
+        """A batch for each that waits."""
+        parts, at = [], 0
+        for waiter, count in self.waiters:
+            part = Batch()
+            part.bodies, part.waiters = self.bodies[at : at + count], [(waiter, count)]
+            parts.append(part)
+            at += count
+        return parts
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def make_body(
+    content: Content,
+    id: str | None = None,
+    lifetime: timedelta | float | None = None,
+    priority: int | None = None,
+    payload: bytes | None = None,
+) -> Body:
+    """The bytes of a notification. Raises `InvalidNotification`."""
+    if isinstance(content, Notification):
+        body = content.body
+        if id is None and lifetime is None and priority is None and payload is None:
+            return body
+        content = Notification(
+            content.attributes,
+            id=body.id if id is None else id,
+            time=body.time,
+            lifetime=body.lifetime if lifetime is None else lifetime,
+            priority=body.priority if priority is None else priority,
+            payload=body.payload if payload is None else payload,
+        )
+        return msgspec.structs.replace(content.body, unindexed=body.unindexed if payload is None else ())
+    return Notification(
+        content,
+        id=id,
+        lifetime=lifetime,
+        priority=DEFAULT_PRIORITY if priority is None else priority,
+        payload=payload,
+    ).body
+
+
+class Publishing:
+    """Everything that a client has published and that is not done with."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._loop = asyncio.get_running_loop()
+        self._connection: Connection | None = None
+        self._max_frame = 0
+        self._batch = Batch()  # being collected
+        self._scheduled = False
+        self._waiting: deque[Batch] = deque()  # complete, and not sent
+        self._waiting_size = 0
+        self._too_much = False
+        self._unconfirmed: dict[int, Batch] = {}
+        self._request = 0
+        self._room: list[asyncio.Future[None]] = []
+        self._done: list[asyncio.Future[None]] = []
+        self._published = self._confirmed = 0
+        self.dropped: Counter[str] = Counter()
+
+    def statistics(self) -> PublishStatistics:
+        return PublishStatistics(
+            self._published + len(self._batch.bodies),
+            self._confirmed,
+            self._batch.size + self._waiting_size,
+            sum(len(batch.bodies) for batch in self._unconfirmed.values()),
+            dict(self.dropped),
+        )
+
+    # What is published
+
+    def plain(self, content: dict[str, Any]) -> bool:
+        """Publish attributes by the short way. False where they are not plain. Raises `TooMuchUnsent`."""
+        if self._too_much:
+            raise TooMuchUnsent(self._limit)
+        attributes = encode_plain(content)
+        if attributes is None:
+            return False
+        batch = self._batch
+        if batch.waiters:
+            batch = self._cut()
+        batch.bodies.append(Body(attributes))
+        size = batch.size = batch.size + len(attributes) + OVERHEAD
+        if not self._scheduled:
+            self._schedule()
+        if size >= BATCH_BYTES:
+            self._cut()
+        return True
+
+    def nowait(self, body: Body) -> None:
+        """Publish without waiting for anything. Raises `TooMuchUnsent` or `FrameTooLarge`."""
+        size = self._measured(body)
+        batch = self._cut() if self._batch.waiters else self._batch
+        batch.bodies.append(body)
+        batch.size += size
+        self._schedule()
+        if batch.size >= BATCH_BYTES:
+            self._cut()
+
+    def confirmed(self, bodies: Sequence[Body]) -> asyncio.Future[list[Confirmation]]:
+        """Publish what is to be confirmed. Raises `TooMuchUnsent` or `FrameTooLarge`."""
+        sizes = [self._measured(body) for body in bodies]
+        waiter = Waiter(len(bodies), self._loop.create_future())
+        if not bodies:
+            waiter.future.set_result([])
+        batch, count = self._batch, 0
+        if batch.bodies and not batch.waiters:
+            batch = self._cut()
+        for body, size in zip(bodies, sizes, strict=True):
+            batch.bodies.append(body)
+            batch.size += size
+            count += 1
+            if batch.size >= BATCH_BYTES:
+                batch.waiters.append((waiter, count))
+                batch, count = self._cut(), 0
+        if count:
+            batch.waiters.append((waiter, count))
+        self._schedule()
+        return waiter.future
+
+    def _measured(self, body: Body) -> int:
+        size = len(body.attributes) + len(body.payload or b"") + len(body.id or "") + OVERHEAD
+        if self._max_frame and size > self._max_frame:
+            raise FrameTooLarge(limit=self._max_frame, got=size)
+        if self._too_much:
+            raise TooMuchUnsent(self._limit)
+        return size
+
+    # Going out
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn_ended)
+
+    def _turn_ended(self) -> None:
+        self._scheduled = False
+        self._cut()
+
+    def _cut(self) -> Batch:
+        """What is collected is complete. Returns the next batch."""
+        if self._batch.bodies:
+            self._waiting.append(self._batch)
+            self._waiting_size += self._batch.size
+            self._published += len(self._batch.bodies)
+            self._batch = Batch()
+            self.send()
+        return self._batch
+
+    def send(self) -> None:
+        """Let out what can go out."""
+        connection = self._connection
+        while self._waiting and connection is not None and not connection.paused:
+            batch = self._waiting.popleft()
+            self._waiting_size -= batch.size
+            request = 0
+            if batch.waiters:
+                self._request = request = self._request + 1
+                self._unconfirmed[request] = batch
+            connection.put(_encode(_Publish(batch.bodies, request)))
+            connection.write()  # now, so that it is known whether there is room for more
+        self._too_much = self._waiting_size > self._limit
+        if not self._waiting:
+            release(self._room)
+
+    # Answers
+
+    def published(self, answer: Published) -> None:
+        """A batch is confirmed."""
+        batch = self._unconfirmed.pop(answer.request, None)
+        if batch is None:
+            return
+        self._confirmed += len(batch.bodies)
+        sequence = answer.sequence
+        for waiter, count in batch.waiters:
+            waiter.confirm(answer.origin, sequence, count)
+            sequence += count
+        if not self._unconfirmed:
+            release(self._done)
+
+    def refused(self, answer: Refused) -> None:
+        """A batch was not carried out. If several share it, each is tried by itself: one of them is to
+        blame.
+        """
+        request = int(answer.subject.rpartition(" ")[2])
+        batch = self._unconfirmed.pop(request, None)
+        if batch is None:
+            self.dropped[answer.error] += 1
+        elif len(batch.waiters) == 1:
+            self.dropped[answer.error] += len(batch.bodies)
+            batch.waiters[0][0].fail(error_of(answer))
+        else:
+            parts = batch.apart()
+            self._waiting.extendleft(reversed(parts))
+            self._waiting_size += sum(part.size for part in parts)
+            self.send()
+        if not self._unconfirmed:
+            release(self._done)
+
+    # Connections
+
+    def connected(self, connection: Connection, max_frame: int) -> None:
+        """There is a connection: what was not confirmed goes out again, before all else."""
+        again, self._unconfirmed = list(self._unconfirmed.values()), {}
+        self._waiting.extendleft(reversed(again))
+        self._waiting_size += sum(batch.size for batch in again)
+        self._connection = connection
+        self._max_frame = max_frame
+        self.send()
+
+    def disconnected(self) -> None:
+        """There is no connection any more. What has left and nobody waits for may be lost."""
+        self._connection = None
+
+    def close(self, problem: PalioError) -> None:
+        """Nothing goes out any more: whoever waits is told, the rest is dropped and counted."""
+        self._cut()
+        for batch in [*self._unconfirmed.values(), *self._waiting]:
+            for waiter, _ in batch.waiters:
+                waiter.fail(problem)
+            if not batch.waiters:
+                self.dropped["closed"] += len(batch.bodies)
+        self._unconfirmed.clear()
+        self._waiting.clear()
+        self._waiting_size = 0
+        release(self._room)
+        release(self._done)
+
+    # Waiting
+
+    def flush(self) -> None:
+        """Let out what can go out at once."""
+        self._cut()
+
+    async def sent(self) -> None:
+        """Wait until all that was published has left."""
+        self._cut()
+        if self._waiting:
+            self._room.append(room := self._loop.create_future())
+            await room
+
+    async def all_confirmed(self) -> None:
+        """Wait until nobody waits for a confirmation."""
+        await self.sent()
+        if self._unconfirmed:
+            self._done.append(done := self._loop.create_future())
+            await done

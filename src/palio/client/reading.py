@@ -1,0 +1,58 @@
+"""What a client hears, from bytes: events are read straight into what users get."""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import msgspec
+
+from palio.client.event import Event
+from palio.model.body import Body
+from palio.routing.durable.messages import Attached, Changed, Done, DurableReady, Taken
+from palio.routing.inquiries import Traced, Wanted
+from palio.routing.messages import Accepted, Ended, Published, Ready, Refused
+from palio.routing.protocol import Bye, Inspected, Lost, Ping, Pong, Welcome
+
+
+class Arrived(msgspec.Struct, frozen=True, tag="events"):
+    """`Events` of the protocol."""
+
+    handles: tuple[str, ...]
+    envelopes: list[Event]
+
+
+class HandedOut(msgspec.Struct, frozen=True, tag="handed"):
+    """`Handed` of the protocol."""
+
+    name: str
+    deliveries: list[tuple[int, int, Event]]
+
+
+class Asked(msgspec.Struct, frozen=True, tag="requested"):
+    """`Requested` of the protocol."""
+
+    id: str
+    handles: tuple[str, ...]
+    envelope: Event
+
+
+class Answered(msgspec.Struct, frozen=True, tag="responded"):
+    """`Responded` of the protocol."""
+
+    number: int
+    notification: Body | None = None
+    last: bool = False
+    missing: int = 0
+
+
+_heard = (
+    *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
+    *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
+    *(Welcome, Ping, Pong, Bye, Lost),
+)
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_heard])  # noqa: UP007
+
+
+def read(payload: bytes) -> Any:
+    """The message that the bytes say. Raises `msgspec.DecodeError` or ValueError."""
+    return _decoder.decode(payload)

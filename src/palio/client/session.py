@@ -1,0 +1,279 @@
+"""`Session`: the conversation of a client with a network, whichever broker it is with at the moment.
+
+A session is in one of a few states (`states`). It remembers what was asked for that lasts (`held`), so that a
+new connection is made to be like the one before: subscriptions, advertisements, watches, and whatever was
+published and not confirmed. What was asked for once is said again where that does no harm; otherwise whoever
+waits is told that the connection was lost (`waiting`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from palio.client.address import parse_addresses
+from palio.client.connection import Connection
+from palio.client.dialling import dial
+from palio.client.errors import ClientClosed, RequestTimeout, error_of
+from palio.client.held import Held
+from palio.client.options import Options
+from palio.client.publishing import Publishing
+from palio.client.states import TRANSITIONS, State
+from palio.client.waiting import OnLoss, Waiting
+from palio.model.errors import PalioError
+from palio.routing.durable.messages import Attached, Changed, DurableReady
+from palio.routing.messages import Accepted, Ended, Published, Ready, Refused
+from palio.routing.protocol import PROTOCOL, Greet, Role, Welcome
+
+Result = TypeVar("Result")
+
+# A connection that lasted less than this counts as a failed attempt: the next one is made after a pause.
+SHORT_LIVED = 1.0
+
+
+class Session:
+    """State, connection and requests of a client. `handlers` is for what comes without being asked for."""
+
+    def __init__(self, address: str, options: Options) -> None:
+        self._addresses = parse_addresses(address)
+        self.options = options
+        self.name = options.name or f"client-{secrets.token_hex(8)}"
+        self.state = State.CONNECTING
+        self.reason = ""
+        self.broker = ""
+        self.journal = False  # whether a confirmation means that it is on disk
+        self.connections = 0
+        self.held: dict[str, Held] = {}
+        self.dropped: Counter[str] = Counter()
+        self.ended_in_order = False
+        self.loop: asyncio.AbstractEventLoop
+        self.publishing: Publishing
+        self._connection: Connection | None = None
+        self._made_at = 0.0
+        self._failures = 0  # connections that did not last, one after the other
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._waiting = Waiting()
+        self.handlers: dict[type, Callable[[Any], None]] = {
+            Published: lambda answer: self.publishing.published(answer),  # noqa: PLW0108 (it is made later)
+            Refused: self._refused,
+            Accepted: lambda answer: self._answered(answer.handle, answer),
+            Attached: lambda answer: self._answered(answer.name, answer),
+            Ready: lambda answer: self._became_ready(answer.handle),
+            DurableReady: lambda answer: self._became_ready(answer.name),
+            Ended: self._ended,
+            Changed: lambda answer: self.answer(f"change {answer.name}", answer),
+        }
+
+    # Connections
+
+    async def open(self) -> None:
+        """Connect. Raises `NotConnected`, or what the broker refuses with."""
+        if self.is_over:
+            raise ClientClosed(self.reason)
+        if self.connections:
+            return
+        self.loop = asyncio.get_running_loop()
+        self.publishing = Publishing(self.options.unsent_limit)
+        try:
+            await self._connect(self.options.connect_within)
+        except BaseException as problem:
+            self._go("closed", f"It could not connect: {problem}")
+            raise
+
+    async def _connect(self, within: float) -> None:
+        options = self.options
+        greet = Greet(PROTOCOL, Role.CLIENT, self.name, options.token, heartbeat=options.heartbeat)
+        connection, welcome = await dial(
+            self._addresses,
+            lambda: Connection(greet, self.handlers, self._lost, self.publishing.send),
+            options.tls,
+            timeout=options.connect_timeout,
+            within=within,
+            backoff=options.backoff,
+        )
+        if self.is_over:
+            connection.end(self.reason)
+        else:
+            self._welcomed(connection, welcome)
+
+    def _welcomed(self, connection: Connection, welcome: Welcome) -> None:
+        self._connection = connection
+        self._made_at = self.loop.time()
+        self.connections += 1
+        self.broker = welcome.broker
+        self.journal = welcome.journal
+        self._go("welcomed", f"The broker {welcome.broker} has taken the connection.")
+        for held in self.held.values():
+            connection.say(held.request())
+        for message in self._waiting.connected():
+            connection.say(message)
+        self.publishing.connected(connection, welcome.max_frame)
+
+    def _lost(self, connection: Connection, reason: str) -> None:
+        if connection is not self._connection:
+            return
+        self._connection = None
+        self.publishing.disconnected()
+        self._waiting.lost(reason)
+        for held in list(self.held.values()):
+            held.disconnected()
+        if self.is_over:
+            return
+        self._go("lost", reason)
+        if connection.is_final or not self.options.reconnect:
+            self.end(reason)
+        else:
+            lasted = self.loop.time() - self._made_at
+            self._failures = self._failures + 1 if lasted < SHORT_LIVED else 0
+            self._reconnecting = self.loop.create_task(self._reconnect())
+
+    async def _reconnect(self) -> None:
+        limit = self.options.give_up_after
+        try:
+            if self._failures:
+                await asyncio.sleep(self.options.backoff.pause(self._failures))
+            await self._connect(float("inf") if limit is None else limit)
+        except PalioError as problem:
+            self.end(str(problem))
+
+    # States
+
+    def _go(self, event: str, reason: str) -> None:
+        """Change the state as the table of transitions says."""
+        before, self.state = self.state, TRANSITIONS[self.state][event]
+        if self.state is not before:
+            self.reason = reason
+            if self.options.on_state is not None:
+                self.options.on_state(self.state, reason)
+
+    @property
+    def is_over(self) -> bool:
+        return self.state is State.CLOSED
+
+    def require_open(self) -> None:
+        """Raises `ClientClosed` if nothing new may be asked for."""
+        if self.state in (State.CLOSED, State.DRAINING) or not self.connections:
+            raise ClientClosed(self.reason or "It was not opened; `async with` or `await` does that.")
+
+    def end(self, reason: str) -> None:
+        """Nothing goes on from here."""
+        self._go("closed", reason)
+        problem = ClientClosed(reason)
+        self._waiting.close(problem)
+        self.publishing.close(problem)
+        for held in list(self.held.values()):
+            held.closed(problem)
+        if self._reconnecting is not None and self._reconnecting is not asyncio.current_task():
+            self._reconnecting.cancel()
+        if self._connection is not None:
+            self._connection.end(reason)
+
+    async def close(self, reason: str) -> None:
+        """End in order: what was said before still goes out."""
+        if self.is_over:
+            return
+        connection = self._connection
+        if connection is not None:
+            self.publishing.flush()
+            for held in list(self.held.values()):
+                held.flush()
+        self.ended_in_order = True
+        self.end(reason)
+        if connection is not None:
+            await asyncio.wait([connection.closed], timeout=self.options.connect_timeout)
+
+    async def drain(self, seconds: float) -> None:
+        """Let all that is under way come to its end, and close. Raises `RequestTimeout`."""
+        if self.is_over:
+            return
+        self._go("drained", "It is being drained.")
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*[held.drain() for held in list(self.held.values())])
+                await self.publishing.all_confirmed()
+                await self.arrived()
+        except TimeoutError:
+            raise RequestTimeout("drain", seconds) from None
+        finally:
+            await self.close("It was drained.")
+
+    async def arrived(self) -> None:
+        """Wait until the broker has taken all that was said. Raises `ConnectionLost` or `RequestTimeout`."""
+        if self._connection is not None:
+            await self._connection.ping(self.options.request_timeout)
+
+    # Requests and their answers
+
+    def say(self, message: Any) -> bool:
+        """Send a message, if there is a connection. Returns whether there is."""
+        if self._connection is None:
+            return False
+        self._connection.say(message)
+        return True
+
+    async def ask(self, message: Any, subject: str, *, on_loss: OnLoss, timeout: float | None = None) -> Any:
+        """Send a request and wait for its answer. Raises `RequestTimeout`, or what it is refused with."""
+        future = self._waiting.add(subject, message, on_loss, said=self.say(message))
+        try:
+            return await self.wait_for(subject, future, timeout)
+        finally:
+            self._waiting.forget(subject)
+
+    async def wait_for(self, subject: str, awaited: Awaitable[Result], timeout: float | None) -> Result:
+        """Wait for something. Raises `RequestTimeout`."""
+        seconds = self.options.request_timeout if timeout is None else timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await awaited
+        except TimeoutError as problem:
+            if isinstance(problem, PalioError):
+                raise
+            raise RequestTimeout(subject, seconds) from None
+
+    def answer(self, subject: str, answer: Any) -> None:
+        """An answer has come, to whoever waits for it."""
+        self._waiting.answer(subject, answer)
+
+    def _refused(self, refused: Refused) -> None:
+        kind, _, name = refused.subject.partition(" ")
+        if kind == "publish":
+            self.publishing.refused(refused)
+            return
+        problem = error_of(refused)
+        held = self.held.get(name) or self.held.get(refused.subject)
+        if self._waiting.refuse(refused.subject, problem):
+            return
+        if held is not None and held.subject == refused.subject:
+            held.fail(problem)  # it was held before, and could not be asked for again
+        else:
+            self.dropped[refused.error] += 1
+
+    def _answered(self, name: str, answer: Any) -> None:
+        held = self.held.get(name)
+        if held is not None:
+            held.answered(answer)
+            self.answer(held.subject, answer)
+
+    def _became_ready(self, name: str) -> None:
+        held = self.held.get(name)
+        if held is not None:
+            held.became_ready()
+
+    def _ended(self, answer: Ended) -> None:
+        for name in answer.handles:
+            self.answer(f"release {name}", answer)
+            self.answer(f"finish {name}", answer)
+
+    # What lasts
+
+    def hold(self, held: Held) -> None:
+        """Ask for this on each connection."""
+        self.held[held.name] = held
+
+    def forget(self, held: Held) -> None:
+        """It has ended, and is not asked for again."""
+        if self.held.get(held.name) is held:
+            del self.held[held.name]

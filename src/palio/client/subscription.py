@@ -1,0 +1,190 @@
+"""`Subscription`: events that wait for whoever iterates over them, never more than a limit.
+
+A transient subscription gets what it selects while it lives, at most once. If its reader is slow, events wait
+here up to `limit`; then the newest or the oldest are dropped and counted, or the subscription ends with
+`SlowConsumer`. After a connection was lost it is there again without further ado; what was published meanwhile
+is not. `durable` has those that lose nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import msgspec
+
+from palio.client.errors import ClientClosed, EventsLost, RequestTimeout, SlowConsumer, SubscriptionEnded
+from palio.client.event import Event
+from palio.client.held import Held
+from palio.client.waiting import release
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.inquiries import Respond
+from palio.routing.messages import Subscribe
+
+if TYPE_CHECKING:
+    from palio.client.session import Session
+
+WhenFull: TypeAlias = Literal["drop-newest", "drop-oldest", "error"]
+
+# Events that may wait for a reader: some seconds of a fast stream, some ten megabytes of ordinary events.
+DEFAULT_LIMIT = 65_536
+
+
+class SubscriptionStatistics(msgspec.Struct, frozen=True):
+    """What became of the events of a subscription. `dropped` counts by reason.
+
+    `lost_by_broker` are events that the broker dropped because this client was slow, of any subscription.
+    """
+
+    received: int
+    handed_out: int
+    waiting: int
+    limit: int
+    dropped: dict[str, int]
+    lost_by_broker: int
+
+
+class Subscription(Held):
+    """Events that a filter selects: `async for event in subscription`."""
+
+    kind = "subscribe"
+
+    def __init__(self, session: Session, name: str, filter: Filter, limit: int, when_full: WhenFull) -> None:
+        super().__init__(session, name)
+        self.filter = filter
+        self._limit = limit
+        self._when_full = when_full
+        self._queue: deque[Event] = deque()
+        self._readers: list[asyncio.Future[None]] = []
+        self._drained: list[asyncio.Future[None]] = []
+        self._error: PalioError | None = None  # raised when the queue is empty
+        self._received = self._handed_out = 0
+        self._dropped: Counter[str] = Counter()
+        self._lost = 0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} {str(self.filter)!r}>"
+
+    def statistics(self) -> SubscriptionStatistics:
+        """What became of its events."""
+        return SubscriptionStatistics(
+            self._received, self._handed_out, len(self._queue), self._limit, dict(self._dropped), self._lost
+        )
+
+    # For its user
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._queue:
+            if not await self._wait():
+                raise StopAsyncIteration
+        return self._hand_out()
+
+    async def next(self, timeout: float | None = None) -> Event:
+        """The next event. Raises `RequestTimeout`, `SubscriptionEnded`, or what `async for` would."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._queue:
+                    if not await self._wait():
+                        raise SubscriptionEnded(self.name, "It was unsubscribed, or its client closed.")
+        except TimeoutError as problem:
+            if isinstance(problem, PalioError) or timeout is None:
+                raise
+            raise RequestTimeout("next", timeout) from None
+        return self._hand_out()
+
+    def _hand_out(self) -> Event:
+        event = self._queue.popleft()
+        event._subscription = self
+        self._handed_out += 1
+        if self._drained and not self._queue:
+            release(self._drained)
+        return event
+
+    async def _wait(self) -> bool:
+        """Wait for an event. False if there will be none; raises why, if that is not in order."""
+        if self._error is not None:
+            raise self._error
+        if self._over:
+            return False
+        self._readers.append(reader := self._session.loop.create_future())
+        await reader
+        return True
+
+    async def unsubscribe(self) -> None:
+        """End it. Iterating over it ends when what has come is read."""
+        await self.release()
+
+    # For its session
+
+    def request(self) -> Any:
+        return Subscribe(self.name, self.filter, not self._ready.done())
+
+    def take(self, events: list[Event]) -> None:
+        """Events have come."""
+        queue = self._queue
+        queue.extend(events)
+        self._received += len(events)
+        if len(queue) > self._limit:
+            self._make_room()
+        if self._readers:
+            release(self._readers)
+
+    def _make_room(self) -> None:
+        excess = len(self._queue) - self._limit
+        drop = self._queue.popleft if self._when_full == "drop-oldest" else self._queue.pop
+        for _ in range(excess):
+            event = drop()
+            if event._request is not None:
+                self._respond(event._request, None)
+        self._dropped[self._when_full] += excess
+        if self._when_full == "error":
+            self._give_up(SlowConsumer(str(self.filter), self._limit))
+
+    def _give_up(self, problem: PalioError) -> None:
+        self._let_go()
+        self.fail(problem)
+
+    def lost(self, count: int, reason: str) -> None:
+        """The broker has dropped events for this client, of whichever subscription."""
+        self._lost += count
+        if self._when_full == "error":
+            self._give_up(EventsLost(count, reason))
+
+    async def drain(self) -> None:
+        if self._end():
+            self._let_go()
+        if self._queue:
+            self._drained.append(drained := self._session.loop.create_future())
+            await drained
+
+    def fail(self, problem: PalioError) -> None:
+        self._error = problem  # which is told when what has come is read
+        super().fail(problem)
+
+    def closed(self, problem: ClientClosed) -> None:
+        if self._session.ended_in_order:
+            self._end()
+        else:
+            self.fail(problem)
+
+    def _end(self) -> bool:
+        ended = super()._end()
+        release(self._readers)
+        return ended
+
+    # For its events
+
+    async def _acknowledge(self, event: Event, confirmed: bool) -> None:
+        """There is nothing to acknowledge."""
+
+    def _reject(self, event: Event) -> None:
+        """There is nothing to reject."""
+
+    def _respond(self, request: str, reply: Notification | None) -> None:
+        self._session.say(Respond(request, reply))

@@ -1,0 +1,59 @@
+"""All that can be asked of a network (see `inquiries`), as the router sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from palio.routing.core import Core
+from palio.routing.echoes import Echoes, EchoStatistics
+from palio.routing.inquiries import Answered, Enquire, Probe, Probed, Request, Respond, Trace, Watch
+from palio.routing.requests import Requests
+from palio.routing.tracing import Tracing
+from palio.routing.watching import Watching
+
+
+class Asking:
+    """This broker's part in all inquiries."""
+
+    def __init__(self, core: Core) -> None:
+        self._echoes = echoes = Echoes(core)
+        self._requests = requests = Requests(core, echoes)
+        self.watching = Watching(core, core.overlap)
+        tracing = Tracing(core, echoes)
+        self.handlers: dict[type, Callable[[str, Any], None]] = {
+            Trace: tracing.ask,
+            Request: requests.ask,
+            Respond: requests.respond,
+            Watch: self.watching.watch,
+        }
+        self.link_handlers: dict[type, Callable[[str, Any], None]] = {
+            Probe: tracing.probe,
+            Probed: tracing.probed,
+            Enquire: requests.enquire,
+            Answered: requests.answered,
+        }
+        # None of these changes who wants what, or where they are.
+        self.passing = frozenset((*self.handlers, *self.link_handlers))
+
+    def link_gained(self) -> None:
+        """There is a new neighbour."""
+        self.watching.links_changed()
+
+    def link_lost(self, broker: str) -> None:
+        """A neighbour is gone."""
+        self._echoes.link_lost(broker)
+        self.watching.links_changed()
+
+    def session_closed(self, session: str) -> None:
+        """A session is gone, with its questions; and it will not reply to those of others."""
+        self._echoes.session_closed(session)
+        self._requests.session_closed(session)
+        self.watching.session_closed(session)
+
+    def on_timer(self, name: str) -> None:
+        """A timer of inquiries."""
+        self._echoes.on_timer()
+
+    def statistics(self) -> EchoStatistics:
+        return self._echoes.statistics()

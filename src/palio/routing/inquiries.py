@@ -1,0 +1,145 @@
+"""Questions to a network: requests that expect replies, traces, and whether anybody is interested.
+
+A *request* is a notification that every taker may answer. It travels as notifications do, and each broker
+counts to how many takers and neighbours it went; replies come back the same way, and the last one says so. So
+who asks knows when all have answered, and a request that reaches nobody is answered at once.
+
+A *trace* goes the way that a notification would go and delivers nothing: each broker says who would get it
+here, and to which neighbours it would go on.
+
+Who *watches* is told whether anybody wants what an advertisement describes, and whenever that changes.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from palio.model.advertisement import Advertisement
+from palio.model.notification import Notification
+from palio.routing.messages import Envelope, _Message
+
+
+class Request(_Message, frozen=True):
+    """Ask all that take this notification. After `timeout` seconds what is missing is given up."""
+
+    number: int
+    notification: Notification
+    timeout: float = 5.0
+
+
+class Respond(_Message, frozen=True):
+    """A taker's reply to a request; without a notification it has nothing to say."""
+
+    id: str
+    notification: Notification | None = None
+
+
+class Trace(_Message, frozen=True):
+    """Who would get this notification, and by which way?"""
+
+    number: int
+    notification: Notification
+
+
+class Watch(_Message, frozen=True):
+    """Tell me whether anybody wants what this advertisement describes. A `Release` of the handle ends it."""
+
+    handle: str
+    advertisement: Advertisement
+
+
+InquiryMessage: TypeAlias = Request | Respond | Trace | Watch
+
+
+class Requested(_Message, frozen=True):
+    """A request for a taker, who shall answer with its id."""
+
+    id: str
+    handles: tuple[str, ...]
+    envelope: Envelope
+
+
+class Responded(_Message, frozen=True):
+    """A reply to a request, or (`last`) that there will be no more; `missing` have not answered by then."""
+
+    number: int
+    notification: Notification | None = None
+    last: bool = False
+    missing: int = 0
+
+
+class Recipient(msgspec.Struct, frozen=True):
+    """Who would get a notification: a session by these handles, or a durable subscription by its name."""
+
+    name: str
+    durable: bool
+    filters: tuple[str, ...]
+    handles: tuple[str, ...] = ()
+    more: int = 0  # subscriptions that are not listed, since there are too many
+
+
+class Hop(msgspec.Struct, frozen=True):
+    """A broker on the way of a traced notification, who would get it there, and where it goes on."""
+
+    broker: str
+    recipients: tuple[Recipient, ...] = ()
+    onward: tuple[Hop, ...] = ()
+    problem: str | None = None
+
+
+class Traced(_Message, frozen=True):
+    """The whole way."""
+
+    number: int
+    route: Hop
+
+
+class Wanted(_Message, frozen=True):
+    """Whether anybody wants what was asked about with this handle."""
+
+    handle: str
+    wanted: bool
+
+
+InquiryAnswer: TypeAlias = Requested | Responded | Traced | Wanted
+
+
+# Between brokers. Origin and sequence of the envelope are the asker's broker and a number of its own: they name
+# the inquiry in the whole network, and nothing in a journal. `within` is how long the answer may take.
+
+
+class Probe(_Message, frozen=True):
+    """Who would get this at the receiver and behind it?"""
+
+    envelope: Envelope
+    within: float
+
+
+class Probed(_Message, frozen=True):
+    """The answer: the way from the sender on."""
+
+    origin: str
+    sequence: int
+    route: Hop
+
+
+class Enquire(_Message, frozen=True):
+    """A request for all that take it at the receiver and behind it."""
+
+    envelope: Envelope
+    within: float
+
+
+class Answered(_Message, frozen=True):
+    """A reply from the sender or behind it, or (`last`) that no more will come; `missing` did not answer."""
+
+    origin: str
+    sequence: int
+    notification: Notification | None = None
+    last: bool = False
+    missing: int = 0
+
+
+InquiryPeerMessage: TypeAlias = Probe | Probed | Enquire | Answered

@@ -1,0 +1,177 @@
+"""`palio/1`: what two programs say to each other over one connection, without any I/O.
+
+A connection carries frames: a length of four bytes, most significant first, and as many bytes of MessagePack,
+one message (`wire`). Clients and brokers speak the same protocol. Who connects says `Greet` first, with its role;
+the answer is `Welcome`, or `Refused` and the end. After that
+
+- a client sends requests (`messages`, `durable.messages`, `inquiries`) and gets their answers, `Events` for its
+  transient subscriptions and `Handed` for the durable ones;
+- neighbouring brokers exchange the messages between brokers.
+
+Whoever has said nothing for the agreed time says `Ping`; who hears nothing for three times as long takes the
+other for gone. `Bye` ends a connection in order: what was said before it has been meant.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import Enum
+from typing import Any, TypeAlias
+
+import msgspec
+
+from palio.model.errors import PalioError
+from palio.routing.messages import Envelope, LinkKind, _Message
+
+PROTOCOL = "palio/1"
+DEFAULT_PORT = 7070
+
+# What one frame may have: room for the largest notification with its payload, and for a page of ordinary ones.
+MAX_FRAME = 16 * 1024 * 1024
+# Batches are cut near this size, so that nobody waits long for the one before.
+BATCH_BYTES = 128 * 1024
+# Seconds of silence after which a `Ping` is due; three times that, and the other is gone.
+HEARTBEAT = 5.0
+SILENCES = 3
+
+_length = struct.Struct(">I")
+
+
+class Role(Enum):
+    """Who connects."""
+
+    CLIENT = "client"
+    PEER = "peer"
+
+
+class FrameTooLarge(PalioError):
+    """A frame that announces more bytes than are allowed."""
+
+    limit: int
+    got: int
+
+    def __init__(self, *, limit: int, got: int) -> None:
+        super().__init__(f"This frame has {got:,} bytes; the limit is {limit:,}.", limit=limit, got=got)
+
+
+class Greet(_Message, frozen=True):
+    """The first message of whoever connects.
+
+    `name` is a client's own identity, the same whenever it comes back: a session of that name that is still
+    there gives way, and notifications published again with the same id are recognised. A peer's is its broker's name;
+    `kind` and `cost` are what the broker that connects wants the other to be to it.
+    """
+
+    protocol: str
+    role: Role
+    name: str
+    token: str | None = None
+    kind: LinkKind = LinkKind.PEER
+    cost: float = 1.0
+    heartbeat: float = HEARTBEAT
+
+
+class Welcome(_Message, frozen=True):
+    """The connection may be used. `journal` says whether a confirmation means that it is on disk."""
+
+    protocol: str
+    broker: str
+    heartbeat: float = HEARTBEAT
+    max_frame: int = MAX_FRAME
+    journal: bool = False
+
+
+class Ping(_Message, frozen=True):
+    """Are you there?"""
+
+
+class Pong(_Message, frozen=True):
+    """Here I am."""
+
+
+class Bye(_Message, frozen=True):
+    """The sender ends the connection, and why; `final` if the other shall not come back by itself."""
+
+    reason: str
+    final: bool = False
+
+
+class Lost(_Message, frozen=True):
+    """The client was too slow: so many events were not sent to it, for this reason."""
+
+    count: int
+    reason: str
+
+
+class Inspect(_Message, frozen=True):
+    """A question about the broker itself; what can be asked, the broker knows."""
+
+    number: int
+    what: str
+    argument: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Inspected(_Message, frozen=True):
+    """The answer, as plain data. A long one comes in parts; `last` is the end."""
+
+    number: int
+    result: Any
+    last: bool = True
+
+
+ConnectionMessage: TypeAlias = Greet | Welcome | Ping | Pong | Bye | Lost | Inspect | Inspected
+
+
+class Events(_Message, frozen=True):
+    """Notifications for a client; each satisfies all the subscriptions that the handles name."""
+
+    handles: tuple[str, ...]
+    envelopes: tuple[Envelope, ...]
+
+
+class Handed(_Message, frozen=True):
+    """Deliveries of a durable subscription: (number, attempt, what)."""
+
+    name: str
+    deliveries: tuple[tuple[int, int, Envelope], ...]
+
+
+def frame(payload: bytes) -> bytes:
+    """A frame around the bytes of a message."""
+    return _length.pack(len(payload)) + payload
+
+
+class Frames:
+    """Cuts a stream of bytes into frames. Holds at most one that is not complete, up to the limit."""
+
+    def __init__(self, limit: int = MAX_FRAME) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+        self._needed = 4  # so many bytes must be there before it is worth while to look again
+
+    def __len__(self) -> int:
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The payloads that are complete now. Raises `FrameTooLarge` when one announces too much."""
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._needed:
+                return []
+            data = bytes(self._rest)
+            self._rest.clear()
+        found: list[bytes] = []
+        at, end = 0, len(data)
+        self._needed = 4
+        while end - at >= 4:
+            size = int.from_bytes(data[at : at + 4])
+            if size > self._limit:
+                raise FrameTooLarge(limit=self._limit, got=size)
+            if end - at - 4 < size:
+                self._needed = 4 + size
+                break
+            at += 4 + size
+            found.append(data[at - size : at])
+        if at < end:
+            self._rest += data[at:]
+        return found

@@ -1,0 +1,133 @@
+"""Watching: whether anybody wants what an advertisement describes, and when that changes.
+
+For each advertisement that is watched, the broker counts the filters of its table that overlap it: those of its
+own sessions and durable subscriptions, and those that came from neighbours. All is counted once, when the first
+watch of it begins; then only what enters or leaves the table is looked at. Who watches is told when a message
+has been dealt with altogether, so a filter that takes the place of another one is no news.
+
+A broker cannot know everything. Some neighbours get every notification, whatever they want (a master, or
+everyone where notifications are flooded): as long as there is one, somebody may want it. And with
+advertisements, filters come only towards who advertises what they select: who watches has to advertise it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.routing.configuration import Strategy
+from palio.routing.core import Core
+from palio.routing.effects import Reply
+from palio.routing.inquiries import Wanted, Watch
+from palio.routing.sessions import HandleInUse
+from palio.routing.table import Entry
+
+# Each different advertisement that is watched costs a comparison for every filter that comes or goes.
+MAX_WATCHES_PER_SESSION = 64
+
+
+class TooManyWatches(PalioError):
+    """A session watches too much."""
+
+    limit: int
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"This session watches {limit} advertisements already, which is the limit; release one.",
+            limit=limit,
+        )
+
+
+class _Watched:
+    """An advertisement that somebody watches: how many filters overlap it, and who was told what."""
+
+    __slots__ = ("count", "told")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.told: dict[tuple[str, str], bool] = {}  # by session and handle
+
+
+class Watching:
+    """All that is watched at one broker."""
+
+    def __init__(self, core: Core, overlap: Callable[[Advertisement, Filter], bool]) -> None:
+        self._core = core
+        self._overlap = overlap
+        self._watched: dict[Advertisement, _Watched] = {}
+        self._sessions: dict[str, dict[str, Advertisement]] = {}  # by session and handle
+        self._changed = False
+
+    def watch(self, session: str, message: Watch) -> None:
+        """Begin to watch. Raises `NoSession`, `HandleInUse` or `TooManyWatches`."""
+        self._core.sessions.get(session)
+        handle, advertisement = message.handle, message.advertisement
+        mine = self._sessions.get(session, {})
+        if self._core.sessions.has(session, handle) or mine.get(handle, advertisement) != advertisement:
+            raise HandleInUse(handle)
+        if handle not in mine and len(mine) >= MAX_WATCHES_PER_SESSION:
+            raise TooManyWatches(MAX_WATCHES_PER_SESSION)
+        watched = self._watched.get(advertisement)
+        if watched is None:
+            watched = self._watched[advertisement] = _Watched(self._count(advertisement))
+            self._core.tables.filters.noticed = self._noticed
+        self._sessions.setdefault(session, {})[handle] = advertisement
+        wanted = watched.told[session, handle] = self._wanted(watched)
+        self._core.effects.append(Reply(session, Wanted(handle, wanted)))
+
+    def has(self, session: str, handle: str) -> bool:
+        """Whether a session watches something by that handle."""
+        return handle in self._sessions.get(session, ())
+
+    def release(self, session: str, handle: str) -> None:
+        """A session does not watch something any more."""
+        mine = self._sessions[session]
+        advertisement = mine.pop(handle)
+        if not mine:
+            del self._sessions[session]
+        watched = self._watched[advertisement]
+        del watched.told[session, handle]
+        if not watched.told:
+            del self._watched[advertisement]
+            if not self._watched:
+                self._core.tables.filters.noticed = None
+
+    def session_closed(self, session: str) -> None:
+        """A session is gone, and watches nothing any more."""
+        for handle in list(self._sessions.get(session, ())):
+            self.release(session, handle)
+
+    def links_changed(self) -> None:
+        """There may be other neighbours that get everything."""
+        self._changed = bool(self._watched)
+
+    def settle(self) -> None:
+        """A message has been dealt with: tell those for whom it has changed something."""
+        if not self._changed:
+            return
+        self._changed = False
+        for watched in self._watched.values():
+            wanted = self._wanted(watched)
+            for (session, handle), told in watched.told.items():
+                if told is not wanted:
+                    watched.told[session, handle] = wanted
+                    self._core.effects.append(Reply(session, Wanted(handle, wanted)))
+
+    def _wanted(self, watched: _Watched) -> bool:
+        if watched.count or self._core.forwarding.takes_all:
+            return True
+        flooding = self._core.configuration.strategy is Strategy.FLOODING
+        return flooding and bool(self._core.graph_links)
+
+    def _count(self, advertisement: Advertisement) -> int:
+        entries = self._core.tables.filters.table.entries()
+        return sum([self._overlap(advertisement, entry.item) for entry in entries])
+
+    def _noticed(self, entry: Entry[Filter], step: int) -> None:
+        """A filter has entered the table, or left it."""
+        for advertisement, watched in self._watched.items():
+            if self._overlap(advertisement, entry.item):
+                watched.count += step
+                self._changed = True

@@ -1,0 +1,1 @@
+"""What durable delivery costs: messages, bytes, journal reads and time, with and without an outage."""

@@ -1,0 +1,35 @@
+"""What a broker keeps: journal, durable subscriptions and their spools, in SQLite or PostgreSQL."""
+
+from palio.store.errors import (
+    JournalTrimmed,
+    NoSuchJournal,
+    StoreCorrupt,
+    StoreError,
+    StoreInUse,
+    StoreTooNew,
+    StoreTooOld,
+    StoreUnavailable,
+    WrongBroker,
+    WrongStoreUrl,
+)
+from palio.store.journal import Journal, Range
+from palio.store.reading import Entry
+from palio.store.store import Statistics, Store
+
+__all__ = [
+    "Entry",
+    "Journal",
+    "JournalTrimmed",
+    "NoSuchJournal",
+    "Range",
+    "Statistics",
+    "Store",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreInUse",
+    "StoreTooNew",
+    "StoreTooOld",
+    "StoreUnavailable",
+    "WrongBroker",
+    "WrongStoreUrl",
+]

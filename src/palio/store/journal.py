@@ -1,0 +1,136 @@
+"""`Journal`: what was published at a broker, for anybody who has its store: beside the broker, or without it.
+
+It is read page by page, each in a transaction of its own, on a connection of its own that cannot write: neither
+does a long reader keep the broker from tidying up, nor does the broker wait. What is seen is what was committed
+when reading began, and all of it. A reader that is so slow that the journal is trimmed beneath it is told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+from sqlalchemy import Connection, Row, inspect
+from sqlalchemy.exc import SQLAlchemyError
+
+from palio.model.filter import Filter
+from palio.store import schema
+from palio.store.errors import (
+    JournalTrimmed,
+    NoSuchJournal,
+    StoreCorrupt,
+    StoreError,
+    StoreTooOld,
+)
+from palio.store.opening import backend_of, refusal
+from palio.store.reading import DamagedRow, Entry, Selection
+from palio.store.records import from_column, to_column
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Which sequences a journal has: all from `first` to `last`; none if `last` is smaller."""
+
+    broker: str
+    first: int
+    last: int
+
+
+class Journal:
+    """The journal of one broker, to be read."""
+
+    def __init__(self, url: str, broker: str | None = None) -> None:
+        """`broker` may be left out if there is one only.
+
+        Raises `WrongStoreUrl`, `NoSuchJournal`, `StoreTooNew`, `StoreTooOld`,
+        `StoreCorrupt` or `StoreUnavailable`.
+        """
+        self._backend = backend_of(url, writes=False)
+        self._store = self._backend.store
+        try:
+            self._connection = self._backend.reader()
+        except SQLAlchemyError as problem:
+            raise refusal(self._backend, problem) from None
+        try:
+            with self._transaction():
+                self._broker, self.broker = self._find(broker)
+        except StoreError:
+            self.close()
+            raise
+
+    def range(self) -> Range:
+        """What there is now."""
+        with self._transaction():
+            standing = self._standing()
+        return Range(self.broker, standing.trimmed + 1, standing.head)
+
+    def read(
+        self,
+        filter: Filter | None = None,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        since: float = 0.0,
+        until: float = math.inf,
+    ) -> Iterator[Entry]:
+        """What a filter selects, in order: after one sequence up to another, from one time on before another.
+
+        Raises `JournalTrimmed` and `StoreCorrupt` on the way.
+        """
+        selection = Selection(self._broker, filter or Filter.parse("true"), since, until)
+        begun = False
+        while True:
+            with self._transaction() as connection:
+                standing = self._standing()
+                if not begun:
+                    begun = True
+                    upto = standing.head if upto is None else min(upto, standing.head)
+                    after = max(after, standing.trimmed)
+                elif after < standing.trimmed:
+                    raise JournalTrimmed(self._store, after, standing.trimmed)
+                after = selection.pass_over(connection, after, upto or 0)
+                after, some = next(selection.read(connection, after, upto or 0), (after, []))
+            yield from some
+            if after >= (upto or 0):
+                return
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """All that is read in it belongs to one moment."""
+        try:
+            with self._connection.begin():
+                yield self._connection
+        except SQLAlchemyError as problem:
+            raise refusal(self._backend, problem) from None
+        except DamagedRow as problem:
+            raise StoreCorrupt(self._store, str(problem)) from None
+
+    def _standing(self) -> Row[Any]:
+        table = schema.brokers
+        return self._connection.execute(table.select().where(table.c.broker == self._broker)).one()
+
+    def _find(self, broker: str | None) -> tuple[int, str]:
+        if not inspect(self._connection).has_table(schema.version.name):
+            raise NoSuchJournal(self._store, broker, ())
+        version = schema.version_of(self._connection, self._store)
+        if version < schema.VERSION:
+            raise StoreTooOld(self._store, version)
+        rows = self._connection.execute(schema.brokers.select().order_by(schema.brokers.c.name)).all()
+        found = [row for row in rows if broker is None or row.name == to_column(broker)]
+        if len(found) != 1:
+            raise NoSuchJournal(self._store, broker, tuple([from_column(row.name) for row in rows]))
+        return found[0].broker, from_column(found[0].name)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

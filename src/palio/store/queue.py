@@ -1,0 +1,123 @@
+"""What waits to be written: in order, counted, and taken in groups."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from palio.routing.durable.effects import Append, Spool, StoreEffect
+from palio.store.records import size_of
+
+# The most that one commit takes. A larger group is hardly faster, but the first of it waits for the last.
+MAX_GROUP_EFFECTS = 4_096
+MAX_GROUP_BYTES = 8 << 20
+
+_EACH = 64  # bytes for an effect, whatever is in it
+
+
+class Waiting:
+    """Effects that were submitted together."""
+
+    __slots__ = ("bytes", "effects", "when")
+
+    def __init__(self, effects: Sequence[StoreEffect], bytes: int) -> None:
+        self.effects = effects
+        self.bytes = bytes
+        self.when = time.monotonic()
+
+
+class Queue:
+    """Filled by the broker's thread, which never waits; emptied by the writer's."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._waiting: deque[Waiting] = deque()
+        self._taken: Waiting | None = None  # what the writer is at, until it is done
+        self._taken_effects = self._taken_bytes = 0
+        self.closed = False
+        self.effects = 0  # submitted and not completed
+        self.bytes = 0
+
+    def put(self, effects: Sequence[StoreEffect]) -> None:
+        """Submit effects."""
+        one = Waiting(effects, sum(map(_size, effects)))
+        with self._condition:
+            self._waiting.append(one)
+            self.effects += len(effects)
+            self.bytes += one.bytes
+            self._condition.notify()
+
+    def take(self, timeout: float | None) -> list[StoreEffect]:
+        """The next group; nothing if there is none in time, or the queue was closed."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._waiting or self.closed, timeout)
+            group: list[StoreEffect] = []
+            size = 0
+            while self._waiting and (
+                not group or len(group) + len(self._waiting[0].effects) <= MAX_GROUP_EFFECTS
+            ):
+                if group and size + self._waiting[0].bytes > MAX_GROUP_BYTES:
+                    break
+                one = self._waiting.popleft()
+                self._taken = self._taken or one
+                group.extend(one.effects)
+                size += one.bytes
+            self._taken_effects, self._taken_bytes = len(group), size
+            return group
+
+    def finish(self) -> None:
+        """The group that was taken is completed, or lost: it no longer counts."""
+        with self._condition:
+            self.effects -= self._taken_effects
+            self.bytes -= self._taken_bytes
+            self._taken_effects = self._taken_bytes = 0
+            self._taken = None
+
+    def take_appends(self) -> list[Append]:
+        """Take all appends out, wherever they are."""
+        taken: list[Append] = []
+        with self._condition:
+            for one in self._waiting:
+                appends = [effect for effect in one.effects if isinstance(effect, Append)]
+                if appends:
+                    taken += appends
+                    size = sum(map(_size, appends))
+                    one.effects = [effect for effect in one.effects if not isinstance(effect, Append)]
+                    one.bytes -= size
+                    self.bytes -= size
+            self.effects -= len(taken)
+        return taken
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, but not beyond the next effects that are submitted, nor the end."""
+        with self._condition:
+            if not self.closed:
+                self._condition.wait(seconds)
+
+    def close(self) -> None:
+        """Nothing more is submitted."""
+        with self._condition:
+            self.closed = True
+            self._condition.notify_all()
+
+    def oldest(self) -> float:
+        """For how many seconds the first of what is not completed has been waiting."""
+        with self._condition:
+            first = self._taken or (self._waiting[0] if self._waiting else None)
+        return 0.0 if first is None else time.monotonic() - first.when
+
+
+def appends_of(effects: Iterable[StoreEffect]) -> list[Append]:
+    """The appends among some effects."""
+    return [effect for effect in effects if isinstance(effect, Append)]
+
+
+def _size(effect: StoreEffect) -> int:
+    if isinstance(effect, Append):
+        return _EACH + sum([size_of(envelope.notification) for envelope in effect.envelopes])
+    if isinstance(effect, Spool):
+        letters = [size_of(envelope.notification) for _, _, envelope in (*effect.add, *effect.dead)]
+        return _EACH + sum(letters)
+    return _EACH

@@ -1,0 +1,123 @@
+"""Reading a journal: the rows between two sequences that a filter selects.
+
+Rows are matched by their bytes, many at a time; only what is selected becomes a notification. A read for the
+core looks at a bounded number of sequences, so that nothing else waits for long behind it; what was found then
+reaches only so far, and who asked asks again. With a time from which on events are wanted, whole spans that are
+older are passed over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import msgspec
+from sqlalchemy import Connection, text
+
+from palio.matching import MatchIndex
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.durable.effects import Read
+from palio.routing.durable.messages import Found
+from palio.routing.messages import Envelope
+from palio.store import schema
+from palio.store.records import decode_body, from_column
+
+# Sequences that one read of the core looks at: some milliseconds.
+MAX_SCANNED = 8_192
+# Rows that are matched at a time. A page of the core is smaller, so most reads end with the first.
+BATCH = 512
+
+_ROWS = text(
+    "SELECT sequence, time, publisher, body FROM palio_journal "
+    "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since AND time < :until "
+    "ORDER BY sequence LIMIT :limit"
+)
+Row: TypeAlias = tuple[int, float, str, bytes]
+
+_FIRST_SPAN = text(
+    "SELECT min(span) FROM palio_spans WHERE broker = :broker AND span >= :span AND newest >= :since"
+)
+
+
+class DamagedRow(PalioError):
+    """A row of the journal that is no notification."""
+
+    sequence: int
+
+    def __init__(self, sequence: int, reason: str) -> None:
+        super().__init__(f"Sequence {sequence} of the journal cannot be read: {reason}", sequence=sequence)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Something that was published."""
+
+    sequence: int
+    time: float  # seconds, by the clock of the broker
+    publisher: str
+    notification: Notification
+
+
+class Selection:
+    """What a filter selects from a journal, from some time on and before another."""
+
+    def __init__(self, broker: int, filter: Filter, since: float, until: float = math.inf) -> None:
+        self._broker = broker
+        self._since = since
+        self._wanted = {"broker": broker, "since": since, "until": until}
+        self._index = MatchIndex()
+        self._index.add(0, filter)
+
+    def read(self, connection: Connection, after: int, upto: int) -> Iterator[tuple[int, list[Entry]]]:
+        """Batch by batch: up to which sequence was read, and what was selected. Raises `DamagedRow`."""
+        while after < upto:
+            wanted = {"after": after, "upto": upto, "limit": BATCH, **self._wanted}
+            rows = connection.execute(_ROWS, wanted).all()
+            after = rows[-1].sequence if len(rows) == BATCH else upto
+            yield after, self._select([(*row,) for row in rows])
+
+    def pass_over(self, connection: Connection, after: int, upto: int) -> int:
+        """The sequence up to which everything is older."""
+        if self._since <= 0 or after >= upto:
+            return after
+        wanted = {"broker": self._broker, "span": (after + 1) // schema.SPAN, "since": self._since}
+        span = connection.execute(_FIRST_SPAN, wanted).scalar()
+        return upto if span is None else min(upto, max(after, span * schema.SPAN - 1))
+
+    def _select(self, rows: list[Row]) -> list[Entry]:
+        try:
+            bodies = [decode_body(body) for *_, body in rows]
+            matched = self._index.match_encoded([body.attributes for body in bodies])
+        except (msgspec.DecodeError, PalioError):
+            _find_damage(rows)
+            raise
+        return [
+            Entry(sequence, time, from_column(publisher), Notification.of_body(body))
+            for (sequence, time, publisher, _), body, found in zip(rows, bodies, matched, strict=True)
+            if found
+        ]
+
+
+def read(connection: Connection, broker: int, name: str, effect: Read, *, head: int, trimmed: int) -> Found:
+    """What the filter selects, as far as one read goes."""
+    selection = Selection(broker, effect.filter, effect.since)
+    upto = min(effect.upto, head)
+    after = selection.pass_over(connection, max(effect.after, trimmed), upto)
+    reach = min(upto, after + MAX_SCANNED)
+    found: list[Envelope] = []
+    for _, some in selection.read(connection, after, reach):
+        found += [Envelope(name, one.sequence, one.time, 0, name, one.notification) for one in some]
+        if len(found) >= effect.limit:
+            found = found[: effect.limit]
+            return Found(effect.token, found[-1].sequence, tuple(found))
+    return Found(effect.token, reach if reach < upto else effect.upto, tuple(found))
+
+
+def _find_damage(rows: list[Row]) -> None:
+    for sequence, _, _, body in rows:
+        try:
+            _ = Notification.of_body(decode_body(body)).attributes
+        except (msgspec.DecodeError, PalioError) as problem:
+            raise DamagedRow(sequence, str(problem)) from None

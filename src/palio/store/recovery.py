@@ -1,0 +1,153 @@
+"""What a broker finds when it begins: its standing, its subscriptions, and the ids that may come again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Table, text
+
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.routing.durable.effects import Recovered, Subscribed
+from palio.routing.messages import Envelope
+from palio.store import schema
+from palio.store.backend import Backend
+from palio.store.errors import StoreCorrupt
+from palio.store.records import decode_letter, from_column, to_column
+from palio.store.transaction import Kept, Standing
+
+_TIME = text("SELECT time FROM palio_journal WHERE broker = :broker AND sequence = :head")
+_LAST_ID_TIME = text("SELECT max(time) FROM palio_ids WHERE broker = :broker")
+_NEWEST = text("SELECT newest FROM palio_spans WHERE broker = :broker AND span = :span")
+_RECENT_IDS = text(
+    "SELECT publisher, id, sequence, time FROM palio_ids WHERE broker = :broker AND time >= :horizon "
+    "ORDER BY sequence"
+)
+# Only spans in which something is recent are looked through.
+_RECENT = text(
+    "SELECT j.publisher, j.id, j.sequence, j.time FROM palio_spans s JOIN palio_journal j "
+    f"ON j.broker = s.broker AND j.sequence >= s.span * {schema.SPAN} "
+    f"AND j.sequence < (s.span + 1) * {schema.SPAN} "
+    "WHERE s.broker = :broker AND s.newest >= :horizon AND j.time >= :horizon AND j.sequence > :swept "
+    "AND j.id IS NOT NULL ORDER BY j.sequence"
+)
+
+Letters = dict[int, list[tuple[int, int, Envelope]]]
+
+
+def enter(backend: Backend, connection: Connection, broker: str) -> tuple[Standing, int]:
+    """Begin another life of a broker. Returns how far its store is, and the number of that life."""
+    table = schema.brokers
+    mine = table.c.name == to_column(broker)
+    found = connection.execute(table.select().where(mine)).first()
+    if found is None:
+        others = connection.execute(table.select()).all()
+        backend.claim(broker, [from_column(other.name) for other in others])
+        connection.execute(
+            table.insert().values(name=to_column(broker), incarnation=0, groups=0, head=0, trimmed=0, swept=0)
+        )
+        found = connection.execute(table.select().where(mine)).one()
+    incarnation = found.incarnation + 1
+    connection.execute(table.update().where(mine).values(incarnation=incarnation))
+    key = {"broker": found.broker}
+    time = connection.execute(_TIME, key | {"head": found.head}).scalar()
+    if time is None:
+        time = connection.execute(_LAST_ID_TIME, key).scalar()
+    newest = connection.execute(_NEWEST, key | {"span": found.head // schema.SPAN}).scalar()
+    standing = Standing(
+        found.broker, broker, found.groups, found.head, found.trimmed, found.swept, newest or 0.0, time or 0.0
+    )
+    return standing, incarnation
+
+
+def unchanged(connection: Connection, standing: Standing, incarnation: int) -> int | None:
+    """How many groups are committed; None if another broker has begun a life since."""
+    table = schema.brokers
+    found = connection.execute(table.select().where(table.c.broker == standing.broker)).first()
+    return found.groups if found is not None and found.incarnation == incarnation else None
+
+
+def recover(
+    connection: Connection, standing: Standing, retention: float, store: str
+) -> tuple[Recovered, dict[str, Kept]]:
+    """All that is on disk. Raises `StoreCorrupt`."""
+    try:
+        return _recover(connection, standing, retention)
+    except (msgspec.DecodeError, PalioError, ValueError) as problem:
+        raise StoreCorrupt(store, str(problem)) from None
+
+
+def _recover(connection: Connection, standing: Standing, retention: float) -> tuple[Recovered, dict[str, Kept]]:
+    number = standing.broker
+    readers = connection.execute(schema.readers.select().where(schema.readers.c.broker == number)).all()
+    table = schema.subscriptions
+    rows = connection.execute(
+        table.select().where(table.c.broker == number).order_by(table.c.subscription)
+    ).all()
+    positions: dict[int, dict[str, int]] = defaultdict(dict)
+    for row in _of_broker(connection, schema.positions, number):
+        positions[row.subscription][from_column(row.origin)] = row.sequence
+    spool = _letters(connection, schema.spool, number)
+    dead = _letters(connection, schema.dead, number)
+    kept = {
+        from_column(row.name): Kept(row.subscription, row.next_delivery, row.subscription in dead)
+        for row in rows
+    }
+    recovered = Recovered(
+        head=standing.head,
+        trimmed=standing.trimmed,
+        recent=tuple(_recent(connection, standing, retention)),
+        readers=tuple([(from_column(row.reader), row.sequence) for row in readers]),
+        subscriptions=tuple(
+            [
+                Subscribed(
+                    from_column(row.name),
+                    from_column(row.identity),
+                    row.generation,
+                    Filter.parse(from_column(row.filter)),
+                    row.since,
+                    positions.get(row.subscription, {}),
+                    tuple(spool.get(row.subscription, ())),
+                    tuple(dead.get(row.subscription, ())),
+                    row.next_delivery,
+                    None if row.moving_to is None else from_column(row.moving_to),
+                    row.linger,
+                )
+                for row in rows
+            ]
+        ),
+    )
+    return recovered, kept
+
+
+def _recent(
+    connection: Connection, standing: Standing, retention: float
+) -> Iterator[tuple[str, str, int, float]]:
+    """The ids of what was published within the retention time before the last publish."""
+    wanted = {"broker": standing.broker, "horizon": standing.time - retention, "swept": standing.swept}
+    for statement in (_RECENT_IDS, _RECENT):
+        for publisher, id, sequence, time in connection.execute(statement, wanted):
+            yield from_column(publisher), from_column(id), sequence, time
+
+
+def _letters(connection: Connection, table: Table, broker: int) -> Letters:
+    letters: Letters = defaultdict(list)
+    for row in _of_broker(connection, table, broker):
+        letters[row.subscription].append((row.delivery, row.attempts, decode_letter(row.envelope)))
+    return letters
+
+
+def _of_broker(connection: Connection, table: Table, broker: int) -> Iterator[Any]:
+    """The rows of all subscriptions of a broker, by key."""
+    owner = schema.subscriptions
+    return iter(
+        connection.execute(
+            table.select()
+            .join(owner, owner.c.subscription == table.c.subscription)
+            .where(owner.c.broker == broker)
+            .order_by(*table.primary_key)
+        )
+    )

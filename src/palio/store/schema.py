@@ -1,0 +1,192 @@
+"""The tables, the same in SQLite and PostgreSQL, and how an older store becomes a present one.
+
+Several brokers may share a PostgreSQL database: each has a row in `palio_brokers`, and its number there, like
+that of a subscription, is what other rows are found by. The row also says how far the journal is. `head` is
+the committed high-water mark: rows beyond it do not exist, since both are written in one transaction.
+Rows up to `trimmed` are nobody's any more, and are deleted by and by; `swept` is how far that is.
+
+`palio_spans` has the newest time in each `SPAN` sequences of a journal. Clocks can be set back, so times are
+not in order; with spans, what is older than a moment can be passed over without reading it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    inspect,
+    text,
+)
+
+from palio.store.errors import StoreTooNew
+
+SPAN = 4_096
+
+metadata = MetaData()
+
+# SQLite numbers rows by itself only in a column of exactly this type.
+_Number = BigInteger().with_variant(Integer, "sqlite")
+
+version = Table("palio_schema", metadata, Column("version", Integer, nullable=False))
+
+brokers = Table(
+    "palio_brokers",
+    metadata,
+    Column("broker", _Number, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("incarnation", BigInteger, nullable=False),
+    Column("groups", BigInteger, nullable=False),  # how many groups of writes were committed
+    Column("head", BigInteger, nullable=False),
+    Column("trimmed", BigInteger, nullable=False),
+    Column("swept", BigInteger, nullable=False),
+)
+
+# Without row ids a SQLite table is one tree, ordered by its key: an append touches its last page only.
+journal = Table(
+    "palio_journal",
+    metadata,
+    Column("broker", BigInteger, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("time", Float(53), nullable=False),
+    Column("publisher", Text, nullable=False),
+    Column("id", Text),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("broker", "sequence"),
+    sqlite_with_rowid=False,
+)
+
+# The ids of what was trimmed while it could still be published again.
+ids = Table(
+    "palio_ids",
+    metadata,
+    Column("broker", BigInteger, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("time", Float(53), nullable=False),
+    Column("publisher", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    PrimaryKeyConstraint("broker", "sequence"),
+    sqlite_with_rowid=False,
+)
+
+spans = Table(
+    "palio_spans",
+    metadata,
+    Column("broker", BigInteger, nullable=False),
+    Column("span", BigInteger, nullable=False),
+    Column("newest", Float(53), nullable=False),
+    PrimaryKeyConstraint("broker", "span"),
+    sqlite_with_rowid=False,
+)
+
+readers = Table(
+    "palio_readers",
+    metadata,
+    Column("broker", BigInteger, nullable=False),
+    Column("reader", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    PrimaryKeyConstraint("broker", "reader"),
+    sqlite_with_rowid=False,
+)
+
+subscriptions = Table(
+    "palio_subscriptions",
+    metadata,
+    Column("subscription", _Number, primary_key=True, autoincrement=True),
+    Column("broker", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("identity", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("filter", Text, nullable=False),
+    Column("since", Float(53), nullable=False),
+    Column("moving_to", Text),
+    Column("next_delivery", BigInteger, nullable=False),
+    Column("linger", Float(53)),
+    UniqueConstraint("broker", "name"),
+)
+
+positions = Table(
+    "palio_positions",
+    metadata,
+    Column("subscription", BigInteger, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    PrimaryKeyConstraint("subscription", "origin"),
+    sqlite_with_rowid=False,
+)
+
+
+def _letters(name: str) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("subscription", BigInteger, nullable=False),
+        Column("delivery", BigInteger, nullable=False),
+        Column("attempts", BigInteger, nullable=False),
+        Column("envelope", LargeBinary, nullable=False),
+        PrimaryKeyConstraint("subscription", "delivery"),
+        sqlite_with_rowid=False,
+    )
+
+
+spool = _letters("palio_spool")
+dead = _letters("palio_dead")
+
+
+# Migrations
+
+
+def _add_spans(connection: Connection) -> None:
+    """Version 2: what is older than a moment can be passed over."""
+    spans.create(connection)
+    connection.execute(
+        text(
+            "INSERT INTO palio_spans (broker, span, newest) "
+            f"SELECT broker, sequence / {SPAN}, max(time) FROM palio_journal GROUP BY broker, sequence / {SPAN}"
+        )
+    )
+
+
+def _add_linger(connection: Connection) -> None:
+    """Version 3: a subscription says how long it outlives its taker."""
+    connection.execute(text("ALTER TABLE palio_subscriptions ADD COLUMN linger DOUBLE PRECISION"))
+
+
+# The step at index i leads from version i + 1 to the next.
+Step = Callable[[Connection], None]
+MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger)
+VERSION = len(MIGRATIONS) + 1
+
+
+def prepare(connection: Connection, store: str) -> None:
+    """Create the tables, or bring those of an earlier version up to date; within the caller's transaction.
+
+    Raises `StoreTooNew`.
+    """
+    if not inspect(connection).has_table(version.name):
+        metadata.create_all(connection)
+        connection.execute(version.insert().values(version=VERSION))
+        return
+    found = version_of(connection, store)
+    for step in MIGRATIONS[found - 1 :]:
+        step(connection)
+    if found < VERSION:
+        connection.execute(version.update().values(version=VERSION))
+
+
+def version_of(connection: Connection, store: str) -> int:
+    """Which version a store has. Raises `StoreTooNew`."""
+    found: int = connection.execute(version.select()).scalar_one()
+    if found > VERSION:
+        raise StoreTooNew(store, found, VERSION)
+    return found

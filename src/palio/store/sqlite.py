@@ -1,0 +1,147 @@
+"""SQLite: one file for a broker, written ahead.
+
+Settings, and why:
+
+- `journal_mode=WAL`: a commit appends to one file and syncs it once; readers never wait for the writer.
+- `synchronous=FULL` ("full"): each commit is synced, so what was confirmed survives a loss of power. With
+  NORMAL ("normal") only checkpoints are: a crash of the process loses nothing, a loss of power may lose the
+  last commits, and the file stays whole. With OFF ("off") a loss of power may also damage the file.
+- `wal_autocheckpoint`: a page that changes often in between is copied to the file once. 16 MB keep the pause
+  of a checkpoint short.
+- `journal_size_limit`: after a burst, the log goes back to a size that does not hurt.
+- `cache_size`: the pages at the ends of journal and spools stay in memory.
+
+Two brokers in one file would give sequences twice. The lock is on a file of its own beside it, as SQLite's own
+locks are gone between transactions; it ends with the process, however that ends, and names it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from palio.store.backend import Backend, Kind, Rows, Sync, Trouble
+from palio.store.errors import StoreInUse, StoreUnavailable, WrongBroker, WrongStoreUrl, sentence
+
+CHECKPOINT_PAGES = 4_096
+LOG_BYTES = 64 << 20
+CACHE_KIB = 32 << 10
+BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
+
+_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES (?, ?, ?, ?, ?, ?)"
+_PUT = (
+    "INSERT INTO {} (subscription, delivery, attempts, envelope) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (subscription, delivery) DO UPDATE "
+    "SET attempts = excluded.attempts, envelope = excluded.envelope"
+)
+_DROP = "DELETE FROM {} WHERE subscription = ? AND delivery = ?"
+
+
+class Sqlite(Backend):
+    """A file."""
+
+    def __init__(self, url: URL, sync: Sync, *, writes: bool = True) -> None:
+        if not url.database or url.database == ":memory:":
+            raise WrongStoreUrl(str(url), "A store of SQLite is a file.")
+        self.path = Path(url.database)
+        self.store = str(self.path)
+        self._lock: int | None = None
+        if writes:
+            self._make_folder()
+        elif not self.path.exists():
+            raise StoreUnavailable(self.store, "There is no such file.")
+        self.engine = create_engine(
+            url, poolclass=NullPool, connect_args={"check_same_thread": False, "timeout": BUSY_SECONDS}
+        )
+
+        @event.listens_for(self.engine, "connect")
+        def connected(connection: sqlite3.Connection, record: Any) -> None:
+            connection.isolation_level = None  # transactions begin and end where we say so
+            if not writes:
+                connection.execute("PRAGMA query_only = ON")
+                return
+            for setting in (
+                "journal_mode = WAL",
+                f"synchronous = {sync.upper()}",
+                f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
+                f"journal_size_limit = {LOG_BYTES}",
+                f"cache_size = -{CACHE_KIB}",
+            ):
+                connection.execute(f"PRAGMA {setting}")
+
+        @event.listens_for(self.engine, "begin")
+        def began(connection: Connection) -> None:
+            # A writer that begins as a reader can find that it may not go on.
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    def _make_folder(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise StoreUnavailable(self.store, sentence(problem.strerror)) from None
+
+    def lock(self, broker: str) -> None:
+        try:
+            file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as problem:
+            raise StoreUnavailable(self.store, sentence(problem.strerror)) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            holder = os.pread(file, 64, 0).decode(errors="replace").strip()
+            os.close(file)
+            if problem.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise StoreUnavailable(self.store, sentence(problem.strerror)) from None
+            raise StoreInUse(self.store, broker, f"process {holder}" if holder else None) from None
+        self._lock = file
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def connect(self) -> Connection:
+        return self.engine.connect()
+
+    def reader(self) -> Connection:
+        return self.engine.connect()
+
+    def prepare(self, connection: Connection) -> None:
+        pass  # the transaction has begun as a writer
+
+    def claim(self, broker: str, others: Sequence[str]) -> None:
+        if others:
+            raise WrongBroker(self.store, broker, others[0])
+
+    def trouble(self, problem: BaseException) -> Trouble:
+        cause = problem.orig if isinstance(problem, DBAPIError) else problem
+        code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        match code:
+            case sqlite3.SQLITE_FULL:
+                return Trouble(Kind.FULL, f"The disk of the store {self.store} is full.")
+            case sqlite3.SQLITE_IOERR | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN:
+                # A quota or a limit on the size of files shows up here too.
+                return Trouble(Kind.FULL, f"The store {self.store} cannot be written: {sentence(cause)}")
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return Trouble(Kind.AWAY, f"Another program keeps the store {self.store} locked.")
+        return Trouble(Kind.BROKEN, sentence(cause))
+
+    def append(self, connection: Connection, rows: Rows) -> None:
+        connection.exec_driver_sql(_APPEND, list(rows))
+
+    def put(self, connection: Connection, table: str, rows: Rows) -> None:
+        connection.exec_driver_sql(_PUT.format(table), list(rows))
+
+    def drop(self, connection: Connection, table: str, rows: Rows) -> None:
+        connection.exec_driver_sql(_DROP.format(table), list(rows))

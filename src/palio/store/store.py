@@ -1,0 +1,173 @@
+"""`Store`: what a live broker keeps on disk. `writer` says what is promised, `schema` how it lies there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.effects import Recovered, StoreEffect
+from palio.store import schema
+from palio.store.backend import Backend, Sync
+from palio.store.errors import StoreError
+from palio.store.journal import Journal, Range
+from palio.store.opening import backend_of, refusal
+from palio.store.queue import Queue
+from palio.store.recovery import enter, recover
+from palio.store.writer import Broken, Completed, Writer
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    """How a store is doing. Counts are since it was opened; `queued` is what is not completed."""
+
+    commits: int
+    writes: int  # effects that were completed
+    bytes: int  # of notifications and letters that were written
+    refused: int  # appends
+    queued: int
+    queued_bytes: int
+    oldest_waiting: float  # seconds
+    head: int
+    trimmed: int
+    swept: int  # up to here, what was trimmed is deleted
+    waiting: str | None  # why nothing can be written now
+    last_error: str | None
+
+
+class Store:
+    """The disk of one broker. Everything but `completed` and `broken` happens in the caller's thread."""
+
+    def __init__(
+        self,
+        url: str,
+        backend: Backend,
+        queue: Queue,
+        writer: Writer,
+        *,
+        recovered: Recovered,
+        incarnation: int,
+    ) -> None:
+        self._url = url
+        self._backend = backend
+        self._queue = queue
+        self._writer = writer
+        self._recovered: Recovered | None = recovered
+        self.incarnation = incarnation
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        broker: str,
+        completed: Completed,
+        broken: Broken | None = None,
+        sync: Sync = "full",
+        retention: float = DurableSettings().retention,
+    ) -> Store:
+        """Open the store of a broker, and create or migrate it where needed.
+
+        `completed` is called in the writer's thread with what was done: in the order in which it was
+        submitted, but for appends that are refused early. `broken` is called when the store cannot go on.
+        Raises `WrongStoreUrl`, `StoreInUse`, `WrongBroker`, `StoreTooNew`, `StoreCorrupt`, `StoreUnavailable`.
+        """
+        backend = backend_of(url, sync)
+        backend.lock(broker)
+        connection = None
+        try:
+            connection = backend.connect()
+            with connection.begin():
+                backend.prepare(connection)
+                schema.prepare(connection, backend.store)
+                standing, incarnation = enter(backend, connection, broker)
+                recovered, kept = recover(connection, standing, retention, backend.store)
+        except BaseException as problem:
+            if connection is not None:
+                connection.close()
+            backend.unlock()
+            if isinstance(problem, SQLAlchemyError):
+                raise refusal(backend, problem) from None
+            raise
+        queue = Queue()
+        writer = Writer(
+            backend,
+            connection,
+            standing,
+            kept,
+            incarnation=incarnation,
+            retention=retention,
+            queue=queue,
+            completed=completed,
+            broken=broken,
+        )
+        writer.thread.start()
+        return cls(url, backend, queue, writer, recovered=recovered, incarnation=incarnation)
+
+    def recovered(self) -> tuple[Recovered, int]:
+        """What was on disk when the store was opened, and how often it has been. Kept until the first write."""
+        if self._recovered is None:
+            raise StoreError("What was on disk when the store was opened is not kept after the first write.")
+        return self._recovered, self.incarnation
+
+    def submit(self, effects: Sequence[StoreEffect]) -> None:
+        """Let effects be carried out, in order. Never waits."""
+        self._recovered = None
+        if self._queue.closed:
+            raise StoreError("The store is closed.")
+        if effects:
+            self._queue.put(effects)
+
+    @property
+    def queued_bytes(self) -> int:
+        """About how many bytes are submitted and not completed: a broker stops reading when they are many."""
+        return self._queue.bytes
+
+    def journal_range(self) -> Range:
+        """Which sequences the journal has on disk."""
+        standing = self._writer.standing
+        return Range(standing.name, standing.trimmed + 1, standing.head)
+
+    def journal(self) -> Journal:
+        """The journal, to be read beside the writer on a connection of its own; in any one thread."""
+        return Journal(self._url, self._writer.standing.name)
+
+    def statistics(self) -> Statistics:
+        writer, queue = self._writer, self._queue
+        return Statistics(
+            writer.commits,
+            writer.writes,
+            writer.bytes,
+            writer.refused,
+            queue.effects,
+            queue.bytes,
+            queue.oldest(),
+            writer.standing.head,
+            writer.standing.trimmed,
+            writer.standing.swept,
+            writer.waiting,
+            writer.last_error,
+        )
+
+    def close(self, timeout: float | None = 30.0) -> bool:
+        """Carry out all that was submitted, then close. False if that was not possible in time.
+
+        Do not call it in the writer's thread. What the disk has no room for is lost, as in a crash.
+        """
+        self._queue.close()
+        self._writer.thread.join(timeout)
+        if self._writer.thread.is_alive():
+            return False
+        self._backend.unlock()
+        return not self._writer.lost and self._writer.broken is None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

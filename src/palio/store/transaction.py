@@ -1,0 +1,286 @@
+"""A group of effects as one transaction.
+
+Effects are atomic and in order each; a group of them is committed as a whole, which keeps both: what a crash
+leaves is some groups, and then nothing of the next. Within a group only the outcome matters. So what would be
+written row by row is gathered first, by key, the last word for each; and goes to the database in a few
+statements, whatever the number of effects. What is read sees all that came before it: it is written then.
+
+A transaction knows what is on disk from `Standing` and leaves another one. If it is rolled back, the old one
+still holds, and the group can be carried out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import Connection, text
+
+from palio.model.filter import Filter
+from palio.routing.durable.effects import (
+    Append,
+    Read,
+    Remove,
+    SaveCursor,
+    Spool,
+    StoreEffect,
+    Trim,
+)
+from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
+from palio.store import schema
+from palio.store.backend import Backend
+from palio.store.reading import read
+from palio.store.records import encode_body, encode_letter, to_column
+
+NOT_FOLLOWING = "It does not follow what is on disk."
+
+_POSITION = text(
+    "INSERT INTO palio_positions (subscription, origin, sequence) VALUES (:subscription, :origin, :sequence) "
+    "ON CONFLICT (subscription, origin) DO UPDATE SET sequence = excluded.sequence"
+)
+_READER = text(
+    "INSERT INTO palio_readers (broker, reader, sequence) VALUES (:broker, :reader, :sequence) "
+    "ON CONFLICT (broker, reader) DO UPDATE SET sequence = excluded.sequence"
+)
+_FORGET_READER = text("DELETE FROM palio_readers WHERE broker = :broker AND reader = :reader")
+_NUMBER = text(
+    "UPDATE palio_subscriptions SET next_delivery = :next_delivery WHERE subscription = :subscription"
+)
+_SPAN = text(
+    "INSERT INTO palio_spans (broker, span, newest) VALUES (:broker, :span, :newest) "
+    "ON CONFLICT (broker, span) DO UPDATE SET newest = excluded.newest"
+)
+_STANDING = text(
+    "UPDATE palio_brokers SET groups = :groups, head = :head, trimmed = :trimmed, swept = :swept "
+    "WHERE broker = :broker"
+)
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A subscription on disk: its number there, that of its next delivery, and whether it had dead letters."""
+
+    number: int
+    next_delivery: int
+    dead: bool = False
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How far a broker's store is. `newest` is the newest time in the span of the head."""
+
+    broker: int
+    name: str
+    groups: int
+    head: int
+    trimmed: int
+    swept: int
+    newest: float = 0.0
+    time: float = 0.0  # of the last append
+
+
+class Transaction:
+    """Carries out effects on a connection. Nothing is committed here."""
+
+    def __init__(
+        self, backend: Backend, connection: Connection, standing: Standing, kept: dict[str, Kept]
+    ) -> None:
+        self._backend = backend
+        self._connection = connection
+        self._broker = standing.broker
+        self._name = standing.name
+        self._before = standing
+        self._kept = kept
+        self.changed: dict[str, Kept | None] = {}  # of what is kept
+        self._head = standing.head
+        self.trimmed = standing.trimmed
+        self._newest = standing.newest
+        self._time = standing.time
+        self._spans: dict[int, float] = {}
+        self._journal: list[tuple[object, ...]] = []
+        self._spool: dict[tuple[int, int], tuple[object, ...] | None] = {}
+        self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
+        self._positions: dict[tuple[int, str], int] = {}
+        self._readers: dict[str, int] = {}
+        self._numbers: dict[int, int] = {}
+        self._wrote = False
+        self.appended = 0
+        self.bytes = 0
+
+    def carry_out(self, effects: Sequence[StoreEffect]) -> list[StoreMessage]:
+        """Do it. Returns what is to be told once it is committed."""
+        answers: list[StoreMessage] = []
+        for effect in effects:
+            match effect:
+                case Append():
+                    answers.append(self._append(effect))
+                    continue
+                case Spool():
+                    self._write_spool(effect)
+                case SaveCursor():
+                    self._readers[effect.reader] = effect.sequence
+                case Remove():
+                    self._remove(effect.name)
+                case Trim():
+                    self.trimmed = max(self.trimmed, effect.upto)
+                    continue
+                case Read():
+                    answers.append(self._read(effect))
+                    continue
+            answers.append(Stored(effect.token))
+        self.flush()
+        return answers
+
+    def finish(self, swept: int) -> Standing | None:
+        """The last write of a transaction. Returns how far the store is with it; None if nothing changed."""
+        before = self._before
+        standing = Standing(
+            self._broker,
+            self._name,
+            before.groups + 1,
+            self._head,
+            self.trimmed,
+            swept,
+            self._newest,
+            self._time,
+        )
+        if not self._wrote and (standing.trimmed, standing.swept) == (before.trimmed, before.swept):
+            return None
+        self._connection.execute(_STANDING, msgspec.structs.asdict(standing))
+        return standing
+
+    # Effects
+
+    def _append(self, effect: Append) -> StoreMessage:
+        if effect.envelopes[0].sequence != self._head + 1:
+            return Failed(effect.token, NOT_FOLLOWING)
+        publisher = to_column(effect.publisher)
+        for envelope in effect.envelopes:
+            sequence, time, notification = envelope.sequence, envelope.time, envelope.notification
+            body, id = encode_body(notification), notification.body.id
+            self._journal.append(
+                (self._broker, sequence, time, publisher, None if id is None else to_column(id), body)
+            )
+            self.bytes += len(body)
+            span, offset = divmod(sequence, schema.SPAN)
+            self._newest = time if not offset else max(self._newest, time)
+            self._spans[span] = self._newest
+            self._time = time
+        self._head = effect.envelopes[-1].sequence
+        self.appended += len(effect.envelopes)
+        return Stored(effect.token)
+
+    def _write_spool(self, effect: Spool) -> None:
+        kept = self._find(effect.name)
+        if effect.filter is not None:
+            kept = self._subscribe(effect, effect.filter, kept)
+        if kept is None:
+            return  # it has been removed
+        number, following = kept.number, max(kept.next_delivery, effect.next_delivery)
+        for delivery in effect.remove:
+            self._spool[number, delivery] = None
+        for delivery, attempts, envelope in effect.add:
+            letter = encode_letter(envelope)
+            self.bytes += len(letter)
+            self._spool[number, delivery] = number, delivery, attempts, letter
+            following = max(following, delivery + 1)
+        if kept.dead:  # most subscriptions never have any
+            for delivery in (*effect.remove, *[delivery for delivery, *_ in effect.add]):
+                self._dead[number, delivery] = None
+        for delivery, attempts, envelope in effect.dead:
+            self._spool[number, delivery] = None
+            self._dead[number, delivery] = number, delivery, attempts, encode_letter(envelope)
+            following = max(following, delivery + 1)
+        for origin, sequence in effect.position:
+            self._positions[number, origin] = sequence
+        if following != kept.next_delivery:
+            self._numbers[number] = following
+        dead = kept.dead or bool(effect.dead)
+        if following != kept.next_delivery or dead is not kept.dead:
+            self.changed[effect.name] = Kept(number, following, dead)
+
+    def _find(self, name: str) -> Kept | None:
+        return self.changed[name] if name in self.changed else self._kept.get(name)
+
+    def _subscribe(self, effect: Spool, filter: Filter, kept: Kept | None) -> Kept:
+        columns = {
+            "identity": to_column(effect.identity),
+            "generation": effect.generation,
+            "filter": to_column(str(filter)),
+            "since": effect.since,
+            "moving_to": None if effect.moving_to is None else to_column(effect.moving_to),
+            "linger": effect.linger,
+        }
+        table = schema.subscriptions
+        self._wrote = True
+        if kept is not None:
+            self._connection.execute(table.update().where(table.c.subscription == kept.number).values(columns))
+            return kept
+        columns |= {"broker": self._broker, "name": to_column(effect.name), "next_delivery": 1}
+        result = self._connection.execute(table.insert().values(columns))
+        assert result.inserted_primary_key is not None
+        kept = self.changed[effect.name] = Kept(result.inserted_primary_key[0], 1)
+        return kept
+
+    def _remove(self, name: str) -> None:
+        kept = self._find(name)
+        if kept is None:
+            return
+        self.flush()
+        self._wrote = True
+        for table in (schema.spool, schema.dead, schema.positions, schema.subscriptions):
+            self._connection.execute(table.delete().where(table.c.subscription == kept.number))
+        self.changed[name] = None
+
+    def _read(self, effect: Read) -> Found:
+        self.flush()
+        return read(self._connection, self._broker, self._name, effect, head=self._head, trimmed=self.trimmed)
+
+    # What was gathered
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        backend, connection, broker = self._backend, self._connection, self._broker
+        if self._journal:
+            backend.append(connection, self._journal)
+            connection.execute(
+                _SPAN, [{"broker": broker, "span": n, "newest": t} for n, t in self._spans.items()]
+            )
+            self._journal, self._spans = [], {}
+            self._wrote = True
+        for table, letters in ((schema.spool.name, self._spool), (schema.dead.name, self._dead)):
+            added = [row for row in letters.values() if row is not None]
+            dropped = [key for key, row in letters.items() if row is None]
+            if added:
+                backend.put(connection, table, added)
+            if dropped:
+                backend.drop(connection, table, dropped)
+            self._wrote = self._wrote or bool(letters)
+            letters.clear()
+        if self._positions:
+            connection.execute(
+                _POSITION,
+                [
+                    {"subscription": number, "origin": to_column(origin), "sequence": sequence}
+                    for (number, origin), sequence in self._positions.items()
+                ],
+            )
+            self._positions = {}
+            self._wrote = True
+        if self._numbers:
+            connection.execute(
+                _NUMBER, [{"subscription": n, "next_delivery": d} for n, d in self._numbers.items()]
+            )
+            self._numbers = {}
+            self._wrote = True
+        self._flush_readers()
+
+    def _flush_readers(self) -> None:
+        for statement, wanted in ((_READER, True), (_FORGET_READER, False)):
+            rows = [
+                {"broker": self._broker, "reader": to_column(reader), "sequence": sequence}
+                for reader, sequence in self._readers.items()
+                if (sequence >= 0) is wanted
+            ]
+            if rows:
+                self._connection.execute(statement, rows)
+                self._wrote = True
+        self._readers = {}

@@ -1,0 +1,285 @@
+"""The writer: one thread that takes what is queued, writes it as one group, and tells.
+
+Group commit: while one group is being synced, the next gathers. So a commit costs the same for one event as for
+hundreds, nobody waits for a timer, and a lone event waits for one sync only.
+
+What can go wrong, and what then:
+
+- There is no room. Every append that waits is refused, with the reason; nothing else is lost: it waits, and is
+  tried again until there is room. What was trimmed is deleted first, which makes some.
+- The database is away. Everything waits; after `GRACE` seconds appends are refused as if there were no room.
+- The connection broke while a commit was under way. Then nobody knows whether it is on disk, and nothing may
+  be said before that is known. The number of the last group, which is written with each group, tells
+  when the database is back.
+- Somebody else wrote meanwhile, or the file is damaged: the store is broken. Appends are refused, nothing else
+  is completed any more, and the broker is told, so that it can stop.
+
+Whatever was told is on disk. What was not told when the process dies is there up to some group, and no further.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from palio.model.errors import PalioError
+from palio.routing.durable.effects import Append, StoreEffect
+from palio.routing.durable.messages import Failed, StoreMessage
+from palio.store.backend import Backend, Kind, Trouble
+from palio.store.errors import StoreCorrupt, StoreError, StoreInUse
+from palio.store.queue import Queue, appends_of
+from palio.store.recovery import unchanged
+from palio.store.sweeping import MIN_SWEPT, sweep
+from palio.store.transaction import Kept, Standing, Transaction
+
+GRACE = 3.0  # seconds for which appends wait for a database that is away
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 1.0
+
+log = logging.getLogger("palio.store")
+
+Completed = Callable[[list[StoreMessage]], None]
+Broken = Callable[[StoreError], None]
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    """What a transaction for a group comes to, once it is committed."""
+
+    group: list[StoreEffect]
+    standing: Standing
+    changed: dict[str, Kept | None]
+    answers: list[StoreMessage]
+    bytes: int
+
+
+class Writer:
+    """Carries out what is in the queue. All but the counters belongs to its thread."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        connection: Connection,
+        standing: Standing,
+        kept: dict[str, Kept],
+        *,
+        incarnation: int,
+        retention: float,
+        queue: Queue,
+        completed: Completed,
+        broken: Broken | None,
+    ) -> None:
+        self._backend = backend
+        self._connection: Connection | None = connection
+        self.standing = standing
+        self._kept = kept
+        self._incarnation = incarnation
+        self._retention = retention
+        self._queue = queue
+        self._completed = completed
+        self._tell_broken = broken
+        self._doubt: _Outcome | None = None  # a commit of which nobody knows whether it came to pass
+        self._finished: list[StoreEffect] | None = None  # the group that was last found to be on disk
+        self.broken: StoreError | None = None
+        self.waiting: str | None = None  # why nothing can be written now
+        self.commits = 0
+        self.writes = 0
+        self.bytes = 0
+        self.refused = 0
+        self.lost = 0
+        self.last_error: str | None = None
+        self.thread = threading.Thread(target=self._run, name=f"palio store {standing.name}", daemon=True)
+
+    # The thread
+
+    def _run(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except Exception as problem:  # whatever it is, the broker must hear of it
+            log.exception("The writer of the store has failed.")
+            self._break(StoreError(f"The writer of the store {self._backend.store} has failed: {problem!r}."))
+            while not self._queue.closed:
+                self._refuse([], str(self.broken))
+                self._queue.wait(LONGEST_PAUSE)
+        finally:
+            self._disconnect()
+
+    def _turn(self) -> bool:
+        """Carry out one group. False at the end."""
+        to_sweep = self.broken is None and self.standing.swept < self.standing.trimmed
+        group = self._queue.take(0 if to_sweep else None)
+        if group:
+            if self.broken is not None:
+                self._refuse(group, str(self.broken))
+            else:
+                self._carry_out(group)
+            self._queue.finish()
+        elif self._queue.closed:
+            return False
+        elif to_sweep:
+            self._sweep()
+        return True
+
+    def _carry_out(self, group: list[StoreEffect]) -> None:
+        pause, trouble_since = FIRST_PAUSE, 0.0
+        while group:
+            try:
+                self._attempt(group)
+            except (SQLAlchemyError, PalioError) as problem:
+                trouble = self._judge(problem)
+                self._reconnect()
+            if self._finished is group:
+                return
+            trouble_since = trouble_since or time.monotonic()
+            if self.broken is not None:
+                self._refuse(group, str(self.broken))
+                return
+            refuse = trouble.kind is Kind.FULL or time.monotonic() >= trouble_since + GRACE
+            if refuse and self._doubt is None:
+                left = self._refuse(group, trouble.reason)
+                if len(left) < len(group):
+                    group = left
+                    continue  # without the appends it may fit
+            if trouble.kind is Kind.FULL and self._connection is not None and self._sweep():
+                continue
+            if self._queue.closed:
+                log.warning("The store is closed while it waits: %d writes are lost.", len(group))
+                self.lost += len(group)
+                return
+            self._pause(pause, trouble.reason if refuse and self._doubt is None else None)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _attempt(self, group: list[StoreEffect]) -> None:
+        """One transaction, unless the group turns out to be on disk already. Raises what the driver raises."""
+        connection = self._connection or self._connect()
+        if self._finished is group:
+            return
+        begun = connection.begin()
+        transaction = Transaction(self._backend, connection, self.standing, self._kept)
+        answers = transaction.carry_out(group)
+        swept = self.standing.swept
+        if not group or transaction.trimmed - swept >= MIN_SWEPT:  # few are left for when nothing else is to do
+            rows = max(MIN_SWEPT, 2 * transaction.appended)
+            swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
+        standing = transaction.finish(swept)
+        outcome = _Outcome(group, standing or self.standing, transaction.changed, answers, transaction.bytes)
+        if standing is None:
+            begun.rollback()
+        else:
+            self._doubt = outcome
+            begun.commit()
+            self._doubt = None
+            self.commits += 1
+        self._finish(outcome)
+
+    def _finish(self, outcome: _Outcome) -> None:
+        """A group is on disk."""
+        self._finished = outcome.group
+        self.standing = outcome.standing
+        for name, kept in outcome.changed.items():
+            if kept is None:
+                self._kept.pop(name, None)
+            else:
+                self._kept[name] = kept
+        self.writes += len(outcome.answers)
+        self.bytes += outcome.bytes
+        if self.waiting is not None:
+            log.info("The store can be written again.")
+            self.waiting = None
+        if outcome.group:
+            self._queue.finish()  # before it is told: who hears of it may ask what still waits
+        if outcome.answers:
+            self._completed(outcome.answers)
+
+    def _sweep(self) -> bool:
+        """Delete some of what was trimmed, for itself. Returns whether there was anything."""
+        if self.standing.swept >= self.standing.trimmed:
+            return False
+        before = self.standing.swept
+        try:
+            self._attempt([])
+        except (SQLAlchemyError, PalioError) as problem:
+            self._judge(problem)
+            self._reconnect()
+            self._queue.wait(FIRST_PAUSE)
+        return self.standing.swept > before
+
+    # Trouble
+
+    def _pause(self, seconds: float, refusal: str | None) -> None:
+        """Let time pass, and refuse what is to be appended meanwhile."""
+        until = time.monotonic() + seconds
+        while not self._queue.closed and (left := until - time.monotonic()) > 0:
+            self._queue.wait(left)
+            if refusal is not None:
+                self._refuse([], refusal)
+
+    def _refuse(self, group: list[StoreEffect], reason: str) -> list[StoreEffect]:
+        """Refuse all appends of a group and of the queue. Returns what is left of the group."""
+        appends = appends_of(group) + self._queue.take_appends()
+        if appends:
+            self.refused += len(appends)
+            self._completed([Failed(append.token, reason) for append in appends])
+        return [effect for effect in group if not isinstance(effect, Append)]
+
+    def _judge(self, problem: Exception) -> Trouble:
+        if isinstance(problem, PalioError):
+            trouble = Trouble(Kind.BROKEN, str(problem))
+        else:
+            trouble = self._backend.trouble(problem)
+        self._disconnect()
+        self.last_error = trouble.reason
+        if trouble.kind is Kind.BROKEN:
+            error = (
+                problem
+                if isinstance(problem, StoreError)
+                else StoreCorrupt(self._backend.store, trouble.reason)
+            )
+            self._break(error)
+        elif self.waiting is None:
+            log.warning("Writing has to wait: %s", trouble.reason)
+            self.waiting = trouble.reason
+        return trouble
+
+    def _break(self, error: StoreError) -> None:
+        self.broken = error
+        self.last_error = str(error)
+        log.error("The store is broken: %s", error)
+        if self._tell_broken is not None:
+            self._tell_broken(error)
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except SQLAlchemyError as problem:
+                log.debug("Closing a connection: %s", problem)
+
+    def _reconnect(self) -> None:
+        """Try to be connected again."""
+        if self.broken is None:
+            try:
+                self._connect()
+            except (SQLAlchemyError, PalioError) as problem:
+                self._judge(problem)
+
+    def _connect(self) -> Connection:
+        """Be connected again, and find out about what was in doubt."""
+        connection = self._backend.connect()
+        self._connection = connection
+        with connection.begin():
+            groups = unchanged(connection, self.standing, self._incarnation)
+        doubt, self._doubt = self._doubt, None
+        if groups is None:
+            raise StoreInUse(self._backend.store, self.standing.name, None)
+        if doubt is not None and groups == doubt.standing.groups:
+            self.commits += 1
+            self._finish(doubt)
+        return connection

@@ -1,0 +1,43 @@
+"""The same tests on both databases. `url` names a store that nobody has used yet."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.store.cluster import Cluster, reason_to_skip
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    reason = reason_to_skip()
+    if reason is not None:
+        pytest.skip(reason)
+    cluster = Cluster()
+    yield cluster
+    cluster.remove()
+
+
+@pytest.fixture
+def database(cluster: Cluster) -> str:
+    """The URL of a new PostgreSQL database."""
+    name = f"palio_{next(_numbers)}"
+    cluster.execute(f"CREATE DATABASE {name}")
+    return cluster.url(name)
+
+
+@pytest.fixture
+def file_url(tmp_path: Path) -> str:
+    """The URL of a new SQLite file."""
+    return f"sqlite:///{tmp_path}/store.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue("file_url" if request.param == "sqlite" else "database")
+    return url

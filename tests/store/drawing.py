@@ -1,0 +1,128 @@
+"""Effects as a core might ask for them, drawn at random; and what the simulator's disk makes of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.durable.effects import (
+    Append,
+    Read,
+    Recovered,
+    Remove,
+    SaveCursor,
+    Spool,
+    StoreEffect,
+    Trim,
+)
+from palio.routing.durable.messages import StoreMessage
+from palio.routing.messages import Envelope
+from palio.sim.faults.disk import Disk
+
+FILTERS = [Filter.parse(text) for text in ("true", "x > 4", 's = "a" or x < 2', "absent(x)")]
+NAMES = ["one", "two", "three\0\\"]
+ORIGINS = ["b", "elsewhere"]
+KINDS = ["append"] * 3 + ["spool"] * 4 + ["read", "cursor", "trim", "remove"]
+
+
+def draw_notification(choose: random.Random) -> Notification:
+    names = choose.sample(["x", "s", "deep.er"], choose.randint(0, 3))
+    return Notification(
+        {name: choose.choice([choose.randint(0, 9), "a", "b", 0.5, True]) for name in names},
+        id=choose.choice([None, "".join(choose.choices("ab\0\\'", k=choose.randint(1, 3)))]),
+        priority=choose.randint(0, 9),
+        lifetime=choose.choice([None, choose.randint(1, 100)]),
+        payload=choose.choice([None, b"\0\xff" * choose.randint(0, 9)]),
+    )
+
+
+def draw_letters(choose: random.Random, most: int) -> tuple[tuple[int, int, Envelope], ...]:
+    return tuple(
+        (
+            choose.randint(1, 12),
+            choose.randint(0, 3),
+            Envelope(
+                choose.choice(ORIGINS),
+                choose.randint(1, 99),
+                choose.randint(0, 10**9) / 7,
+                choose.randint(0, 3),
+                choose.choice(ORIGINS),
+                draw_notification(choose),
+                choose.randint(0, 2**56),
+            ),
+        )
+        for _ in range(choose.randint(0, most))
+    )
+
+
+def draw_spool(choose: random.Random, token: int) -> Spool:
+    subscribed: dict[str, Any] = {}
+    if choose.random() < 0.5:
+        subscribed = {
+            "filter": choose.choice(FILTERS),
+            "identity": choose.choice(NAMES),
+            "generation": choose.randint(0, 9),
+            "since": choose.choice([0.0, -1.0, 12.5]),
+            "moving_to": choose.choice([None, *ORIGINS]),
+            "linger": choose.choice([None, 0.0, 60.5]),
+        }
+    return Spool(
+        token,
+        choose.choice(NAMES),
+        **subscribed,
+        next_delivery=choose.choice([1, 1, 5, 20]),
+        add=draw_letters(choose, 3),
+        dead=draw_letters(choose, 2),
+        remove=tuple(choose.randint(1, 12) for _ in range(choose.randint(0, 3))),
+        position=tuple(
+            (origin, choose.randint(0, 99)) for origin in choose.sample(ORIGINS, choose.randint(0, 2))
+        ),
+    )
+
+
+def draw_effects(choose: random.Random, count: int) -> Iterator[StoreEffect]:
+    """Now and then there is an append that does not follow. Clocks may be set back."""
+    head, time = 0, 1_000.0
+    for token in range(1, count + 1):
+        match choose.choice(KINDS):
+            case "append":
+                gap = int(choose.random() < 0.1)
+                some = [draw_notification(choose) for _ in range(choose.randint(1, 4))]
+                time += choose.randint(-5, 20)
+                envelopes = [Envelope("b", head + gap + n, time, 0, "b", one) for n, one in enumerate(some, 1)]
+                yield Append(token, tuple(envelopes), choose.choice(NAMES))
+                head += 0 if gap else len(some)
+            case "spool":
+                yield draw_spool(choose, token)
+            case "read":
+                after = choose.randint(0, head + 2)
+                upto, since = after + choose.randint(0, 20), choose.choice([0.0, time - 20, time + 1])
+                yield Read(token, choose.choice(FILTERS), after, upto, choose.randint(1, 5), since)
+            case "cursor":
+                yield SaveCursor(token, choose.choice(NAMES), choose.randint(-1, 50))
+            case "trim":
+                yield Trim(choose.randint(0, head))
+            case "remove":
+                yield Remove(token, choose.choice(NAMES))
+
+
+def by_oracle(effects: Sequence[StoreEffect]) -> tuple[Disk, list[StoreMessage]]:
+    """What the simulated disk holds after all of it, and what it said."""
+    disk = Disk()
+    disk.queue.extend(effects)
+    answers = [disk.complete() for _ in effects]
+    return disk, [answer for answer in answers if answer is not None]
+
+
+def comparable(recovered: Recovered) -> Any:
+    """All of it, without the orders that mean nothing."""
+    subscriptions = {
+        one.name: msgspec.structs.replace(one, spool=tuple(sorted(one.spool)), dead=tuple(sorted(one.dead)))
+        for one in recovered.subscriptions
+    }
+    return recovered.head, recovered.trimmed, recovered.recent, dict(recovered.readers), subscriptions

@@ -1,0 +1,77 @@
+"""A store with somebody who waits for its answers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from palio.model.notification import Notification
+from palio.routing.durable.effects import Append, Recovered, StoreEffect
+from palio.routing.durable.messages import StoreMessage
+from palio.routing.messages import Envelope
+from palio.store import Store, StoreError
+
+PATIENCE = 30.0  # seconds after which a test gives up
+
+
+class Driven:
+    """Opens a store and collects what it says."""
+
+    def __init__(self, url: str, broker: str = "b", **options: Any) -> None:
+        self.answers: list[StoreMessage] = []
+        self.errors: list[StoreError] = []
+        self._changed = threading.Condition()
+        self.store = Store.open(url, broker=broker, completed=self._completed, broken=self._broken, **options)
+        self.recovered: Recovered
+        self.recovered, self.incarnation = self.store.recovered()
+        self._token = 0
+
+    def _completed(self, answers: list[StoreMessage]) -> None:
+        with self._changed:
+            self.answers += answers
+            self._changed.notify_all()
+
+    def _broken(self, error: StoreError) -> None:
+        with self._changed:
+            self.errors.append(error)
+            self._changed.notify_all()
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Most conditions change with an answer; what does not is looked at now and then."""
+        deadline = time.monotonic() + PATIENCE
+        with self._changed:
+            while not condition():
+                assert time.monotonic() < deadline, (self.answers[-10:], self.store.statistics())
+                self._changed.wait(0.02)
+
+    def wait_for_answers(self, count: int) -> list[StoreMessage]:
+        self.wait_for(lambda: len(self.answers) >= count)
+        return self.answers
+
+    def do(self, *effects: StoreEffect) -> list[StoreMessage]:
+        """Submit, and wait for the answers. Trims have none."""
+        expected = len(self.answers) + sum(hasattr(effect, "token") for effect in effects)
+        before = len(self.answers)
+        self.store.submit(effects)
+        return self.wait_for_answers(expected)[before:]
+
+    def __enter__(self) -> Driven:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+
+def envelope(sequence: int, broker: str = "b", at: float | None = None, **properties: Any) -> Envelope:
+    """Something that is published at a broker."""
+    attributes = properties.pop("attributes", {"x": sequence, "s": "text"})
+    when = 1_000.0 + sequence if at is None else at
+    return Envelope(broker, sequence, when, 0, broker, Notification(attributes, **properties))
+
+
+def append(token: int, first: int, last: int | None = None, **options: Any) -> Append:
+    """Appends everything from one sequence up to another."""
+    last = first if last is None else last
+    return Append(token, tuple(envelope(number, **options) for number in range(first, last + 1)), "publisher")

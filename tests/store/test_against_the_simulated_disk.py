@@ -1,0 +1,101 @@
+"""The store and the simulator's disk are given the same effects, and must say and keep the same."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from palio.store import schema
+from tests.conftest import ROOT
+from tests.store.drawing import by_oracle, comparable, draw_effects
+from tests.store.driving import Driven
+
+FOREVER = 1e12  # the simulated disk never forgets an id
+CRASHES = 5
+EFFECTS = 1_500
+
+
+@pytest.fixture
+def fresh(url: str, tmp_path: Path) -> Callable[[], str]:
+    """A store that nobody has used, for each example."""
+    if url.startswith("sqlite"):
+        numbers = itertools.count()
+        return lambda: f"sqlite:///{tmp_path}/{next(numbers)}.db"
+    with Driven(url):
+        pass  # creates the tables
+
+    def emptied() -> str:
+        with psycopg.connect(url, autocommit=True) as connection:
+            for table in schema.metadata.sorted_tables:
+                if table is not schema.version:
+                    connection.execute(f"DELETE FROM {table.name}")
+        return url
+
+    return emptied
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(choose=st.randoms(use_true_random=False), count=st.integers(1, 30), data=st.data())
+def test_it_says_and_keeps_the_same(
+    fresh: Callable[[], str], choose: random.Random, count: int, data: st.DataObject
+) -> None:
+    effects = list(draw_effects(choose, count))
+    disk, expected = by_oracle(effects)
+    url = fresh()
+    lives = data.draw(st.lists(st.integers(0, count), max_size=2), label="restarts after")
+    said = []
+    for first, last in itertools.pairwise([0, *sorted(lives), count]):
+        with Driven(url, retention=FOREVER, sync="off") as driven:
+            some = effects[first:last]
+            cut = data.draw(st.integers(0, len(some)), label="submitted at once")
+            driven.store.submit(some[:cut])
+            driven.store.submit(some[cut:])
+            assert driven.store.close()
+            said += driven.answers
+    assert said == expected
+    with Driven(url, retention=FOREVER) as driven:
+        assert comparable(driven.recovered) == comparable(disk.recovered())
+
+
+@pytest.mark.parametrize("seed", range(CRASHES))
+def test_a_crash_loses_a_suffix_of_what_was_not_completed(url: str, tmp_path: Path, seed: int) -> None:
+    print(f"seed {seed}")
+    choose = random.Random(seed)
+    effects = list(draw_effects(choose, EFFECTS))
+    (tmp_path / "effects").write_bytes(pickle.dumps(effects))
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "tests.store.crashing", url, str(tmp_path / "effects"), str(seed)],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+    )
+    assert writer.stdout is not None
+    enough = choose.randint(1, EFFECTS // 2)
+    completed = 0
+    for line in writer.stdout:
+        completed = int(line)
+        if completed >= enough:
+            break
+    os.kill(writer.pid, signal.SIGKILL)
+    completed = max([completed, *map(int, writer.stdout.read().split())])
+    writer.wait()
+    with Driven(url, retention=FOREVER) as driven:
+        found = comparable(driven.recovered)
+    disk, prefix = by_oracle(effects[:completed])[0], completed
+    while comparable(disk.recovered()) != found:
+        assert prefix < len(effects), f"What is there after {completed} effects is not what any prefix leaves."
+        disk.queue.append(effects[prefix])
+        disk.complete()
+        prefix += 1

@@ -1,0 +1,100 @@
+"""Stores of earlier versions are brought up to date; those of later ones are left alone."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.durable.effects import Read
+from palio.routing.durable.messages import Found, Stored
+from palio.routing.messages import Envelope
+from palio.store import StoreTooNew, schema
+from palio.store.records import encode_body, encode_letter
+from tests.store.driving import Driven, append, envelope
+
+# What the first version created. `{bytes}` and `{number}` are the types that differ.
+VERSION_1 = """
+CREATE TABLE palio_schema (version INTEGER NOT NULL);
+CREATE TABLE palio_brokers (broker {number} PRIMARY KEY, name TEXT NOT NULL UNIQUE, incarnation BIGINT NOT NULL,
+    groups BIGINT NOT NULL, head BIGINT NOT NULL, trimmed BIGINT NOT NULL, swept BIGINT NOT NULL);
+CREATE TABLE palio_journal (broker BIGINT NOT NULL, sequence BIGINT NOT NULL, time FLOAT NOT NULL,
+    publisher TEXT NOT NULL, id TEXT, body {bytes} NOT NULL, PRIMARY KEY (broker, sequence));
+CREATE TABLE palio_ids (broker BIGINT NOT NULL, sequence BIGINT NOT NULL, time FLOAT NOT NULL,
+    publisher TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (broker, sequence));
+CREATE TABLE palio_readers (broker BIGINT NOT NULL, reader TEXT NOT NULL, sequence BIGINT NOT NULL,
+    PRIMARY KEY (broker, reader));
+CREATE TABLE palio_subscriptions (subscription {number} PRIMARY KEY, broker BIGINT NOT NULL, name TEXT NOT NULL,
+    identity TEXT NOT NULL, generation BIGINT NOT NULL, filter TEXT NOT NULL, since FLOAT NOT NULL,
+    moving_to TEXT, next_delivery BIGINT NOT NULL, UNIQUE (broker, name));
+CREATE TABLE palio_positions (subscription BIGINT NOT NULL, origin TEXT NOT NULL, sequence BIGINT NOT NULL,
+    PRIMARY KEY (subscription, origin));
+CREATE TABLE palio_spool (subscription BIGINT NOT NULL, delivery BIGINT NOT NULL, attempts BIGINT NOT NULL,
+    envelope {bytes} NOT NULL, PRIMARY KEY (subscription, delivery));
+CREATE TABLE palio_dead (subscription BIGINT NOT NULL, delivery BIGINT NOT NULL, attempts BIGINT NOT NULL,
+    envelope {bytes} NOT NULL, PRIMARY KEY (subscription, delivery));
+INSERT INTO palio_schema VALUES (1);
+INSERT INTO palio_brokers VALUES (1, 'b', 7, 3, 9000, 10, 10);
+INSERT INTO palio_subscriptions VALUES (1, 1, 's', 'i', 2, 'x > 3', 0, NULL, 5);
+INSERT INTO palio_positions VALUES (1, 'b', 4)
+"""
+
+
+def create_version_1(url: str) -> None:
+    """A store with a journal of 8,990 notifications, and a subscription with one letter."""
+    lite = url.startswith("sqlite")
+    script = VERSION_1.format(
+        bytes="BLOB" if lite else "BYTEA", number="INTEGER" if lite else "BIGSERIAL"
+    ).replace("FLOAT", "FLOAT" if lite else "DOUBLE PRECISION")
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for statement in script.split(";"):
+            connection.execute(text(statement))
+        rows = [
+            {
+                "sequence": number,
+                "time": float(number),
+                "id": f"id {number}",
+                "body": encode_body(Notification({"x": number})),
+            }
+            for number in range(11, 9_001)
+        ]
+        connection.execute(
+            text("INSERT INTO palio_journal VALUES (1, :sequence, :time, 'p', :id, :body)"), rows
+        )
+        connection.execute(
+            text("INSERT INTO palio_spool VALUES (1, 4, 1, :letter)"), {"letter": encode_letter(envelope(4))}
+        )
+    engine.dispose()
+
+
+def test_a_store_of_the_first_version_is_migrated(url: str) -> None:
+    create_version_1(url)
+    for incarnation in (8, 9):
+        with Driven(url, retention=100.0) as driven:
+            assert driven.incarnation == incarnation
+            assert driven.recovered.head == 9_000
+            assert [sequence for _, _, sequence, _ in driven.recovered.recent] == list(range(8_900, 9_001))
+            (subscription,) = driven.recovered.subscriptions
+            assert subscription.spool == ((4, 1, envelope(4)),)
+            (found,) = driven.do(Read(1, Filter.parse("true"), 0, 9_000, 100, since=8_999.0))
+            last = [
+                Envelope("b", number, float(number), 0, "b", Notification({"x": number}))
+                for number in (8_999, 9_000)
+            ]
+            assert found == Found(1, 9_000, tuple(last))
+    with Driven(url) as driven:
+        assert driven.do(append(1, 9_001)) == [Stored(1)]
+
+
+def test_a_store_of_a_later_version_is_refused_and_left_alone(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(append(1, 1))
+        with driven.store._backend.engine.begin() as connection:
+            connection.execute(schema.version.update().values(version=99))
+    with pytest.raises(StoreTooNew, match=rf"version 99 .* knows up to {schema.VERSION}\.") as caught:
+        Driven(url)
+    assert (caught.value.version, caught.value.known) == (99, schema.VERSION)
+    with pytest.raises(StoreTooNew):  # and it is not locked
+        Driven(url)

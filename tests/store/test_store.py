@@ -1,0 +1,169 @@
+"""The store does what the core asks for, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from palio.model.filter import Filter
+from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
+from palio.routing.durable.messages import Failed, Found, Stored
+from palio.store import StoreError, StoreInUse
+from tests.store.driving import Driven, append, envelope
+
+EVERYTHING = Filter.parse("true")
+ODD_NAME = "a\0b\\0c\\\\ü"
+
+
+def test_a_new_store_is_empty_and_each_opening_counts(url: str) -> None:
+    for incarnation in (1, 2, 3):
+        with Driven(url) as driven:
+            assert driven.incarnation == incarnation
+            assert driven.recovered.head == driven.recovered.trimmed == 0
+            assert not driven.recovered.subscriptions
+
+
+def test_what_was_appended_is_found_after_a_restart(url: str) -> None:
+    with Driven(url) as driven:
+        assert driven.do(append(1, 1, 5), append(2, 6)) == [Stored(1), Stored(2)]
+    with Driven(url) as driven:
+        assert driven.recovered.head == 6
+        (found,) = driven.do(Read(7, Filter.parse("x >= 3"), 0, 6, 100))
+        assert found == Found(7, 6, tuple(envelope(number) for number in range(3, 7)))
+
+
+def test_a_gap_is_refused_and_so_is_all_that_follows(url: str) -> None:
+    with Driven(url) as driven:
+        answers = driven.do(append(1, 1, 2), append(2, 4), append(3, 5), append(4, 3))
+        assert [type(answer) for answer in answers] == [Stored, Failed, Failed, Stored]
+        assert driven.store.statistics().head == 3
+
+
+def test_a_read_ends_at_its_limit(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(append(1, 1, 10))
+        (found,) = driven.do(Read(2, EVERYTHING, 2, 9, 3))
+        assert found == Found(2, 5, (envelope(3), envelope(4), envelope(5)))
+
+
+def test_a_read_looks_at_a_bounded_part_and_goes_on_from_there(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palio.store.reading.MAX_SCANNED", 4)
+    with Driven(url) as driven:
+        driven.do(append(1, 1, 10))
+        after, found = 0, []
+        for token in range(2, 6):
+            (page,) = driven.do(Read(token, Filter.parse("x > 8"), after, 10, 100))
+            assert isinstance(page, Found)
+            found += page.envelopes
+            after = page.upto
+            if after == 10:
+                break
+        assert found == [envelope(9), envelope(10)]
+
+
+def test_what_is_older_is_passed_over_even_if_a_clock_was_set_back(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palio.store.schema.SPAN", 4)
+    times = [100.0, 101.0, 500.0, 102.0, *[103.0] * 8, 600.0, 104.0]
+    with Driven(url) as driven:
+        envelopes = [envelope(number, at=time) for number, time in enumerate(times, 1)]
+        driven.do(Append(1, tuple(envelopes), "p"))
+        (found,) = driven.do(Read(2, EVERYTHING, 0, len(times), 100, since=200.0))
+        assert found == Found(2, len(times), (envelopes[2], envelopes[12]))
+        (found,) = driven.do(Read(3, EVERYTHING, 0, len(times), 100, since=700.0))
+        assert found == Found(3, len(times), ())
+
+
+def test_a_subscription_with_all_that_belongs_to_it(url: str) -> None:
+    letters = tuple((number, 0, envelope(number, "elsewhere")) for number in (1, 2, 3))
+    created = Spool(
+        1,
+        ODD_NAME,
+        Filter.parse('s = "it\'s" or x > 2'),
+        ODD_NAME,
+        3,
+        12.5,
+        "another",
+        add=letters,
+        position=(("elsewhere", 3), (ODD_NAME, 7)),
+    )
+    with Driven(url) as driven:
+        driven.do(
+            created, Spool(2, ODD_NAME, dead=((2, 5, letters[1][2]),), remove=(2,)), SaveCursor(3, ODD_NAME, 9)
+        )
+    with Driven(url) as driven:
+        (found,) = driven.recovered.subscriptions
+        assert (found.name, found.identity, found.generation) == (ODD_NAME, ODD_NAME, 3)
+        assert (found.filter, found.since, found.moving_to) == (created.filter, 12.5, "another")
+        assert found.position == {"elsewhere": 3, ODD_NAME: 7}
+        assert found.spool == (letters[0], letters[2])
+        assert found.dead == ((2, 5, letters[1][2]),)
+        assert found.next_delivery == 4
+        assert driven.recovered.readers == ((ODD_NAME, 9),)
+        driven.do(Remove(4, ODD_NAME), SaveCursor(5, ODD_NAME, -1), Spool(6, ODD_NAME, add=letters))
+    with Driven(url) as driven:
+        assert driven.recovered.subscriptions == ()
+        assert driven.recovered.readers == ()
+
+
+def test_no_delivery_number_is_given_twice(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(Spool(1, "s", EVERYTHING, add=((7, 0, envelope(1)),)), Spool(2, "s", remove=(7,)))
+    with Driven(url) as driven:
+        assert driven.recovered.subscriptions[0].next_delivery == 8
+
+
+def test_ids_outlive_trimming_for_the_retention_time(url: str) -> None:
+    with Driven(url, retention=50.0) as driven:
+        driven.do(Append(1, tuple(envelope(number, id=f"id {number}") for number in range(1, 101)), "p"))
+        driven.do(Trim(90), SaveCursor(2, "r", 90))
+    with Driven(url, retention=50.0) as driven:
+        assert driven.recovered.trimmed == 90
+        expected = [("p", f"id {number}", number, 1_000.0 + number) for number in range(50, 101)]
+        assert list(driven.recovered.recent) == expected
+        (found,) = driven.do(Read(3, EVERYTHING, 0, 100, 1_000))
+        assert isinstance(found, Found)
+        assert [one.sequence for one in found.envelopes] == list(range(91, 101))
+
+
+def test_trimming_is_done_by_and_by(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palio.store.writer.MIN_SWEPT", 10)
+    with Driven(url) as driven:
+        driven.do(append(1, 1, 95))
+        driven.do(Trim(95), SaveCursor(2, "r", 95))
+        driven.wait_for(lambda: driven.store.statistics().swept == 95)
+        assert driven.store.statistics().commits >= 10
+    with Driven(url) as driven:
+        assert (driven.recovered.head, driven.recovered.trimmed) == (95, 95)
+        assert driven.do(append(3, 96)) == [Stored(3)]
+
+
+def test_two_brokers_cannot_share_a_journal(url: str) -> None:
+    with Driven(url) as driven:
+        with pytest.raises(StoreInUse, match=r"in use by process \d+"):
+            Driven(url)
+        assert driven.do(append(1, 1)) == [Stored(1)]
+    with Driven(url) as driven:
+        assert driven.recovered.head == 1
+
+
+def test_after_the_end_nothing_is_taken(url: str) -> None:
+    driven = Driven(url)
+    driven.store.submit([append(1, 1)])
+    assert driven.store.close()
+    assert driven.answers == [Stored(1)]
+    with pytest.raises(StoreError, match="closed"):
+        driven.store.submit([append(2, 2)])
+
+
+def test_statistics_tell_what_waits_and_what_was_done(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(append(1, 1, 10), SaveCursor(2, "r", 3))
+        driven.wait_for(lambda: driven.store.statistics().queued == 0)
+        statistics = driven.store.statistics()
+        assert (statistics.writes, statistics.head, statistics.queued_bytes) == (2, 10, 0)
+        assert statistics.commits >= 1
+        assert statistics.bytes > 0
+        assert statistics.waiting is statistics.last_error is None
