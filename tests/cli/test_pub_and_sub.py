@@ -65,16 +65,15 @@ def test_an_event_is_confirmed_with_its_place(command, live):
 
 
 def test_many_are_published_in_order_with_their_properties(command, live):
-    result = command(
-        "pub", '{"n": "{n}"}', "--count", "1200", "--id", "order-{n}", "--priority", "7", "--lifetime", "1h"
-    )
+    orders = ("pub", '{"n": "{n}"}', "--id", "order-{n}", "--as", "shop")
+    result = command(*orders, "--count", "1200", "--priority", "7", "--lifetime", "1h")
     assert result.stderr.startswith("1,200 events confirmed by siena, ")
     found = events_of(command, "--count", "1200", "--format", "full")
     assert [one["event"]["n"] for one in found] == list(range(1, 1201))
     assert [one["id"] for one in found] == [f"order-{n}" for n in range(1, 1201)]
     assert {one["priority"] for one in found} == {7}
-    # the same ids again are the same events
-    command("pub", '{"n": "{n}"}', "--count", "10", "--id", "order-{n}")
+    # the same ids of the same publisher again are the same events
+    command(*orders, "--count", "10")
     assert command("pub", "last=1").stderr == "1 event confirmed by siena as siena/1201\n"
 
 
@@ -169,7 +168,6 @@ def test_nothing_in_time_is_a_no(command, live):
     assert command("sub", "--timeout", "0.1s").exit_code == 1
     live.publish({"n": 1})
     assert command("sub", "--since", "all", "--timeout", "1s", "--count", "2").exit_code == 1
-    assert command("sub", "--since", "all", "--timeout", "1s").exit_code == 0
 
 
 def test_a_durable_subscription_goes_on_where_it_was(command, live):

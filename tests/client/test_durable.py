@@ -6,6 +6,7 @@ import pytest
 
 import palio
 from palio import testing
+from palio.client.dialling import Backoff
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.outbox import Patience
 
@@ -197,3 +198,20 @@ async def test_a_client_moves_to_another_broker_with_its_backlog():
             assert desk.home == "two"
             assert await take(desk, 2) == [2, 3]
         await writer.close()
+
+
+async def test_a_home_that_cannot_be_reached_is_waited_for():
+    async with testing.network([("one", "two")], journal=True) as network:
+        address = network.address
+        async with palio.connect(address, backoff=Backoff(first=0.001, longest=0.05)) as reader:
+            assert reader.broker == "one"
+            desk = await reader.subscribe("n >= 0", durable="desk", ready="network")
+            await reader.publish({"n": 0})
+            assert await take(desk, 1) == [0]
+            await network["one"].stop()
+            await reader.publish({"n": 1})
+            assert reader.broker == "two"  # which cannot know where the subscription is
+            await network["one"].start()
+            await network.until_linked()
+            assert await take(desk, 1) == [1]
+            assert desk.home == "two"

@@ -7,6 +7,7 @@ import pytest
 
 import palio
 from palio import testing
+from palio.broker.settings import Limits
 from palio.client.publishing import make_body
 from palio.routing.sessions import NotAdvertised
 
@@ -193,3 +194,19 @@ async def test_a_closed_client_publishes_nothing():
             client.publish_nowait({"n": 1})
         with pytest.raises(palio.ClientClosed):
             await palio.connect(address).publish({"n": 1})
+
+
+async def test_large_notifications_go_by_themselves_and_too_large_ones_not_at_all():
+    limits = Limits(frame=1_000_000)
+    async with testing.broker(limits=limits) as address, palio.connect(address) as client:
+        subscription = await client.subscribe("n >= 0")
+        for n in range(3):
+            client.publish_nowait({"n": 3 * n})
+            client.publish_nowait({"n": 3 * n + 1}, payload=b"x" * 999_000)
+            await client.publish([{"n": 3 * n + 2} | {f"text{i}": "x" * 16_000 for i in range(60)}])
+        assert await numbers(subscription, 9) == list(range(9))
+        with pytest.raises(palio.PalioError, match="the limit is 1,000,000"):
+            client.publish_nowait({"n": 0}, payload=b"x" * 1_000_000)
+        with pytest.raises(palio.PalioError, match="the limit is 1,000,000"):
+            client.publish_nowait({f"text{i}": "x" * 16_000 for i in range(63)})
+        assert client.statistics().connections == 1

@@ -107,16 +107,6 @@ async def test_two_of_one_name_do_not_fight():
             assert other.state is State.LIVE
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["127.0.0.1:7070", "http://127.0.0.1:7070", "palio://", "palio://host:0", "palio://a,,b", "palio://h:x"],
-)
-async def test_an_address_that_is_none(address):
-    with pytest.raises(palio.PalioError, match="is no address of a broker") as caught:
-        palio.connect(address)
-    assert caught.value.address == address
-
-
 class Mute(asyncio.Protocol):
     """A broker that welcomes and then says nothing any more."""
 
@@ -165,6 +155,23 @@ async def test_every_request_has_its_time():
         with pytest.raises(palio.RequestTimeout):
             await client.drain()
         assert client.state is State.CLOSED
+
+
+async def test_whoever_is_told_of_states_cannot_do_harm():
+    broker = testing.broker()
+    problems = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda loop, context: problems.append(context["exception"])
+    )
+
+    def on_state(state, reason):
+        raise ValueError(state)
+
+    async with broker as address, palio.connect(address, on_state=on_state, backoff=QUICK) as client:
+        await broker.crash()
+        await broker.start()
+        await client.publish({"n": 1})
+    assert [problem.args[0].value for problem in problems][:3] == ["live", "suspended", "live"]
 
 
 async def test_draining_ends_subscriptions_when_they_are_read_and_confirms_what_was_published():

@@ -7,6 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, Notification
+from palio.routing.durable.messages import (
+    Attach,
+    Browse,
+    Browsed,
+    Carry,
+    Count,
+    Counted,
+    Discard,
+    Discarded,
+    GoOn,
+    MoveIn,
+    Replay,
+    Replayed,
+    Requeue,
+    Requeued,
+    Survey,
+    Surveyed,
+)
 from palio.routing.inquiries import (
     Answered,
     Enquire,
@@ -87,6 +105,15 @@ MESSAGES = [
     Responded(1, last=True, missing=2), Traced(2, ROUTE), Wanted("h", True), Probe(ENVELOPE, 1.5),
     Probed("b", 17, ROUTE), Enquire(ENVELOPE, 1.5), Answered("b", 17, NOTIFICATION),
     Answered("b", 17, last=True, missing=2),
+    Attach("s", FILTER, 3.5, anew=True, linger=60.0, in_flight=9, after={"b": 3}),
+    Requeue("s", (1, 2)), Requeued("s", (1,)), Discard("s", (1, 2)), Discarded("s", ()),
+    Survey(1, FILTER, 2.5, 3.5, 7, 2), Surveyed(1, 2, 2.5, 3.0, (1, 1), (2.5, 3.5), (ENVELOPE,), ("c",)),
+    Replay(1, FILTER), GoOn(1), Replayed(1, "b", (ENVELOPE,)), Replayed(1, last=True, missing=("c",)),
+    Carry("a", "b", 1, Count(1, FILTER, 2.5, 3.5, 7, 2)),
+    Carry("a", "b", 1, Counted(1, 0, 2, None, None, (0, 2), (ENVELOPE,), last=True)),
+    Carry("a", "b", 1, Browse(1, FILTER, 3, 9, 0.0, 3.5, 100)),
+    Carry("a", "b", 1, Browsed(1, 3, 9, (ENVELOPE,))),
+    Carry("a", "b", 1, MoveIn("s", "i", 2, FILTER, 0.0, (("b", 3),), (), ((1, 5, ENVELOPE),), 4, True, 60.0)),
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import Failed, Found, Stored
+from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
 from palio.store import StoreError, StoreInUse
 from tests.store.driving import Driven, append, envelope
 
@@ -167,3 +167,20 @@ def test_statistics_tell_what_waits_and_what_was_done(url: str) -> None:
         assert statistics.commits >= 1
         assert statistics.bytes > 0
         assert statistics.waiting is statistics.last_error is None
+
+
+def test_what_is_told_no_longer_counts_as_waiting(url: str) -> None:
+    """A broker that has stopped reading because much waits begins again when it hears that it was written."""
+    waiting: list[tuple[int, int]] = []
+    driven = Driven(url)
+    collect = driven.store._writer._completed
+
+    def completed(answers: list[StoreMessage]) -> None:
+        waiting.append((driven.store.queued_bytes, driven.store.statistics().queued))
+        collect(answers)
+
+    driven.store._writer._completed = completed
+    with driven:
+        driven.do(append(1, 1, 10))
+        driven.do(append(2, 11, 20))
+        assert waiting == [(0, 0), (0, 0)]

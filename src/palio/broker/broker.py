@@ -147,7 +147,7 @@ class Broker:
             strategy=settings.strategy,
             advertisements=settings.advertisements,
             merging_excess=settings.merging_excess,
-            durable=settings.durable if settings.journal else None,
+            durable=settings.delivery,
             incarnation=int(self.now()),
         )
         if settings.journal:

@@ -69,7 +69,10 @@ class Inspection:
             yield msgspec.to_builtins(connection.statistics())
 
     def _subs(self, argument: dict[str, Any]) -> Iterator[Any]:
-        yield from self._broker.router.subscriptions()
+        wanted = argument.get("durable")
+        for row in self._broker.router.subscriptions():
+            if wanted is None or row.get("durable") == wanted:
+                yield row
 
     def _dead_letters(self, argument: dict[str, Any]) -> Iterator[Any]:
         durable = self._broker.router.durable

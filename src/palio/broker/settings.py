@@ -8,6 +8,7 @@ origin.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import tomllib
 from collections.abc import Mapping
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+import msgspec.inspect
 
 from palio.model.errors import PalioError
+from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.messages import LinkKind
@@ -74,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     journal: bool = (
         True  # without it nothing is durable, and a confirmation means no more than that it was taken
     )
+    keep: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86_400.0  # seconds that what was published is kept
     sync: Literal["full", "normal", "off"] = "full"
     strategy: Strategy = Strategy.COVERING
     advertisements: bool = False
@@ -91,6 +95,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         """Where the journal is."""
         return self.store or f"sqlite:///{Path(self.data) / 'palio.db'}"
 
+    @property
+    def delivery(self) -> DurableSettings | None:
+        """How durable delivery works, if there is any."""
+        return msgspec.structs.replace(self.durable, keep=self.keep) if self.journal else None
+
     def named(self) -> Settings:
         """With a name: the one given, the one of the last time, or one made of the machine and the port."""
         if self.name:
@@ -103,19 +112,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(name + "\n")
         return msgspec.structs.replace(self, name=name)
-
-
-def split_address(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
-    """Host and port of `host:port`, `palio://host:port` or `host`. Raises `ValueError` with a sentence."""
-    rest = text.removeprefix("palio://").rstrip("/")
-    host, colon, port = rest.rpartition(":")
-    if not colon or rest.endswith("]"):
-        host, port = rest, str(default_port)
-    if not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise ValueError(f"{text!r} has no port that can be used; write host:port, with a port up to 65535.")
-    if not host:
-        raise ValueError(f"{text!r} names no host; write host:port.")
-    return host.strip("[]"), int(port)
 
 
 class Gathered(msgspec.Struct, frozen=True):
@@ -180,10 +176,10 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
     try:
         settings = msgspec.convert(given, Settings)
     except msgspec.ValidationError as problem:
-        reason, _, path = str(problem).partition(" - at `")
-        path = path.rstrip("`") or "$"
+        path, reason = told(problem, Settings)
         top = path.removeprefix("$.").split(".")[0].split("[")[0]
-        raise WrongSetting(path, origins.get(top, file), f"{reason}.") from None
+        unknown = reason.split("'")[1] if path == "$" and reason.startswith(_UNKNOWN) else top
+        raise WrongSetting(path, origins.get(unknown, file), reason) from None
     addresses = {"listen": settings.listen, "http": settings.http}
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
@@ -195,6 +191,34 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             top = path.split("[")[0]
             raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
     return settings
+
+
+_UNKNOWN = "There is no setting"
+
+
+def told(problem: msgspec.ValidationError, kind: type) -> tuple[str, str]:
+    """Where settings of some kind are wrong, and a sentence that says how."""
+    reason, _, path = str(problem).partition(" - at `")
+    path = path.rstrip("`") or "$"
+    if unknown := re.fullmatch(r"Object contains unknown field `(.+)`", reason):
+        return path, f"{_UNKNOWN} {unknown[1]!r}."
+    if choices := _choices(path, kind):
+        return path, f"{reason}; there are {', '.join(choices)}."
+    return path, f"{reason}."
+
+
+def _choices(path: str, kind: type) -> tuple[str, ...]:
+    """The words that a setting may be, if it is one of a few."""
+    known: Any = msgspec.inspect.type_info(kind)
+    for key in re.findall(r"[^.\[\]$]+", path):
+        known = getattr(known, "type", known)  # what is within a restriction
+        if isinstance(known, msgspec.inspect.StructType):
+            known = next((one.type for one in known.fields if one.encode_name == key), None)
+        else:
+            known = getattr(known, "item_type", getattr(known, "value_type", None))
+    if isinstance(known, msgspec.inspect.EnumType):
+        return tuple([str(one.value) for one in known.cls])
+    return tuple(map(str, known.values)) if isinstance(known, msgspec.inspect.LiteralType) else ()
 
 
 def _from_text(key: str, text: str, name: str) -> Any:

@@ -8,10 +8,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from palio.cli.inputs import BadLine, notification_of
-from palio.cli.lines import LineFile
+from palio.cli.connecting import Server, connected, run
+from palio.cli.inputs import read_event
+from palio.cli.looking import labels
 from palio.cli.terminal import ExitCode, help_epilog, output_console, write_json
 from palio.model import jsontext
+from palio.model.errors import PalioError
 from palio.model.explanation import Explanation
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -19,12 +21,15 @@ from palio.model.notification import Notification
 EPILOG = help_epilog(
     """palio explain 'price > 100 and not halted' '{"price": 101.5}'""",
     """palio explain 'symbol in ("ACME", "PALI")' examples/events.jsonl --line 2""",
+    "palio explain @desk-7 examples/event.json",
     """echo '{"price": "101"}' | palio explain 'price > 100' - --json""",
 )
 
 
 def explain(
-    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The text of a filter.")],
+    filter_text: Annotated[
+        str, typer.Argument(metavar="FILTER", help="The text of a filter, or @SUBSCRIPTION at a broker.")
+    ],
     event: Annotated[
         str,
         typer.Argument(metavar="EVENT", help="A JSON file, - for standard input, or JSON that starts with {."),
@@ -33,14 +38,20 @@ def explain(
         int | None, typer.Option("--line", min=1, metavar="NUMBER", help="EVENT is JSON lines; take this one.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The explanation as a JSON object.")] = False,
+    server: Server = None,
 ) -> None:
     """Show, condition by condition, why a filter matches an event or why not.
 
     Each condition is marked ✓ or ✗, with the value that decided. The event is
     a JSON object or a CloudEvent. Exits with 0 if the filter matches, else 1.
+
+    What begins with @ is no filter but names a subscription as palio subs
+    shows it, @NAME for a durable one and @SESSION/HANDLE for another; its filter
+    is fetched from the broker. No filter begins with @.
     """
-    filter = Filter.parse(filter_text)
-    notification = _read_event(event, line)
+    notification = read_event(event, line)
+    text = run(_filter_of(server, filter_text)) if filter_text.startswith("@") else filter_text
+    filter = Filter.parse(text)
     explanation = filter.explain(notification)
     if as_json:
         write_json(_document(explanation) | {"contradiction": filter.contradiction})
@@ -50,20 +61,25 @@ def explain(
         raise typer.Exit(ExitCode.NO)
 
 
-def _read_event(event: str, line: int | None) -> Notification:
-    if event.lstrip().startswith("{"):
-        if line is not None:
-            raise typer.BadParameter("--line needs a file, and EVENT is JSON itself.")
-        return notification_of(jsontext.read(event))
-    with LineFile(event) as file:
-        if line is None:
-            return notification_of(jsontext.read(file.document()))
-        for found in file.lines():
-            if found.number == line:
-                if found.problem is not None:
-                    raise BadLine(found.problem)
-                return notification_of(jsontext.read(found.text))
-        raise BadLine(f"{file.name} has no line {line:,}.")
+class NoSubscription(PalioError):
+    """A subscription that a broker does not have."""
+
+    subscription: str
+
+    def __init__(self, subscription: str, broker: str) -> None:
+        super().__init__(
+            f"There is no subscription {subscription} at {broker}; palio subs shows those that there are, and "
+            "a durable one is known at its home only.",
+            subscription=subscription,
+        )
+
+
+async def _filter_of(server: str | None, subscription: str) -> str:
+    async with connected(server) as client:
+        for row in await client.inspect("subs"):
+            if subscription in labels(row):
+                return str(row["filter"])
+        raise NoSubscription(subscription, client.broker)
 
 
 def _show(console: Console, filter: Filter, explanation: Explanation) -> None:

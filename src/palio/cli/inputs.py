@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 import msgspec
+import typer
 from rich.console import Console
 
 from palio.cli.lines import Line, LineFile
@@ -104,6 +105,21 @@ def notification_of(document: object, *, strict: bool = False) -> Notification:
     if "specversion" in document:
         return Notification.from_cloudevent(document, strict=strict)
     return Notification(document, strict=strict)
+
+
+def read_event(event: str, line: int | None) -> Notification:
+    """An event from an argument: JSON itself, or a file (- for standard input), perhaps a line of it."""
+    if event.lstrip().startswith("{"):
+        if line is not None:
+            raise typer.BadParameter("--line needs a file, and EVENT is JSON itself.")
+        return notification_of(jsontext.read(event))
+    with LineFile(event) as file:
+        if line is None:
+            return notification_of(jsontext.read(file.document()))
+        for found in file.lines():
+            if found.number == line:
+                return notification_of(jsontext.read(_text(found)))
+        raise BadLine(f"{file.name} has no line {line:,}.")
 
 
 def _entries(

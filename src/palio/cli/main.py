@@ -5,24 +5,100 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
 from importlib.metadata import version
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from palio.cli import bench, covers, demo, explain, lint, match, network, pub, sim, sub, up
 from palio.cli.terminal import help_epilog, orderly_endings
 
 EPILOG = help_epilog(
-    "palio demo",
+    "palio up",
+    "palio pub symbol=ACME price=101.5",
     """palio explain 'price > 100 and not halted' '{"price": 101.5}'""",
     "palio match -f examples/filters.jsonl -e examples/events.jsonl",
 )
+# In the order of the help: commands, or groups of them, by the module that has them. A module with an `app` is
+# a group; otherwise the command is its function of the same name. None is loaded before it is needed: a program
+# that is started for each event had better start quickly.
+COMMANDS = {
+    "up": "up",
+    "network": "network",
+    "config": "config",
+    "context": "context",
+    "pub": "pub",
+    "sub": "sub",
+    "advertise": "advertise",
+    "request": "requests",
+    "reply": "requests",
+    "replay": "replay",
+    "backtest": "backtest",
+    "trace": "trace",
+    "explain": "explain",
+    "match": "match",
+    "covers": "covers",
+    "lint": "lint",
+    "stats": "looking",
+    "peers": "looking",
+    "clients": "looking",
+    "subs": "looking",
+    "top": "top",
+    "dlq": "dlq",
+    "demo": "demo",
+    "sim": "sim",
+    "bench": "bench",
+}
+
+
+class Commands(MutableMapping[str, Any]):
+    """The commands by their names, each loaded when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load(name, import_module(f"palio.cli.{COMMANDS[name]}"))
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+
+def _load(name: str, module: ModuleType) -> Any:
+    if hasattr(module, "app"):
+        command: Any = typer.main.get_group(module.app)
+    else:
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        epilogs = getattr(module, "EPILOGS", None)
+        alone.command(name, epilog=epilogs[name] if epilogs else module.EPILOG)(getattr(module, name))
+        command = typer.main.get_command(alone)
+    command.name = name
+    return command
 
 
 class OrderlyGroup(TyperGroup):
     """Commands that end in an orderly way, whatever goes wrong: in the options as well as in the work."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
         with orderly_endings():
@@ -43,17 +119,6 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.command("up", epilog=up.EPILOG)(up.up)
-app.command("pub", epilog=pub.EPILOG)(pub.pub)
-app.command("sub", epilog=sub.EPILOG)(sub.sub)
-app.command("match", epilog=match.EPILOG)(match.match)
-app.command("explain", epilog=explain.EPILOG)(explain.explain)
-app.command("covers", epilog=covers.EPILOG)(covers.covers)
-app.command("lint", epilog=lint.EPILOG)(lint.lint)
-app.command("demo", epilog=demo.EPILOG)(demo.demo)
-app.add_typer(network.app, name="network")
-app.add_typer(bench.app, name="bench")
-app.add_typer(sim.app, name="sim")
 
 
 def _show_version(wanted: bool) -> None:

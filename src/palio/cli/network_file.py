@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from palio.broker.settings import Peer, Settings, WrongSetting, checked, read_file, split_address
+from palio.broker.settings import Peer, Settings, WrongSetting, checked, read_file, split_address, told
 from palio.routing.links import COUNTERPART
 from palio.routing.messages import LinkKind
 from palio.sim.scenario import Shape, Topology
@@ -81,8 +81,8 @@ def network_of(document: dict[str, Any], path: str) -> Network:
     try:
         file = msgspec.convert(document, NetworkFile)
     except msgspec.ValidationError as problem:
-        reason, _, place = str(problem).partition(" - at `")
-        raise WrongSetting(place.rstrip("`") or "$", path, f"{reason}.") from None
+        place, reason = told(problem, NetworkFile)
+        raise WrongSetting(place, path, reason) from None
     names = file.brokers if isinstance(file.brokers, dict) else _names(file.brokers)
     if not names:
         raise WrongSetting("$.brokers", path, "A network needs at least one broker.")

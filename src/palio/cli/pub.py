@@ -38,6 +38,7 @@ class Wanted(msgspec.Struct, frozen=True):
     id: str | None
     lifetime: float | None
     priority: int | None
+    publisher: str | None
     confirm: bool
     answers: bool
 
@@ -59,8 +60,11 @@ def pub(
         typer.Option("--rate", "-r", min=0.001, metavar="NUMBER", help="Events a second, at most."),
     ] = None,
     id: Annotated[
+        str | None, typer.Option("--id", metavar="TEXT", help="The event's id, such as order-{n}.")
+    ] = None,
+    publisher: Annotated[
         str | None,
-        typer.Option("--id", metavar="TEXT", help="The event's id; published twice, it counts once."),
+        typer.Option("--as", metavar="NAME", help="Who publishes: an id that this one has used counts once."),
     ] = None,
     lifetime: Annotated[
         str | None, typer.Option(metavar="SPAN", help="When it need not be delivered any more: 30s, 1h.")
@@ -86,7 +90,8 @@ def pub(
     A line of standard input that is no event is reported; the rest goes on,
     and the exit code is 3.
     """
-    wanted = Wanted(id, None if lifetime is None else parse_span(lifetime), priority, not no_wait, as_json)
+    seconds = None if lifetime is None else parse_span(lifetime)
+    wanted = Wanted(id, seconds, priority, publisher, not no_wait, as_json)
     console = error_console()
     if event and event != [STANDARD_INPUT]:
         document = parse_event(event)
@@ -141,7 +146,7 @@ async def _publish(
     quiet: bool,
 ) -> Tally:
     tally = Tally(confirm=wanted.confirm)
-    async with connected(server, tell=not quiet) as client:
+    async with connected(server, tell=not quiet, name=wanted.publisher) as client:
         tally.broker = client.broker
         began = time.perf_counter()
         with progress_bar(console, "publishing", total, hidden=quiet or total == 1) as advance:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 
 from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_since, parse_span
-from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, printable
-from palio.client import Event
-from palio.model import jsontext
+from palio.cli.formats import Format, format_of
+from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
 from palio.model.filter import Filter
-from palio.model.values import format_time
 
 EPILOG = help_epilog(
     "palio sub 'price > 100' --count 1 --timeout 1s",
@@ -25,8 +21,6 @@ EPILOG = help_epilog(
     "palio sub 'exists(price)' --format '{symbol} costs {price}' --timeout 1s",
     "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
 )
-Format = Callable[[Event], str]
-_PLACE = re.compile(r"\{(\$?[^{}]+)\}")
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -37,7 +31,6 @@ class Wanted(msgspec.Struct, frozen=True):
     timeout: float | None
     durable: str | None
     since: float | str | None
-    until: float | None
     ready: bool
 
 
@@ -88,7 +81,6 @@ def sub(
         None if timeout is None else parse_span(timeout),
         durable,
         None if since is None else parse_since(since),
-        None,
         ready,
     )
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
@@ -112,8 +104,6 @@ async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: b
         try:
             async with asyncio.timeout(wanted.timeout):
                 async for event in subscription:
-                    if wanted.until is not None and event.taken.timestamp() >= wanted.until:
-                        continue
                     _write(format(event))
                     await event.ack()
                     shown += 1
@@ -132,61 +122,3 @@ async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: b
 def _write(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
-
-
-def format_of(text: str) -> Format:
-    """How an event is shown."""
-    match text:
-        case "json":
-            return lambda event: event.notification.to_json()
-        case "full":
-            return lambda event: jsontext.write(full(event)).decode()
-        case "text":
-            return _text
-        case _ if _PLACE.search(text):
-            return lambda event: _PLACE.sub(lambda place: _filled(event, place[1]), text)
-    raise typer.BadParameter(f"{text!r} is no format: json, full, text, or a template such as '{{price}}'.")
-
-
-def full(event: Event) -> dict[str, Any]:
-    """All that there is to say about an event, as plain data."""
-    document: dict[str, Any] = {"event": jsontext.read(event.notification.to_json())}
-    document |= {name: read(event) for name, read in _PROPERTIES.items() if name != "event"}
-    return {name: value for name, value in document.items() if value is not None}
-
-
-_PROPERTIES: dict[str, Callable[[Event], Any]] = {
-    "id": lambda event: event.id,
-    "time": lambda event: format_time(event.time),
-    "origin": lambda event: event.origin,
-    "sequence": lambda event: event.sequence,
-    "attempt": lambda event: event.attempt,
-    "priority": lambda event: event.priority,
-    "event": lambda event: event.notification.to_json(),
-}
-
-
-def _text(event: Event) -> str:
-    clock = event.time.astimezone().strftime("%H:%M:%S.%f")[:-3]
-    content = " ".join(
-        f"{name}={_plain(value)}" for name, value in jsontext.read(event.notification.to_json()).items()
-    )
-    again = f"  (attempt {event.attempt})" if event.redelivered else ""
-    return printable(f"{clock} {event.origin}/{event.sequence}  {content}{again}")
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else jsontext.write(value).decode()
-
-
-def _filled(event: Event, name: str) -> str:
-    if name.startswith("$"):
-        read = _PROPERTIES.get(name[1:])
-        value = read(event) if read else None
-    else:
-        value = event.get(name)
-    if value is None:
-        return ""
-    return (
-        value if isinstance(value, str) else str(value) if not isinstance(value, bool) else str(value).lower()
-    )

@@ -2,6 +2,7 @@
 
 from palio.client.client import Client, connect
 from palio.client.errors import (
+    AlreadySubscribed,
     ClientClosed,
     ConnectionLost,
     EventsLost,
@@ -14,10 +15,12 @@ from palio.client.errors import (
     TooMuchUnsent,
 )
 from palio.client.event import Event
+from palio.client.inquiries import Replies, Watch
 from palio.client.publishing import Confirmation
 from palio.client.subscription import Subscription
 
 __all__ = [
+    "AlreadySubscribed",
     "Client",
     "ClientClosed",
     "Confirmation",
@@ -25,6 +28,7 @@ __all__ = [
     "Event",
     "EventsLost",
     "NotConnected",
+    "Replies",
     "RequestRefused",
     "RequestTimeout",
     "SlowConsumer",
@@ -32,5 +36,6 @@ __all__ = [
     "SubscriptionEnded",
     "TakenOver",
     "TooMuchUnsent",
+    "Watch",
     "connect",
 ]

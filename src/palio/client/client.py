@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -169,15 +170,22 @@ class Client(Questions):
         ):
             session.publishing.nowait(make_body(content, id, lifetime, priority, payload))
 
-    async def flush(self, *, arrived: bool = False) -> None:
+    def publish_body(self, body: Body) -> None:
+        """Publish what is in bytes already, as `publish_nowait` does."""
+        self._session.require_open()
+        self._session.publishing.nowait(body)
+
+    async def flush(self, *, arrived: bool = False, timeout: float | None = None) -> None:
         """Wait until all that was published has left, or with `arrived`: until the broker has taken it.
 
-        Raises `ConnectionLost` or `RequestTimeout` if it cannot be known whether it has.
+        Others get a turn of the event loop in any case. Raises `RequestTimeout`, and `ConnectionLost` if it
+        cannot be known whether it has arrived.
         """
         self._session.require_open()
-        await self._session.publishing.sent()
+        await asyncio.sleep(0)
+        await self._session.wait_for("flush", self._session.publishing.sent(), timeout)
         if arrived:
-            await self._session.arrived()
+            await self._session.arrived(timeout)
 
     async def advertise(
         self, advertisement: str | Advertisement, *, ready: Ready = "broker", timeout: float | None = None

@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._frames = Frames()
         self._transport: asyncio.Transport | None = None
         self._ready: list[bytes] = []
-        self._heard = self._said = self._looked = self._loop.time()
+        self._heard = self._said = self._look_at = self._loop.time()
         self._heartbeat = greet.heartbeat
         self._looking: asyncio.TimerHandle | None = None
         self._pings: list[asyncio.Future[None]] = []
@@ -172,18 +172,17 @@ class Connection(asyncio.Protocol):
 
     def _look(self) -> None:
         """From time to time: is the broker there, and does it know that we are?"""
-        before, self._looked = self._looked, self._loop.time()
-        now = self._looked
-        # While this program itself stood still nobody was silent: what came may not have been read yet.
-        deaf = max(0.0, now - before - self._heartbeat / _LOOKS)
-        self._heard = min(now, self._heard + deaf)
+        now = self._loop.time()
+        if now > self._look_at + self._heartbeat:
+            self._heard = now  # this program was busy: what the broker said is still to be read
         if now - self._heard > SILENCES * self._heartbeat:
             self.abort("The broker was silent for too long.")
             return
         if now - self._said >= self._heartbeat and not self.paused and self.welcome.done():
             self._pings.append(self._loop.create_future())  # so that its answer is not taken for another one
             self.say(Ping())
-        self._looking = self._loop.call_later(self._heartbeat / _LOOKS, self._look)
+        self._look_at = now + self._heartbeat / _LOOKS
+        self._looking = self._loop.call_at(self._look_at, self._look)
 
     # The end
 

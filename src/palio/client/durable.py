@@ -19,7 +19,9 @@ from palio.client.errors import TakenOver
 from palio.client.event import Event
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import release
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.routing.durable.desk import HomeUnreachable
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -31,6 +33,7 @@ from palio.routing.durable.messages import (
     Finish,
     Rejected,
 )
+from palio.routing.messages import Refused
 
 if TYPE_CHECKING:
     from palio.client.session import Session
@@ -67,6 +70,21 @@ class DurableSubscription(Subscription):
         self.home = answer.home
         # Whoever asked to begin anew did so once.
         self._attach = msgspec.structs.replace(self._attach, anew=False)
+
+    def refused(self, refused: Refused, problem: PalioError) -> None:
+        """A home that cannot be reached now may be later: it is asked for again, as long as the connection
+        lasts.
+        """
+        if refused.error != HomeUnreachable.__name__:
+            self.fail(problem)
+            return
+        connection = self._session.connections
+
+        def again() -> None:
+            if not self._over and self._session.connections == connection:
+                self._session.say(self.request())
+
+        self._session.loop.call_later(self._session.options.backoff.longest, again)
 
     # What comes
 
@@ -113,14 +131,15 @@ class DurableSubscription(Subscription):
 
     # What becomes of it
 
-    async def _acknowledge(self, event: Event, confirmed: bool) -> None:
+    def _acknowledge(self, event: Event) -> asyncio.Future[None] | None:
         key = event.origin, event.sequence
         if event._connection != self._session.connections and key in self._open:  # it has come again meanwhile
             self._queue = deque([one for one in self._queue if (one.origin, one.sequence) != key])
         number = self._acknowledge_now(key)
-        if confirmed and number in self._unconfirmed:
-            self._unconfirmed[number][1].append(future := self._session.loop.create_future())
-            await self._session.wait_for(f"acknowledged {self.name}", future, None)
+        if number not in self._unconfirmed:
+            return None
+        self._unconfirmed[number][1].append(future := self._session.loop.create_future())
+        return future
 
     def _acknowledge_now(self, key: Key) -> int:
         number = self._open.pop(key, 0)

@@ -45,7 +45,7 @@ class Question:
             self._say(content)
 
 
-class Event(msgspec.Struct, array_like=True, eq=False):
+class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
     """A notification that has come: `event["price"]`, `event.get("price")`, `"price" in event`.
 
     (`origin`, `sequence`) names it in the whole network. `attempt` counts how often a durable subscription has
@@ -160,9 +160,11 @@ class Event(msgspec.Struct, array_like=True, eq=False):
         """It is done with: a durable subscription will not hand it out again. Otherwise there is nothing to do.
 
         It is sent at the end of this turn of the event loop, together with others; `confirmed` waits until the
-        broker has it on disk.
+        broker has it on disk. Raises `RequestTimeout` then.
         """
-        await self._subscription._acknowledge(self, confirmed)
+        done = self._subscription._acknowledge(self)
+        if confirmed and done is not None:
+            await self._subscription._session.wait_for("acknowledge", done, None)
 
     async def reject(self) -> None:
         """It could not be dealt with: a durable subscription hands it out again, or gives it up after some

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from palio.client.errors import ClientClosed
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
-from palio.routing.messages import Advertise, Release
+from palio.routing.messages import Advertise, Refused, Release
 
 if TYPE_CHECKING:
     from palio.client.session import Session
@@ -52,6 +52,10 @@ class Held:
 
     def answered(self, answer: Any) -> None:
         """The broker has said something about it."""
+
+    def refused(self, refused: Refused, problem: PalioError) -> None:
+        """The broker does not take it over from the connection before."""
+        self.fail(problem)
 
     def became_ready(self) -> None:
         if not self._ready.done():

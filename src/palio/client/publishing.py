@@ -30,8 +30,8 @@ from palio.routing.protocol import BATCH_BYTES, FrameTooLarge
 
 Content: TypeAlias = Mapping[str, Any] | Notification
 
-# What a notification takes in a batch beside its attributes and payload, at the most, but for its id.
-OVERHEAD = 32
+# What a notification without an id takes beside its attributes and payload, at the most; and so does a batch.
+OVERHEAD = 64
 
 
 class Confirmation(msgspec.Struct, frozen=True):
@@ -168,11 +168,13 @@ class Publishing:
     # What is published
 
     def plain(self, content: dict[str, Any]) -> bool:
-        """Publish attributes by the short way. False where they are not plain. Raises `TooMuchUnsent`."""
+        """Publish attributes by the short way. False where they are not plain and short. Raises
+        `TooMuchUnsent`.
+        """
         if self._too_much:
             raise TooMuchUnsent(self._limit)
         attributes = encode_plain(content)
-        if attributes is None:
+        if attributes is None or len(attributes) >= BATCH_BYTES:
             return False
         batch = self._batch
         if batch.waiters:
@@ -188,7 +190,7 @@ class Publishing:
     def nowait(self, body: Body) -> None:
         """Publish without waiting for anything. Raises `TooMuchUnsent` or `FrameTooLarge`."""
         size = self._measured(body)
-        batch = self._cut() if self._batch.waiters else self._batch
+        batch = self._cut() if self._batch.waiters or size >= BATCH_BYTES else self._batch
         batch.bodies.append(body)
         batch.size += size
         self._schedule()
@@ -205,6 +207,10 @@ class Publishing:
         if batch.bodies and not batch.waiters:
             batch = self._cut()
         for body, size in zip(bodies, sizes, strict=True):
+            if size >= BATCH_BYTES and batch.bodies:  # it goes by itself, so that no frame is too large
+                if count:
+                    batch.waiters.append((waiter, count))
+                batch, count = self._cut(), 0
             batch.bodies.append(body)
             batch.size += size
             count += 1
@@ -217,8 +223,10 @@ class Publishing:
         return waiter.future
 
     def _measured(self, body: Body) -> int:
-        size = len(body.attributes) + len(body.payload or b"") + len(body.id or "") + OVERHEAD
-        if self._max_frame and size > self._max_frame:
+        size = len(body.attributes) + len(body.payload or b"") + OVERHEAD
+        if size >= BATCH_BYTES or body.id is not None or body.unindexed:
+            size = len(_encode(body)) + OVERHEAD
+        if self._max_frame and size + OVERHEAD > self._max_frame:
             raise FrameTooLarge(limit=self._max_frame, got=size)
         if self._too_much:
             raise TooMuchUnsent(self._limit)

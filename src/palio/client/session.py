@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from palio.client.address import parse_addresses
 from palio.client.connection import Connection
 from palio.client.dialling import dial
-from palio.client.errors import ClientClosed, RequestTimeout, error_of
+from palio.client.errors import ClientClosed, ConnectionLost, RequestTimeout, error_of
 from palio.client.held import Held
 from palio.client.options import Options
 from palio.client.publishing import Publishing
@@ -147,7 +147,8 @@ class Session:
         if self.state is not before:
             self.reason = reason
             if self.options.on_state is not None:
-                self.options.on_state(self.state, reason)
+                # Not now: whatever it does, even raise, what happens here comes to its end first.
+                asyncio.get_running_loop().call_soon(self.options.on_state, self.state, reason)
 
     @property
     def is_over(self) -> bool:
@@ -200,10 +201,11 @@ class Session:
         finally:
             await self.close("It was drained.")
 
-    async def arrived(self) -> None:
+    async def arrived(self, timeout: float | None = None) -> None:
         """Wait until the broker has taken all that was said. Raises `ConnectionLost` or `RequestTimeout`."""
-        if self._connection is not None:
-            await self._connection.ping(self.options.request_timeout)
+        if self._connection is None:
+            raise ConnectionLost("flush", self.reason)
+        await self._connection.ping(self.options.request_timeout if timeout is None else timeout)
 
     # Requests and their answers
 
@@ -252,7 +254,7 @@ class Session:
         if self._waiting.refuse(refused.subject, problem):
             return
         if held is not None and held.subject == refused.subject:
-            held.fail(problem)  # it was held before, and could not be asked for again
+            held.refused(refused, problem)  # it was held before, and could not be asked for again
         else:
             self.dropped[refused.error] += 1
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import msgspec
@@ -96,6 +97,19 @@ class Subscription(Held):
             raise RequestTimeout("next", timeout) from None
         return self._hand_out()
 
+    async def take_all(self, most: int, timeout: float | None) -> list[Event]:
+        """The next events, at least one and not more than so many. Raises as `next` does."""
+        events = [await self.next(timeout)]
+        while self._queue and len(events) < most:
+            events.append(self._hand_out())
+        return events
+
+    async def put_back(self, events: Iterable[Event]) -> None:
+        """Events that were taken and nobody has looked at."""
+        before = len(self._queue)
+        self._queue.extendleft(reversed([*events]))
+        self._handed_out -= len(self._queue) - before
+
     def _hand_out(self) -> Event:
         event = self._queue.popleft()
         event._subscription = self
@@ -178,8 +192,9 @@ class Subscription(Held):
 
     # For its events
 
-    async def _acknowledge(self, event: Event, confirmed: bool) -> None:
-        """There is nothing to acknowledge."""
+    def _acknowledge(self, event: Event) -> asyncio.Future[None] | None:
+        """There is nothing to acknowledge. Otherwise: when it will be on disk."""
+        return None
 
     def _reject(self, event: Event) -> None:
         """There is nothing to reject."""

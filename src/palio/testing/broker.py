@@ -11,6 +11,7 @@ import msgspec
 
 from palio.broker.broker import BrokerStatistics
 from palio.broker.settings import Limits, Peer, Settings
+from palio.client.blocking import LoopThread
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.messages import LinkKind
 from palio.sim.faults.disk import Disk
@@ -22,7 +23,9 @@ PATIENCE = DurableSettings(tick=0.05, settle_within=0.01)
 
 
 class Broker:
-    """A broker in this event loop. `async with` starts it and gives its address."""
+    """A broker in this event loop. `async with` starts it and gives its address; `with` starts it in a
+    thread.
+    """
 
     def __init__(self, settings: Settings, clock: Clock | None) -> None:
         self._settings = settings
@@ -30,6 +33,7 @@ class Broker:
         self._disk = Disk()
         self._incarnation = 0
         self._running: MemoryBroker | None = None
+        self._thread: LoopThread | None = None
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         if clock is not None:
             clock.wait_while(lambda: self._running is not None and _is_busy(self._running))
@@ -66,6 +70,19 @@ class Broker:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    def __enter__(self) -> str:
+        """For tests without an event loop: it runs in a thread of its own."""
+        self._thread = LoopThread()
+        self._thread.run(self.start())
+        return self.address
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._thread is not None
+        self._thread.run(self.stop())
+        self._thread.stop()
 
     async def start(self) -> Self:
         """Start it, at the same address as before."""

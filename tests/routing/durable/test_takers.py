@@ -6,6 +6,7 @@ from palio import Filter
 from palio.routing.durable.desk import MAX_IN_FLIGHT
 from palio.routing.durable.effects import Hand
 from palio.routing.durable.messages import Acknowledged, Attach, Discard, Rejected, Requeue
+from palio.routing.inquiries import Hop, Recipient, Request, Responded, Trace
 from palio.routing.messages import Close, Open
 from tests.routing.durable.world import SETTINGS, World, number
 
@@ -237,3 +238,13 @@ def test_dead_letters_are_at_the_home(impatient):
         ("requeue s0", "NotHome"),
         ("discard s0", "NotHome"),
     ]
+
+
+def test_a_trace_names_durable_subscriptions_and_a_request_does_not_ask_them():
+    world = quiet(0)
+    say(world, "a", "one", Attach("s0", ALL))
+    router = world.routers["a"]
+    (traced,) = router.handle(Trace(1, number(3)), "one", world.now)
+    assert traced.answer.route == Hop("a", (Recipient("s0", True, (str(ALL),)),))
+    (responded,) = router.handle(Request(2, number(3)), "one", world.now)
+    assert responded.answer == Responded(2, None, last=True)

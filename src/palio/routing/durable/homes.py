@@ -240,16 +240,14 @@ class Homes(CatchingUp):
         durable = self.of(session, message.name)
         done = tuple([number for number in message.deliveries if durable.outbox.remove(number) is not None])
         durable.outbox.done += len(done)
-        self._write(durable, remove=done, then=lambda: self._done(durable, session, message))
+        answer = Done(durable.name, message.deliveries)
+        self._write(durable, remove=done, then=lambda: self._desk.answer(session, answer))
+        self._pump(durable)  # what goes out next is on disk already, and need not wait for this to be
 
     def reject(self, session: str, message: Rejected) -> None:
         """Deliveries come again, or become dead letters."""
         durable = self.of(session, message.name)
         self._back(durable, [number for number in message.deliveries if number in durable.outbox.deliveries])
-
-    def _done(self, durable: Durable, session: str, message: Acknowledged) -> None:
-        self._desk.answer(session, Done(durable.name, message.deliveries))
-        self._pump(durable)
 
     def _back(self, durable: Durable, numbers: Iterable[int]) -> None:
         dead = [number for number in numbers if not durable.outbox.back(number, self._desk.now)]

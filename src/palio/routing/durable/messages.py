@@ -88,8 +88,49 @@ class Forget(_Message, frozen=True):
     broker: str
 
 
+class Survey(_Message, frozen=True):
+    """How many of all that is in the journals in reach does the filter select, from one time to another?
+
+    The answer has a histogram of that time, and the newest as samples. Without an end it is until now.
+    """
+
+    number: int
+    filter: Filter
+    since: float = 0.0
+    until: float | None = None
+    buckets: int = 24
+    samples: int = 5
+
+
+class Replay(_Message, frozen=True):
+    """All that is in the journals in reach and that the filter selects, origin by origin, page by page."""
+
+    number: int
+    filter: Filter
+    since: float = 0.0
+    until: float | None = None
+    page: int = 100
+
+
+class GoOn(_Message, frozen=True):
+    """The next page of a replay, please."""
+
+    number: int
+
+
 DurableRequest: TypeAlias = (
-    Attach | Change | Acknowledged | Rejected | Detach | Finish | Requeue | Discard | Forget
+    Attach
+    | Change
+    | Acknowledged
+    | Rejected
+    | Detach
+    | Finish
+    | Requeue
+    | Discard
+    | Forget
+    | Survey
+    | Replay
+    | GoOn
 )
 
 
@@ -150,7 +191,32 @@ class Forgot(_Message, frozen=True):
     broker: str
 
 
-DurableAnswer: TypeAlias = Attached | DurableReady | Done | Changed | Taken | Requeued | Discarded | Forgot
+class Surveyed(_Message, frozen=True):
+    """What was counted. Times are those of the first and the last; `missing` are origins that did not say."""
+
+    number: int
+    count: int
+    first: float | None
+    last: float | None
+    histogram: tuple[int, ...]
+    span: tuple[float, float]
+    samples: tuple[Envelope, ...]
+    missing: tuple[str, ...] = ()
+
+
+class Replayed(_Message, frozen=True):
+    """A page of a replay, all of one origin; or its end, with the origins that did not answer."""
+
+    number: int
+    origin: str = ""
+    envelopes: tuple[Envelope, ...] = ()
+    last: bool = False
+    missing: tuple[str, ...] = ()
+
+
+DurableAnswer: TypeAlias = (
+    Attached | DurableReady | Done | Changed | Taken | Requeued | Discarded | Forgot | Surveyed | Replayed
+)
 
 
 # From the store. Each effect on the store has a token, and is completed by one of these.
@@ -326,7 +392,65 @@ class Newer(msgspec.Struct, frozen=True, tag="newer"):
     identity: str
 
 
-Content: TypeAlias = Fetch | Page | ReaderEnded | MoveOut | MoveIn | MovedIn | NotHere | Newer
+class Count(msgspec.Struct, frozen=True, tag="count"):
+    """Count what the filter selects in the receiver's journal, for a survey of the sender."""
+
+    number: int
+    filter: Filter
+    since: float
+    until: float
+    buckets: int
+    samples: int
+
+
+class Counted(msgspec.Struct, frozen=True, tag="counted"):
+    """What was counted since the part before; `last` if that is all."""
+
+    number: int
+    part: int
+    count: int
+    first: float | None
+    last_time: float | None
+    histogram: tuple[int, ...]
+    samples: tuple[Envelope, ...]
+    last: bool = False
+
+
+class Browse(msgspec.Struct, frozen=True, tag="browse"):
+    """A page of the receiver's journal, for a replay of the sender."""
+
+    number: int
+    filter: Filter
+    after: int
+    upto: int
+    since: float
+    until: float
+    limit: int
+
+
+class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
+    """The page: everything after one sequence up to another, in order."""
+
+    number: int
+    after: int
+    upto: int
+    envelopes: tuple[Envelope, ...]
+
+
+Content: TypeAlias = (
+    Fetch
+    | Page
+    | ReaderEnded
+    | MoveOut
+    | MoveIn
+    | MovedIn
+    | NotHere
+    | Newer
+    | Count
+    | Counted
+    | Browse
+    | Browsed
+)
 
 
 class Carry(_Message, frozen=True):

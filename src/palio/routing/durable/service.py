@@ -15,17 +15,23 @@ from typing import Any, Protocol
 import msgspec
 
 from palio.model.filter import Filter
+from palio.routing.durable.counting import Origin
 from palio.routing.durable.desk import Desk, DurableSettings, UnknownBroker, require_sound
 from palio.routing.durable.effects import Read, Recovered, SaveCursor, Trim
+from palio.routing.durable.history import History
 from palio.routing.durable.homes import ENDED, Homes
 from palio.routing.durable.journal import Journal
 from palio.routing.durable.messages import (
     Acknowledged,
     Ask,
     Attach,
+    Browse,
+    Browsed,
     Carry,
     Change,
     Content,
+    Count,
+    Counted,
     Detach,
     Discard,
     Failed,
@@ -34,6 +40,7 @@ from palio.routing.durable.messages import (
     Forget,
     Forgot,
     Found,
+    GoOn,
     Head,
     Mark,
     Marks,
@@ -46,8 +53,10 @@ from palio.routing.durable.messages import (
     Progress,
     ReaderEnded,
     Rejected,
+    Replay,
     Requeue,
     Stored,
+    Survey,
     Told,
     TopologyChanged,
 )
@@ -136,7 +145,11 @@ class Service:
         }
         self._known = {*heard_of, broker}
         self.journal = Journal(
-            broker, msgspec.structs.replace(recovered, readers=readers), retention=settings.retention
+            broker,
+            msgspec.structs.replace(recovered, readers=readers),
+            retention=settings.retention,
+            remembered=settings.remembered,
+            keep=settings.keep,
         )
         self.topology = Topology(broker, incarnation, heard_of, forgotten)
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
@@ -155,6 +168,14 @@ class Service:
             ask=self._queries.ask,
             answer=self._answer,
             write=self._write,
+        )
+        origin = Origin(self._desk, self.journal, self._write)
+        self._history = history = History(
+            self._desk,
+            ask=self._queries.ask,
+            answer=self._answer,
+            write=self._write,
+            first=incarnation << 32,
         )
         self._wave = 0
         self._syncing: tuple[int, int, tuple[str, ...]] | None = None  # epoch, question, names
@@ -181,6 +202,9 @@ class Service:
             Requeue: self.homes.requeue,
             Discard: self.homes.discard,
             Forget: self._on_forget,
+            Survey: self._and_tick(history.survey),
+            Replay: self._and_tick(history.replay),
+            GoOn: self._and_tick(history.go_on),
         }
         self.store_handlers: dict[type, Callable[[Any], None]] = {
             Stored: self._on_stored,
@@ -197,6 +221,10 @@ class Service:
         self._letter_handlers: dict[type, Callable[[str, Any], None]] = {
             Fetch: self._on_fetch,
             Page: self.homes.fetched,
+            Count: origin.count,
+            Counted: history.counted,
+            Browse: origin.browse,
+            Browsed: history.browsed,
             ReaderEnded: self._on_reader_ended,
             MoveOut: self._moving.asked_for,
             MoveIn: self._moving.come,
@@ -425,7 +453,7 @@ class Service:
 
     def _answered(self, told: Told) -> None:
         """Everyone in reach has answered a question of ours."""
-        if self._moving.told(told, self._known):
+        if self._moving.told(told, self._known) or self._history.told(told, self._known):
             self._tick_later()
             return
         if self._syncing is None or told.number != self._syncing[1]:
@@ -545,7 +573,7 @@ class Service:
 
     def _trim(self) -> None:
         # After a change of the network, homes that have not met this broker before come to register first.
-        upto = self.journal.trimmable()
+        upto = self.journal.trimmable(self._desk.now)
         if upto > self.journal.trimmed and self._desk.now >= self._trim_from:
             self.journal.trimmed = upto
             self._desk.effects.append(Trim(upto))
@@ -603,11 +631,14 @@ class Service:
         self._tell_progress()
         self._send_marks()
         self.homes.save_positions()
+        if self._desk.settings.keep:
+            self._trim()  # what is old enough, also if there is no reader at all
         self.homes.abandon()
         if self._syncing is not None and self._syncing_until <= self._desk.now:
             self._syncing = None  # an answer was lost
             self._wake()
-        if self.homes.fetch_again() | self._moving.again() or self._syncing is not None:
+        waiting = self.homes.fetch_again() | self._moving.again() | self._history.again()
+        if waiting or self._syncing is not None:
             self._tick_later()
 
     def _tell_progress(self) -> None:
@@ -628,6 +659,7 @@ class Service:
 
     def session_closed(self, session: str) -> None:
         """A session is gone; its subscriptions stay."""
+        self._history.session_closed(session)
         for durable in self.homes.subscriptions.values():
             if durable.taker == session:
                 self.homes.detach(durable)
@@ -640,6 +672,15 @@ class Service:
             if name is None or durable.name == name
             for number, (attempts, envelope) in sorted(durable.dead.items())
         ]
+
+    def _and_tick(self, handler: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
+        """Whoever handles this is to be reminded of what is not answered."""
+
+        def handle(session: str, message: Any) -> None:
+            handler(session, message)
+            self._tick_later()
+
+        return handle
 
     def _on_attach(self, session: str, message: Attach) -> None:
         message.filter.require_satisfiable()

@@ -1,0 +1,80 @@
+"""A settings file that explains itself. What it says about defaults is checked by the tests."""
+
+from __future__ import annotations
+
+_EXAMPLE = """\
+# The settings of a broker, for `palio up --config palio.toml`; a palio.toml in the current folder is found by
+# itself. All are shown with their defaults: take away the # of what you want to change.
+# Environment variables override this file (PALIO_LISTEN, PALIO_SYNC …), and the flags of `palio up` both.
+
+# The broker's name in its network, the same for ever: durable subscriptions refer to it.
+# By default it is made of the machine's name and the port, and kept in the data folder.
+#name = "siena"
+
+# Where clients and other brokers connect. 127.0.0.1 is this machine only; 0.0.0.0:7070 is open to everyone.
+#listen = "127.0.0.1:7070"
+
+# Health (/health) and metrics for Prometheus (/metrics); "off" for none.
+#http = "127.0.0.1:7080"
+
+# What is kept is kept in this folder; the journal can be elsewhere: postgresql://user@host/database
+#data = "palio-data"
+#store = ""
+
+# Without a journal nothing is durable, and a confirmed event is one that was taken.
+#journal = true
+
+# Seconds for which what was published is kept at least, for replays, backtests and subscriptions that reach
+# back; longer, if a durable subscription has not read it yet.
+#keep = 604800.0
+
+# When a confirmed event is on disk. full: before it is confirmed. normal: it survives the end of the broker,
+# not always that of the machine. off: the system decides.
+#sync = "full"
+
+# What neighbours are told of: covering, merging, identity, simple, or flooding (nothing; events go everywhere).
+# merging_excess is the share of a merged filter that nobody asked for. advertisements: only what was advertised
+# may be published. Both ends of a link must agree about flooding and advertisements.
+#strategy = "covering"
+#merging_excess = 0.0
+#advertisements = false
+
+# Seconds of silence after which a neighbour or client is asked whether it is still there.
+#heartbeat = 5.0
+
+# Events for a client that does not read fast enough: drop-newest, drop-oldest, or disconnect.
+#when_slow = "drop-newest"
+
+# debug, info, warning or error; text or json.
+#log_level = "info"
+#log_format = "text"
+
+# Brokers to link with. kind is what the other one is to this one: peer (an equal, without cycles), master (one
+# level up), below (one level down), or graph (an equal, and cycles are welcome).
+#[[peers]]
+#address = "127.0.0.1:7171"
+#kind = "peer"
+#cost = 1.0
+
+# What nobody may exceed: bytes of a frame, connections, subscriptions of one client, bytes that wait for a slow
+# client, for a neighbour, and for the disk; seconds until a new connection must have said who it is.
+#[limits]
+#frame = 16777216
+#connections = 10000
+#subscriptions = 200000
+#outgoing = 16777216
+#link = 268435456
+#unwritten = 67108864
+#greeting = 10.0
+
+# Durable delivery, in seconds: how long the ids of published events are remembered, and when a durable
+# subscription that nobody takes from any more is given up.
+#[durable]
+#retention = 3600.0
+#abandon_after = 2592000.0
+"""
+
+
+def example() -> str:
+    """The text of the file."""
+    return _EXAMPLE

@@ -1,0 +1,170 @@
+"""`palio stats`, `peers`, `clients` and `subs`: what a broker says about itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from palio.cli.connecting import Server, ask, run
+from palio.cli.terminal import help_epilog, output_console, plural, printable, write_json
+
+EPILOGS = {
+    "stats": help_epilog("palio stats", "palio stats --json"),
+    "peers": help_epilog("palio peers", "palio peers --json"),
+    "clients": help_epilog("palio clients", "palio clients --json"),
+    "subs": help_epilog("palio subs", "palio subs --durable --json"),
+}
+AsJson = Annotated[bool, typer.Option("--json", help="JSON lines.")]
+
+
+def stats(server: Server = None, as_json: AsJson = False) -> None:
+    """Show the counts of a broker: who is connected, and what came of events."""
+    [[row]] = run(ask(server, "stats"))
+    if as_json:
+        write_json(row)
+        return
+    broker, router = row["broker"], row["router"]
+    forwarding = router["forwarding"]
+    table = _table()
+    groups: list[tuple[str, dict[str, Any]]] = [
+        ("broker", {"name": broker["name"], "up for": span(time.time() - broker["started"])}),
+        # The one that asks is a client as well, and no news.
+        ("connected", {"clients": broker["sessions"] - 1, "links": router["links"]}),
+        ("filters", {"here": router["filters"], "known of others": router["rows_received"]}),
+        ("events", {key: forwarding[key] for key in ("taken", "matched", "delivered", "forwarded", "wasted")}),
+        ("dropped", broker["dropped"] or {"none": ""}),
+    ]
+    if broker["refused"]:
+        groups.append(("refused connections", broker["refused"]))
+    if store := row.get("store"):
+        shown = {
+            "last sequence": store["head"],
+            "commits": store["commits"],
+            "waiting bytes": store["queued_bytes"],
+        }
+        groups.append(("journal", shown | ({"trouble": store["waiting"]} if store["waiting"] else {})))
+    for group, numbers in groups:
+        for key, value in numbers.items():
+            table.add_row(group, key, f"{value:,}" if isinstance(value, int) else str(value))
+            group = ""
+    output_console().print(table)
+
+
+def _table() -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_column(justify="right")
+    return table
+
+
+def peers(server: Server = None, as_json: AsJson = False) -> None:
+    """Show the links of a broker to its neighbours, and those that cannot be made."""
+    [rows] = run(ask(server, "peers"))
+    if as_json:
+        for row in rows:
+            write_json(row)
+        return
+    shown = [
+        (row["name"] or "?", row.get("kind", ""), row["state"], row["address"], *_traffic(row)) for row in rows
+    ]
+    _print(("broker", "is a", "state", "address", "since", "received", "sent"), shown, 5)
+    for row in rows:
+        if "reason" in row:
+            output_console().print(f"{row['address']}: {row['reason']}", style="red", soft_wrap=True)
+    _count(rows, "link")
+
+
+def clients(server: Server = None, as_json: AsJson = False) -> None:
+    """Show the clients that are connected to a broker."""
+    [rows] = run(ask(server, "clients"))
+    if as_json:
+        for row in rows:
+            write_json(row)
+        return
+    shown = [(printable(row["name"]), row["state"], row["address"], *_traffic(row)) for row in rows]
+    _print(("client", "state", "address", "since", "received", "sent"), shown, 4)
+    _count(rows, "client")
+
+
+def _traffic(row: dict[str, Any]) -> tuple[str, str, str]:
+    if "since" not in row:
+        return "", "", ""
+    return span(time.time() - row["since"]), size(row["received_bytes"]), size(row["outgoing"]["bytes"])
+
+
+def subs(
+    server: Server = None,
+    durable: Annotated[bool, typer.Option("--durable", help="Only those that stay.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the subscriptions of a broker's clients, and the durable ones at home here.
+
+    A durable subscription is shown as @NAME, another one as @SESSION/HANDLE:
+    that is what palio explain takes.
+    """
+    [rows] = run(ask(server, "subs"))
+    rows = [row | {"subscription": label} for row in rows for label in labels(row)]
+    if durable:
+        rows = [row for row in rows if "durable" in row]
+    if as_json:
+        for row in rows:
+            write_json(row)
+        return
+    now = time.time()
+    shown = []
+    for row in rows:
+        state, pending, oldest = row.get("state", "transient"), row.get("pending", ""), row.get("oldest")
+        dead = row.get("dead_letters", "")
+        waits = "" if oldest is None else span(now - oldest)
+        shown.append((printable(row["subscription"]), state, pending, waits, dead, printable(row["filter"])))
+    _print(("subscription", "state", "pending", "oldest", "dead", "filter"), shown, 3)
+    _count(rows, "subscription")
+
+
+def labels(row: dict[str, Any]) -> list[str]:
+    """What a subscription is called on the command line."""
+    if "durable" in row:
+        return [f"@{row['durable']}"]
+    return [f"@{row['session']}/{handle}" for handle in row["handles"]]
+
+
+def _print(headings: tuple[str, ...], rows: Iterable[tuple[Any, ...]], texts: int) -> None:
+    """A table; numbers are between the texts of the beginning and a filter at the end."""
+    table = Table(box=None, pad_edge=False)
+    for number, heading in enumerate(headings):
+        right = number >= texts - 1 and heading not in ("filter", "address", "state")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row])
+    if table.row_count:
+        output_console().print(table)
+
+
+def _count(rows: list[Any], noun: str) -> None:
+    output_console().print(plural(len(rows), noun) if rows else f"No {noun}s.", style="dim")
+
+
+def span(seconds: float) -> str:
+    """How long, with the two largest units that matter."""
+    seconds = max(0, int(seconds))
+    units = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+    parts: list[str] = []
+    for unit, length in units:
+        count, seconds = divmod(seconds, length)
+        if count or parts:
+            parts.append(f"{count}{unit}")
+    return "".join(parts[:2]) or "0s"
+
+
+def size(count: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,61 @@
+"""`palio replay`: history, one event a line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from palio.cli.connecting import Server, connected, run
+from palio.cli.durations import parse_moment, parse_since
+from palio.cli.formats import Format, format_of
+from palio.cli.history import history
+from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
+from palio.model.filter import Filter
+
+EPILOG = help_epilog(
+    "palio replay 'price > 100' --since 1h",
+    "palio replay --since all --format text",
+    "palio replay 'exists(price)' --since 7d --until 1m",
+)
+
+
+def replay(
+    filter_text: Annotated[
+        str, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
+    ] = "true",
+    *,
+    server: Server = None,
+    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, or all.")],
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time; else up to now.")] = None,
+    format_text: Annotated[
+        str,
+        typer.Option("--format", "-f", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
+    ] = "json",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
+) -> None:
+    """Show what was published, from the journals of all brokers in reach.
+
+    Ends when everything is shown. Formats are those of palio sub. Exits with 1
+    if there is nothing.
+    """
+    filter = Filter.parse(filter_text)
+    filter.require_satisfiable()
+    end = None if until is None else parse_moment(until)
+    shown = run(_replay(server, filter, parse_since(since), end, format_of(format_text)))
+    if not quiet:
+        error_console().print(f"{plural(shown, 'event')}.", style="dim")
+    if not shown:
+        raise typer.Exit(ExitCode.NO)
+
+
+async def _replay(
+    server: str | None, filter: Filter, since: float | str, until: float | None, format: Format
+) -> int:
+    shown = 0
+    async with connected(server) as client:
+        async for event in history(client, filter, since, until):
+            sys.stdout.write(format(event) + "\n")
+            shown += 1
+    return shown

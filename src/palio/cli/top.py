@@ -1,0 +1,117 @@
+"""`palio top`: a broker, live."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from palio.cli.connecting import Server, connected, run
+from palio.cli.durations import parse_span
+from palio.cli.looking import labels, size, span
+from palio.cli.terminal import error_console, help_epilog, output_console, plural, printable
+
+EPILOG = help_epilog("palio top --count 1", "palio top --every 200ms --count 3")
+_SHOWN = 10  # durable subscriptions, those with the most that waits
+_EVENTS = ("taken", "matched", "delivered", "forwarded")
+
+
+def top(
+    server: Server = None,
+    every: Annotated[str, typer.Option(metavar="SPAN", help="How often it is renewed.")] = "1s",
+    count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many looks.")] = None,
+) -> None:
+    """Watch a broker: rates, links, and the subscriptions for which most is waiting.
+
+    Ctrl-C ends it. Where standard output is no terminal, each look is a block of
+    lines.
+    """
+    run(_watch(server, parse_span(every), count))
+
+
+async def _watch(server: str | None, every: float, count: int | None) -> None:
+    console = output_console()
+    before: tuple[float, dict[str, int]] | None = None
+    looks = 0
+    async with connected(server, tell=not console.is_terminal) as client:
+        with Live(console=console, auto_refresh=False, screen=False, transient=True) as live:
+            while True:
+                answers = [await client.inspect(one) for one in ("stats", "peers", "subs")]
+                now = time.monotonic()
+                events = {key: answers[0][0]["router"]["forwarding"][key] for key in _EVENTS}
+                rates = _rates(before, now, events)
+                before = now, events
+                view = _view(answers[0][0], answers[1], answers[2], rates)
+                looks += 1
+                if console.is_terminal:
+                    live.update(view, refresh=True)
+                else:
+                    console.print(view)
+                if looks == count:
+                    break
+                await asyncio.sleep(every)
+        if console.is_terminal:
+            console.print(view)
+    if not console.is_terminal:
+        error_console().print(f"{plural(looks, 'look')}.", style="dim")
+
+
+def _rates(before: tuple[float, dict[str, int]] | None, now: float, events: dict[str, int]) -> dict[str, float]:
+    if before is None:
+        return {}
+    then, known = before
+    return {key: (count - known[key]) / max(now - then, 1e-6) for key, count in events.items()}
+
+
+def _view(
+    stats: dict[str, Any], peers: list[dict[str, Any]], subs: list[dict[str, Any]], rates: dict[str, float]
+) -> Group:
+    broker, router = stats["broker"], stats["router"]
+    head = Text(broker["name"], style="bold")
+    head.append(f"  up {span(time.time() - broker['started'])}", style="dim")
+    head.append(f"  {plural(broker['sessions'] - 1, 'client')}, {plural(router['links'], 'link')}, ")
+    head.append(f"{plural(router['filters'], 'filter')}")
+    if dropped := sum(broker["dropped"].values()):
+        head.append(f", {dropped:,} dropped", style="red")
+    if (store := stats.get("store")) and store["waiting"]:
+        head.append(f"\nThe store cannot be written: {store['waiting']}", style="bold red")
+    events = _columns("events", *_EVENTS)
+    totals = router["forwarding"]
+    events.add_row("in all", *[f"{totals[key]:,}" for key in _EVENTS])
+    events.add_row("a second", *[f"{rates[key]:,.0f}" if rates else "" for key in _EVENTS])
+    parts: list[Any] = [head, Text(), events]
+    if peers:
+        links = _columns("links", "state", "received", "sent", "waiting")
+        for row in peers:
+            links.add_row(row["name"] or row["address"], row["state"], *_traffic(row))
+        parts += [Text(), links]
+    waiting = sorted((row for row in subs if "durable" in row), key=lambda row: -row["pending"])[:_SHOWN]
+    if waiting:
+        table = _columns("durable subscriptions", "state", "pending", "oldest", "delivered", "dead")
+        for row in waiting:
+            oldest = "" if row["oldest"] is None else span(time.time() - row["oldest"])
+            numbers = f"{row['pending']:,}", oldest, f"{row['delivered']:,}", f"{row['dead_letters']:,}"
+            table.add_row(printable(labels(row)[0]), row["state"], *numbers)
+        parts += [Text(), table]
+    return Group(*parts)
+
+
+def _columns(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(first, style="bold")
+    for heading in others:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _traffic(row: dict[str, Any]) -> tuple[str, str, str]:
+    if "outgoing" not in row:
+        return "", "", ""
+    outgoing = row["outgoing"]
+    return size(row["received_bytes"]), size(outgoing["bytes"]), size(outgoing["waiting_bytes"])

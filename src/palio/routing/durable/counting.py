@@ -1,0 +1,136 @@
+"""Counting and reading a journal for others, page by page: the part of an origin in surveys and replays.
+
+See `history` for who asks, and for what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from palio.model.filter import Filter
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.effects import Read
+from palio.routing.durable.journal import Journal
+from palio.routing.durable.messages import Browse, Browsed, Content, Count, Counted, Found
+from palio.routing.messages import Envelope
+
+# Surveys that an origin counts at a time, for all askers.
+MAX_COUNTING = 64
+
+
+class Tally:
+    """What was counted: how many, when, and the newest of them as samples."""
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+        self.total = 0
+        self.first: float | None = None
+        self.last: float | None = None
+        self.histogram = [0] * count.buckets
+        self.samples: deque[Envelope] = deque(maxlen=count.samples)
+
+    def add(self, envelope: Envelope) -> None:
+        since, until, time = self._count.since, self._count.until, envelope.time
+        if time > until:
+            return
+        self.total += 1
+        self._reach(time, time)
+        bucket = int((time - since) / (until - since) * self._count.buckets)
+        self.histogram[min(bucket, self._count.buckets - 1)] += 1
+        self.samples.append(envelope)
+
+    def merge(self, counted: Counted) -> None:
+        self.total += counted.count
+        self._reach(counted.first, counted.last_time)
+        for bucket, number in enumerate(counted.histogram[: len(self.histogram)]):
+            self.histogram[bucket] += number
+        newest = sorted([*self.samples, *counted.samples], key=lambda envelope: envelope.time)
+        self.samples.clear()
+        self.samples.extend(newest)
+
+    def _reach(self, first: float | None, last: float | None) -> None:
+        if first is not None and (self.first is None or first < self.first):
+            self.first = first
+        if last is not None and (self.last is None or last > self.last):
+            self.last = last
+
+
+class _Counting:
+    """A survey at an origin: how far it has counted, and what of it was not told yet."""
+
+    __slots__ = ("after", "asker", "count", "part", "tally", "told_at", "upto")
+
+    def __init__(self, asker: str, count: Count, after: int, upto: int, now: float) -> None:
+        self.asker = asker
+        self.count = count
+        self.after = after
+        self.upto = upto
+        self.part = 0
+        self.tally = Tally(count)
+        self.told_at = now
+
+
+class Origin:
+    """What this broker reads of its journal for others."""
+
+    def __init__(self, desk: Desk, journal: Journal, write: Callable[[str, Content], bool]) -> None:
+        self._desk = desk
+        self._journal = journal
+        self._write = write
+        self._counting: dict[tuple[str, int], _Counting] = {}
+
+    def count(self, sender: str, count: Count) -> None:
+        """Count here for somebody. Who asks too much of this broker hears nothing, and says so."""
+        key = sender, count.number
+        if key not in self._counting and len(self._counting) < MAX_COUNTING:
+            journal = self._journal
+            counting = _Counting(sender, count, journal.trimmed, journal.stored, self._desk.now)
+            self._counting[key] = counting
+            self._count_on(key, counting)
+
+    def browse(self, sender: str, letter: Browse) -> None:
+        """Read a page here for somebody."""
+
+        def found(result: Found) -> None:
+            envelopes = tuple([one for one in result.envelopes if one.time <= letter.until])
+            self._write(sender, Browsed(letter.number, letter.after, result.upto, envelopes))
+
+        upto = min(letter.upto, self._journal.stored)
+        limit = max(1, min(letter.limit, self._desk.settings.page))
+        self._read(found, letter.filter, (letter.after, upto), limit, letter.since)
+
+    def _count_on(self, key: tuple[str, int], counting: _Counting) -> None:
+        if counting.after >= counting.upto:
+            del self._counting[key]
+            self._tell(counting, last=True)
+            return
+        count = counting.count
+        span = counting.after, counting.upto
+        self._read(partial(self._count_page, key), count.filter, span, self._desk.settings.page, count.since)
+
+    def _count_page(self, key: tuple[str, int], result: Found) -> None:
+        counting = self._counting[key]
+        for envelope in result.envelopes:
+            counting.tally.add(envelope)
+        counting.after = max(result.upto, counting.after + 1)
+        if counting.told_at + self._desk.settings.tick <= self._desk.now and counting.after < counting.upto:
+            self._tell(counting, last=False)
+        self._count_on(key, counting)
+
+    def _tell(self, counting: _Counting, *, last: bool) -> None:
+        tally, number = counting.tally, counting.count.number
+        histogram, samples = tuple(tally.histogram), tuple(tally.samples)
+        counted = Counted(
+            number, counting.part, tally.total, tally.first, tally.last, histogram, samples, last=last
+        )
+        counting.part += 1
+        counting.told_at = self._desk.now
+        counting.tally = Tally(counting.count)
+        self._write(counting.asker, counted)
+
+    def _read(
+        self, then: Callable[[Found], None], filter: Filter, span: tuple[int, int], limit: int, since: float
+    ) -> None:
+        self._desk.effects.append(Read(self._desk.token(then), filter, *span, limit, since))

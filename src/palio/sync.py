@@ -1,0 +1,341 @@
+"""The client for programs without an event loop, with the same names: `palio.sync.connect(…)`.
+
+    with palio.sync.connect("palio://127.0.0.1:7070") as client:
+        subscription = client.subscribe("price > 100")
+        client.publish({"symbol": "ACME", "price": 101.5})
+        for event in subscription:
+            print(event["price"])
+
+Every call waits for its answer, with the same time-outs and errors as in `palio.Client`, where each is
+explained. `publish_nowait` does not wait. A client may be used by several threads; callbacks come in a thread
+of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakSet
+
+from palio import client as asynchronous
+from palio.client.blocking import Worker
+from palio.client.durable import DurableSubscription
+from palio.client.errors import RequestTimeout, SubscriptionEnded
+from palio.client.held import Held
+from palio.client.inquiries import Watch as AsynchronousWatch
+from palio.client.options import ClientStatistics
+from palio.client.publishing import Confirmation, Content
+from palio.client.states import State
+from palio.client.subscription import SubscriptionStatistics
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.model.values import Value
+from palio.routing.durable.messages import Changed
+from palio.routing.inquiries import Hop
+
+# Events that are fetched from a subscription at a time.
+FETCHED = 256
+
+
+class Event:
+    """A notification that has come; everything of `palio.Event`, without `await`."""
+
+    __slots__ = ("_event", "_worker")
+
+    def __init__(self, event: asynchronous.Event, worker: Worker) -> None:
+        self._event = event
+        self._worker = worker
+
+    def __getitem__(self, name: str) -> Value:
+        return self._event[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._event
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._event)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._event, name)
+
+    def __repr__(self) -> str:
+        return repr(self._event)
+
+    def ack(self, *, confirmed: bool = False) -> None:
+        """It is done with."""
+        if confirmed:
+            self._worker.run(self._event.ack(confirmed=True))
+        else:
+            self._worker.soon(self._event.subscription._acknowledge, self._event)
+
+    def reject(self) -> None:
+        """It could not be dealt with, and shall come again."""
+        self._worker.soon(self._event.subscription._reject, self._event)
+
+    def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
+        """Answer a request. Raises `NoRequest`."""
+        self._worker.run(self._event.reply(content))
+
+    @contextlib.contextmanager
+    def process(self) -> Generator[Event, None, None]:
+        """Acknowledge it at the end, and reject it on an exception."""
+        try:
+            yield self
+        except BaseException:
+            self.reject()
+            raise
+        else:
+            self.ack()
+        finally:
+            if self._event.is_request:
+                self.reply(None)
+
+
+class _Holding:
+    """What a client holds, until the end of a `with`."""
+
+    def __init__(self, held: Held, worker: Worker) -> None:
+        self._held = held
+        self._worker = worker
+
+    @property
+    def name(self) -> str:
+        return self._held.name
+
+    def ready(self, timeout: float | None = None) -> None:
+        """Wait until the whole network knows of it."""
+        self._worker.run(self._held.ready(timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._worker.run(self._held.__aexit__(kind, problem, trace))
+
+
+class Advertised(_Holding):
+    """An advertisement of a client."""
+
+    def withdraw(self) -> None:
+        """End it."""
+        self._worker.run(self._held.release())
+
+
+class Watch(_Holding):
+    """Whether anybody wants what an advertisement describes."""
+
+    _held: AsynchronousWatch
+
+    @property
+    def wanted(self) -> bool:
+        return self._held.wanted
+
+    def __iter__(self) -> Iterator[bool]:
+        answers = aiter(self._held)
+        while True:
+            try:
+                yield self._worker.run(anext(answers))  # type: ignore[arg-type]
+            except StopAsyncIteration:
+                return
+
+    def stop(self) -> None:
+        """End it."""
+        self._worker.run(self._held.release())
+
+
+class Subscription(_Holding):
+    """Events that a filter selects: `for event in subscription`."""
+
+    _held: asynchronous.Subscription
+
+    def __init__(self, held: asynchronous.Subscription, worker: Worker) -> None:
+        super().__init__(held, worker)
+        self._fetched: deque[asynchronous.Event] = deque()
+
+    @property
+    def filter(self) -> Filter:
+        return self._held.filter
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        """Its events, until it ends, or until none has come for `timeout` seconds."""
+        while True:
+            try:
+                yield self.next(timeout)
+            except (SubscriptionEnded, RequestTimeout) as problem:
+                if type(problem) in (SubscriptionEnded, RequestTimeout):
+                    return
+                raise
+
+    def next(self, timeout: float | None = None) -> Event:
+        """The next event. Raises `RequestTimeout` or `SubscriptionEnded`."""
+        while True:
+            try:
+                return Event(self._fetched.popleft(), self._worker)
+            except IndexError:
+                self._fetched.extend(self._worker.run(self._held.take_all(FETCHED, timeout)))
+
+    def _put_back(self) -> None:
+        """Give back what was fetched and nobody has looked at."""
+        fetched, self._fetched = self._fetched, deque()
+        self._worker.run(self._held.put_back(fetched))
+
+    def change(self, filter: str | Filter) -> Changed:
+        """Change the filter of a durable subscription in place. Returns what that drops and adds."""
+        return self._worker.run(self._durable().change(filter))
+
+    def detach(self) -> None:
+        """Stop taking the events of a durable subscription, which stays."""
+        self._worker.run(self._durable().detach())
+        self._fetched.clear()  # it comes again, to whoever attaches next
+
+    def _durable(self) -> DurableSubscription:
+        if not isinstance(self._held, DurableSubscription):
+            raise TypeError("This is for durable subscriptions: subscribe(…, durable=…).")
+        return self._held
+
+    def unsubscribe(self) -> None:
+        """End it."""
+        self._worker.run(self._held.unsubscribe())
+
+    def statistics(self) -> SubscriptionStatistics:
+        """What became of its events."""
+        return self._held.statistics()
+
+
+class Client:
+    """A client of a network: `with palio.sync.connect(…) as client`."""
+
+    def __init__(self, client: asynchronous.Client) -> None:
+        self._client = client
+        self._worker = Worker(client)
+        self._subscriptions: WeakSet[Subscription] = WeakSet()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection. What was published still goes out."""
+        self._end(timeout=None, drain=False)
+
+    def drain(self, timeout: float | None = None) -> None:
+        """Let what is under way come to its end, and close. Raises `RequestTimeout`."""
+        self._end(timeout=timeout, drain=True)
+
+    def _end(self, timeout: float | None, drain: bool) -> None:
+        if self.state is State.CLOSED:
+            self._worker.stop()
+            return
+        try:
+            if drain:
+                for subscription in self._subscriptions:
+                    subscription._put_back()
+            self._worker.run(self._worker.end(drain=drain, timeout=timeout))
+        finally:
+            self._worker.stop()
+
+    @property
+    def name(self) -> str:
+        """Its identity."""
+        return self._client.name
+
+    @property
+    def state(self) -> State:
+        """Where it is."""
+        return self._client.state
+
+    @property
+    def broker(self) -> str:
+        """The name of the broker that it is, or was last, connected to."""
+        return self._client.broker
+
+    def statistics(self) -> ClientStatistics:
+        """What became of what was published and of what came."""
+        return self._client.statistics()
+
+    def publish(self, content: Content | Iterable[Content], **options: Any) -> Any:
+        """Publish, and wait for the confirmation, or for a list of them. Options: as in
+        `palio.Client.publish`.
+        """
+        confirmed: Confirmation | list[Confirmation] = self._worker.run(self._publish(content, options))
+        return confirmed
+
+    async def _publish(self, content: Any, options: dict[str, Any]) -> Any:
+        self._worker.collect()
+        return await self._client.publish(content, **options)
+
+    def publish_nowait(
+        self,
+        content: Content,
+        *,
+        id: str | None = None,
+        lifetime: timedelta | float | None = None,
+        priority: int | None = None,
+        payload: bytes | None = None,
+    ) -> None:
+        """Publish without waiting. Raises `InvalidNotification`, and later what else went wrong."""
+        self._worker.publish(content, id, lifetime, priority, payload)
+
+    def flush(self, *, arrived: bool = False, timeout: float | None = None) -> None:
+        """Wait until all that was published has left, or been taken by the broker."""
+        self._worker.run(self._worker.flush(arrived=arrived, timeout=timeout))
+
+    def subscribe(self, filter: str | Filter, **options: Any) -> Subscription:
+        """Ask for all that the filter selects. Options: as in `palio.Client.subscribe`."""
+        subscription = Subscription(self._worker.run(self._client.subscribe(filter, **options)), self._worker)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def advertise(self, advertisement: Any, **options: Any) -> Advertised:
+        """Say what will be published. Options: as in `palio.Client.advertise`."""
+        return Advertised(self._worker.run(self._client.advertise(advertisement, **options)), self._worker)
+
+    def watch(self, advertisement: Any, *, timeout: float | None = None) -> Watch:
+        """Learn whether anybody wants what an advertisement describes."""
+        return Watch(self._worker.run(self._client.watch(advertisement, timeout=timeout)), self._worker)
+
+    def request(self, content: Content, **options: Any) -> asynchronous.Replies:
+        """Ask everybody who takes this notification, and wait for all replies, which are like a list."""
+        return self._worker.run(self._request(content, options))
+
+    async def _request(self, content: Content, options: dict[str, Any]) -> asynchronous.Replies:
+        return await self._client.request(content, **options)
+
+    def trace(self, content: Content | Event, *, timeout: float | None = None) -> Hop:
+        """Who would get this notification, hop by hop."""
+        what = content._event if isinstance(content, Event) else content
+        return self._worker.run(self._client.trace(what, timeout=timeout))
+
+    def inspect(self, what: str, *, timeout: float | None = None, **argument: Any) -> Any:
+        """Ask the broker about itself."""
+        return self._worker.run(self._client.inspect(what, timeout=timeout, **argument))
+
+    def requeue(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
+        """Let dead letters be delivered after all. Returns which of them were there."""
+        return self._worker.run(self._client.requeue(durable, deliveries))
+
+    def discard(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
+        """Throw dead letters away. Returns which of them were there."""
+        return self._worker.run(self._client.discard(durable, deliveries))
+
+    def forget_broker(self, broker: str) -> None:
+        """Say that a broker is gone for good."""
+        self._worker.run(self._client.forget_broker(broker))
+
+
+def connect(address: str, **options: Any) -> Client:
+    """A client that is connected. Options: as in `palio.connect`. Raises `WrongAddress` or `NotConnected`."""
+    return Client(asynchronous.connect(address, **options))

@@ -1,0 +1,33 @@
+"""What comes over the wire is what users get."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+
+from palio.client.event import Event
+from palio.client.reading import Arrived, HandedOut, read
+from palio.routing import wire
+from palio.routing.messages import Envelope
+from palio.routing.protocol import Events, Handed
+from tests.model.test_encoding import notifications
+
+
+def test_an_event_begins_with_the_fields_of_an_envelope():
+    assert len(Envelope.__struct_fields__) == 7
+    assert Event.__struct_fields__.index("_epoch") == 6
+
+
+@given(notifications)
+def test_an_event_says_what_its_notification_says(notification):
+    envelope = Envelope("siena", 7, 1_000_000_000.5, 2, "siena", notification)
+    arrived = read(wire.encode(Events(("s1",), (envelope,))))
+    handed = read(wire.encode(Handed("desk", ((3, 2, envelope),))))
+    assert isinstance(arrived, Arrived)
+    assert isinstance(handed, HandedOut)
+    for event in (arrived.envelopes[0], handed.deliveries[0][2]):
+        assert {name: event[name] for name in notification} == dict(notification.attributes)
+        assert [type(event[name]) for name in event] == [type(notification[name]) for name in event]
+        assert event.notification == notification
+        assert (event.origin, event.sequence, event.position) == ("siena", 7, {"siena": 7})
+        assert event.taken == datetime.fromtimestamp(1_000_000_000.5, UTC)
+        assert event.time == (notification.time or event.taken)
