@@ -31,7 +31,7 @@ _ABORT = struct.pack("ii", 1, 0)  # closing sends a reset, so that no port is ke
 
 
 class Healthy:
-    """Publishes with confirmation all the time, and gets it all back by two subscriptions, one of them durable."""
+    """Publishes with confirmation all the time, and gets it all back, by a durable subscription too."""
 
     def __init__(self) -> None:
         self.published = 0
