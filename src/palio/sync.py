@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -26,6 +26,7 @@ from palio.client.blocking import Worker
 from palio.client.durable import DurableSubscription
 from palio.client.errors import RequestTimeout, SubscriptionEnded
 from palio.client.held import Held
+from palio.client.history import Survey
 from palio.client.inquiries import Watch as AsynchronousWatch
 from palio.client.options import ClientStatistics
 from palio.client.publishing import Confirmation, Content
@@ -137,12 +138,7 @@ class Watch(_Holding):
         return self._held.wanted
 
     def __iter__(self) -> Iterator[bool]:
-        answers = aiter(self._held)
-        while True:
-            try:
-                yield self._worker.run(anext(answers))  # type: ignore[arg-type]
-            except StopAsyncIteration:
-                return
+        return self._worker.iterate(aiter(self._held))
 
     def stop(self) -> None:
         """End it."""
@@ -322,6 +318,19 @@ class Client:
     def inspect(self, what: str, *, timeout: float | None = None, **argument: Any) -> Any:
         """Ask the broker about itself."""
         return self._worker.run(self._client.inspect(what, timeout=timeout, **argument))
+
+    def survey(self, filter: str | Filter, **options: Any) -> Survey:
+        """How many events of the past the filter selects. Options: as in `palio.Client.survey`."""
+        return self._worker.run(self._client.survey(filter, **options))
+
+    def replay(self, filter: str | Filter, **options: Any) -> Iterator[Event]:
+        """The events of the past that the filter selects. Options: as in `palio.Client.replay`."""
+
+        async def begin() -> AsyncIterator[asynchronous.Event]:
+            return aiter(self._client.replay(filter, **options))
+
+        for event in self._worker.iterate(self._worker.run(begin())):
+            yield Event(event, self._worker)
 
     def requeue(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
         """Let dead letters be delivered after all. Returns which of them were there."""

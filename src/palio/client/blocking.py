@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from palio.client.client import Client
@@ -55,6 +55,18 @@ class LoopThread:
         except BaseException:
             future.cancel()  # whoever waits was interrupted
             raise
+
+    def iterate(self, source: AsyncIterator[Result]) -> Iterator[Result]:
+        """What comes asynchronously, waiting for each."""
+
+        async def following() -> Result:
+            return await anext(source)
+
+        while True:
+            try:
+                yield self.run(following())
+            except StopAsyncIteration:
+                return
 
 
 class Worker(LoopThread):

@@ -19,7 +19,7 @@ from palio.client.held import Advertised
 from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation, Content, make_body
 from palio.client.questions import Questions, as_advertisement
-from palio.client.reaching import Since, attach_request
+from palio.client.reaching import Since, as_filter, attach_request
 from palio.client.session import Session
 from palio.client.states import State
 from palio.client.subscription import DEFAULT_LIMIT, Subscription, WhenFull
@@ -228,8 +228,7 @@ class Client(Questions):
         """
         session = self._session
         session.require_open()
-        wanted = Filter.parse(filter) if isinstance(filter, str) else filter
-        wanted.require_satisfiable()
+        wanted = as_filter(filter)
         subscription: Subscription
         if durable is None and since is None:
             subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full)
