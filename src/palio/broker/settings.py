@@ -77,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     journal: bool = (
         True  # without it nothing is durable, and a confirmation means no more than that it was taken
     )
+    keep: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86_400.0  # seconds that what was published is kept
     sync: Literal["full", "normal", "off"] = "full"
     strategy: Strategy = Strategy.COVERING
     advertisements: bool = False
@@ -93,6 +94,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def store_url(self) -> str:
         """Where the journal is."""
         return self.store or f"sqlite:///{Path(self.data) / 'palio.db'}"
+
+    @property
+    def delivery(self) -> DurableSettings | None:
+        """How durable delivery works, if there is any."""
+        return msgspec.structs.replace(self.durable, keep=self.keep) if self.journal else None
 
     def named(self) -> Settings:
         """With a name: the one given, the one of the last time, or one made of the machine and the port."""

@@ -145,7 +145,11 @@ class Service:
         }
         self._known = {*heard_of, broker}
         self.journal = Journal(
-            broker, msgspec.structs.replace(recovered, readers=readers), retention=settings.retention
+            broker,
+            msgspec.structs.replace(recovered, readers=readers),
+            retention=settings.retention,
+            remembered=settings.remembered,
+            keep=settings.keep,
         )
         self.topology = Topology(broker, incarnation, heard_of, forgotten)
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
@@ -569,7 +573,7 @@ class Service:
 
     def _trim(self) -> None:
         # After a change of the network, homes that have not met this broker before come to register first.
-        upto = self.journal.trimmable()
+        upto = self.journal.trimmable(self._desk.now)
         if upto > self.journal.trimmed and self._desk.now >= self._trim_from:
             self.journal.trimmed = upto
             self._desk.effects.append(Trim(upto))
@@ -627,6 +631,8 @@ class Service:
         self._tell_progress()
         self._send_marks()
         self.homes.save_positions()
+        if self._desk.settings.keep:
+            self._trim()  # what is old enough, also if there is no reader at all
         self.homes.abandon()
         if self._syncing is not None and self._syncing_until <= self._desk.now:
             self._syncing = None  # an answer was lost
