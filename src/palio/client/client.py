@@ -132,16 +132,45 @@ class Client(Questions):
         Raises `InvalidNotification`, `RequestTimeout`, `ClientClosed`, and what the broker refuses with.
         """
         self._session.require_open()
-        several = [content] if isinstance(content, Mapping | Notification) else list(content)
+        single = isinstance(content, Mapping | Notification)
+        several: Iterable[Any] = [content] if single else content
         bodies = [make_body(one, id, lifetime, priority, payload) for one in several]
-        if self._session.journal:
-            bodies = [body if body.id is not None else self._identified(body) for body in bodies]
-        future = self._session.publishing.confirmed(bodies)
-        confirmations = await self._session.wait_for("publish", future, timeout)
-        return confirmations[0] if isinstance(content, Mapping | Notification) else confirmations
+        future = self._session.publishing.confirmed(self._identified(bodies), single=single)
+        confirmed: Confirmation | list[Confirmation] = await self._session.wait_for("publish", future, timeout)
+        return confirmed
 
-    def _identified(self, body: Body) -> Body:
-        return msgspec.structs.replace(body, id=f"{self._ids}-{self._number()}")
+    def _identified(self, bodies: list[Body]) -> list[Body]:
+        """With ids, by which a journal recognises what is published again."""
+        if not self._session.journal:
+            return bodies
+        return [
+            body if body.id is not None else msgspec.structs.replace(body, id=f"{self._ids}-{self._number()}")
+            for body in bodies
+        ]
+
+    @overload
+    def publish_nowait(
+        self,
+        content: Content,
+        *,
+        id: str | None = None,
+        lifetime: timedelta | float | None = None,
+        priority: int | None = None,
+        payload: bytes | None = None,
+        confirm: Literal[False] = False,
+    ) -> None: ...
+
+    @overload
+    def publish_nowait(
+        self,
+        content: Content,
+        *,
+        id: str | None = None,
+        lifetime: timedelta | float | None = None,
+        priority: int | None = None,
+        payload: bytes | None = None,
+        confirm: Literal[True],
+    ) -> asyncio.Future[Confirmation]: ...
 
     def publish_nowait(
         self,
@@ -151,15 +180,21 @@ class Client(Questions):
         lifetime: timedelta | float | None = None,
         priority: int | None = None,
         payload: bytes | None = None,
-    ) -> None:
+        confirm: bool = False,
+    ) -> asyncio.Future[Confirmation] | None:
         """Publish without waiting; it goes out with others, at the latest at the end of this turn of the loop.
 
         What has left when a connection is lost may be lost with it. `await flush()` from time to time: it waits
         while too much is under way. Raises `InvalidNotification`, `TooMuchUnsent` or `ClientClosed`.
+
+        With `confirm` it is like `publish`, and the confirmation can be waited for later.
         """
         session = self._session
         if session.state is not State.LIVE:
             session.require_open()
+        if confirm:
+            body = make_body(content, id, lifetime, priority, payload)
+            return session.publishing.confirmed(self._identified([body]), single=True)
         if (
             type(content) is not dict
             or id is not None
@@ -169,6 +204,7 @@ class Client(Questions):
             or not session.publishing.plain(content)
         ):
             session.publishing.nowait(make_body(content, id, lifetime, priority, payload))
+        return None
 
     def publish_body(self, body: Body) -> None:
         """Publish what is in bytes already, as `publish_nowait` does."""

@@ -64,18 +64,19 @@ class _Publish(msgspec.Struct, frozen=True, tag="publish"):
 class Waiter:
     """Somebody who waits for confirmations; `missing` is how many are not there yet."""
 
-    __slots__ = ("confirmations", "future", "missing")
+    __slots__ = ("_single", "confirmations", "future", "missing")
 
-    def __init__(self, count: int, future: asyncio.Future[list[Confirmation]]) -> None:
+    def __init__(self, count: int, future: asyncio.Future[Any], *, single: bool) -> None:
         self.future = future
         self.missing = count
+        self._single = single
         self.confirmations: list[Confirmation] = []
 
     def confirm(self, origin: str, first: int, count: int) -> None:
         self.confirmations += [Confirmation(origin, sequence) for sequence in range(first, first + count)]
         self.missing -= count
         if not self.missing and not self.future.done():
-            self.future.set_result(self.confirmations)
+            self.future.set_result(self.confirmations[0] if self._single else self.confirmations)
 
     def fail(self, problem: PalioError) -> None:
         if not self.future.done():
@@ -197,10 +198,13 @@ class Publishing:
         if batch.size >= BATCH_BYTES:
             self._cut()
 
-    def confirmed(self, bodies: Sequence[Body]) -> asyncio.Future[list[Confirmation]]:
-        """Publish what is to be confirmed. Raises `TooMuchUnsent` or `FrameTooLarge`."""
+    def confirmed(self, bodies: Sequence[Body], *, single: bool) -> asyncio.Future[Any]:
+        """Publish what is to be confirmed, with a list of confirmations or (`single`) the only one.
+
+        Raises `TooMuchUnsent` or `FrameTooLarge`.
+        """
         sizes = [self._measured(body) for body in bodies]
-        waiter = Waiter(len(bodies), self._loop.create_future())
+        waiter = Waiter(len(bodies), self._loop.create_future(), single=single)
         if not bodies:
             waiter.future.set_result([])
         batch, count = self._batch, 0
