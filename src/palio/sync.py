@@ -16,20 +16,20 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
-from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from weakref import WeakSet
 
 from palio import client as asynchronous
 from palio.client.blocking import Worker
+from palio.client.content import Content, Properties
 from palio.client.durable import DurableSubscription
 from palio.client.errors import RequestTimeout, SubscriptionEnded
 from palio.client.held import Held
 from palio.client.history import Survey
 from palio.client.inquiries import Watch as AsynchronousWatch
 from palio.client.options import ClientStatistics
-from palio.client.publishing import Confirmation, Content
+from palio.client.publishing import Confirmation
 from palio.client.states import State
 from palio.client.subscription import SubscriptionStatistics
 from palio.model.filter import Filter
@@ -273,17 +273,9 @@ class Client:
         self._worker.collect()
         return await self._client.publish(content, **options)
 
-    def publish_nowait(
-        self,
-        content: Content,
-        *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
-    ) -> None:
+    def publish_nowait(self, content: Content, **properties: Unpack[Properties]) -> None:
         """Publish without waiting. Raises `InvalidNotification`, and later what else went wrong."""
-        self._worker.publish(content, id, lifetime, priority, payload)
+        self._worker.publish(content, **properties)
 
     def flush(self, *, arrived: bool = False, timeout: float | None = None) -> None:
         """Wait until all that was published has left, or been taken by the broker."""

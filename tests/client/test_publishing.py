@@ -8,7 +8,7 @@ import pytest
 import palio
 from palio import testing
 from palio.broker.settings import Limits
-from palio.client.publishing import make_body
+from palio.client.content import make_body
 from palio.routing.sessions import NotAdvertised
 
 

@@ -6,18 +6,18 @@ import asyncio
 import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
-from datetime import timedelta
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 import msgspec
 
+from palio.client.content import Content, Properties, make_body
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed
 from palio.client.held import Advertised
 from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
-from palio.client.publishing import Confirmation, Content, make_body
+from palio.client.publishing import Confirmation
 from palio.client.questions import Questions, as_advertisement
 from palio.client.reaching import Since, as_filter, attach_request
 from palio.client.session import Session
@@ -95,46 +95,32 @@ class Client(Questions):
 
     @overload
     async def publish(
-        self,
-        content: Content,
-        *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
-        timeout: float | None = None,
+        self, content: Content, *, timeout: float | None = None, **properties: Unpack[Properties]
     ) -> Confirmation: ...
 
     @overload
     async def publish(
-        self,
-        content: Iterable[Content],
-        *,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        timeout: float | None = None,
+        self, content: Iterable[Content], *, timeout: float | None = None, **properties: Unpack[Properties]
     ) -> list[Confirmation]: ...
 
     async def publish(
         self,
         content: Content | Iterable[Content],
         *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
         timeout: float | None = None,
+        **properties: Unpack[Properties],
     ) -> Confirmation | list[Confirmation]:
         """Publish, and wait until the broker has confirmed it: it is on disk where there is a journal.
 
-        A list is published in its order, and has a list of confirmations. While the connection is away this
-        waits, and what was not confirmed is published again under the same id, so that it is there once.
+        Properties are `id`, `lifetime` (seconds or a timedelta), `priority` (0 to 9, 9 first) and `payload`
+        (bytes). A list is published in its order, and has a list of confirmations. While the connection is away
+        this waits, and what was not confirmed is published again under the same id, so that it is there once.
         Raises `InvalidNotification`, `RequestTimeout`, `ClientClosed`, and what the broker refuses with.
         """
         self._session.require_open()
         single = isinstance(content, Mapping | Notification)
         several: Iterable[Any] = [content] if single else content
-        bodies = [make_body(one, id, lifetime, priority, payload) for one in several]
+        bodies = [make_body(one, **properties) for one in several]
         future = self._session.publishing.confirmed(self._identified(bodies), single=single)
         confirmed: Confirmation | list[Confirmation] = await self._session.wait_for("publish", future, timeout)
         return confirmed
@@ -150,37 +136,16 @@ class Client(Questions):
 
     @overload
     def publish_nowait(
-        self,
-        content: Content,
-        *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
-        confirm: Literal[False] = False,
+        self, content: Content, *, confirm: Literal[False] = False, **properties: Unpack[Properties]
     ) -> None: ...
 
     @overload
     def publish_nowait(
-        self,
-        content: Content,
-        *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
-        confirm: Literal[True],
+        self, content: Content, *, confirm: Literal[True], **properties: Unpack[Properties]
     ) -> asyncio.Future[Confirmation]: ...
 
     def publish_nowait(
-        self,
-        content: Content,
-        *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
-        confirm: bool = False,
+        self, content: Content, *, confirm: bool = False, **properties: Unpack[Properties]
     ) -> asyncio.Future[Confirmation] | None:
         """Publish without waiting; it goes out with others, at the latest at the end of this turn of the loop.
 
@@ -193,17 +158,10 @@ class Client(Questions):
         if session.state is not State.LIVE:
             session.require_open()
         if confirm:
-            body = make_body(content, id, lifetime, priority, payload)
-            return session.publishing.confirmed(self._identified([body]), single=True)
-        if (
-            type(content) is not dict
-            or id is not None
-            or lifetime is not None
-            or priority is not None
-            or payload is not None
-            or not session.publishing.plain(content)
-        ):
-            session.publishing.nowait(make_body(content, id, lifetime, priority, payload))
+            bodies = self._identified([make_body(content, **properties)])
+            return session.publishing.confirmed(bodies, single=True)
+        if properties or type(content) is not dict or not session.publishing.plain(content):
+            session.publishing.nowait(make_body(content, **properties))
         return None
 
     def publish_body(self, body: Body) -> None:

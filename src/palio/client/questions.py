@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
+from palio.client.content import Content, Properties, make_body
 from palio.client.dispatch import Dispatch
 from palio.client.errors import RequestRefused
 from palio.client.event import Event
 from palio.client.history import Replay, Survey, survey_of
 from palio.client.inquiries import Replies, Watch
-from palio.client.publishing import Content, make_body
 from palio.client.reaching import as_filter, as_seconds
 from palio.client.session import Session
 from palio.model.advertisement import Advertisement
@@ -47,8 +47,7 @@ class Questions:
         *,
         timeout: float = 5.0,
         expect: int | None = None,
-        id: str | None = None,
-        payload: bytes | None = None,
+        **properties: Unpack[Properties],
     ) -> Replies:
         """Ask everybody who takes this notification: `await` it for all replies, or iterate over it.
 
@@ -56,7 +55,7 @@ class Questions:
         iterating raise `ConnectionLost` if the connection is lost meanwhile, and what the broker refuses with.
         """
         self._session.require_open()
-        notification = Notification.of_body(make_body(content, id, None, None, payload))
+        notification = Notification.of_body(make_body(content, **properties))
         replies = Replies(asyncio.get_running_loop(), expect, timeout)
         self._dispatch.expect(Request(self._number(), notification, timeout), replies)
         return replies
