@@ -134,12 +134,14 @@ class Clients:
             return
         first = self._sequence + 1
         self._sequence += len(message.notifications)
+        broker, now = self._core.broker, self._core.now
         envelopes = tuple(
             [
-                Envelope(self._core.broker, sequence, self._core.now, 0, self._core.broker, notification)
+                Envelope(broker, sequence, now, 0, broker, notification)
                 for sequence, notification in enumerate(message.notifications, first)
             ]
         )
+        effects = self._core.forwarding.take(envelopes, None)  # which finds out whether they can be read
         if message.request:
-            self._core.effects.append(Reply(session, Published(message.request, self._core.broker, first)))
-        self._core.effects += self._core.forwarding.take(envelopes, None)
+            self._core.effects.append(Reply(session, Published(message.request, broker, first)))
+        self._core.effects += effects
