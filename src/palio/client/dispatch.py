@@ -10,7 +10,7 @@ from palio.client.event import Question
 from palio.client.held import Held
 from palio.client.inquiries import Replies, Watch
 from palio.client.options import ClientStatistics
-from palio.client.reading import Answered, Arrived, Asked, HandedOut
+from palio.client.reading import Answered, Arrived, Asked, Counted, HandedOut, Page
 from palio.client.session import Session
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
@@ -38,6 +38,8 @@ class Dispatch:
             Wanted: self._wanted,
             Traced: lambda answer: session.answer(f"trace {answer.number}", answer),
             Inspected: self._inspected,
+            Counted: lambda answer: session.answer(f"survey {answer.number}", answer),
+            Page: lambda answer: session.answer(f"replay {answer.number}", answer),
             Requeued: lambda answer: session.answer(f"requeue {answer.name}", answer),
             Discarded: lambda answer: session.answer(f"discard {answer.name}", answer),
             Forgot: lambda answer: session.answer("forget", answer),

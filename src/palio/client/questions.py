@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from palio.client.dispatch import Dispatch
 from palio.client.errors import RequestRefused
 from palio.client.event import Event
+from palio.client.history import SURVEY_WITHIN, Replayed, Surveyed, as_filter, moment
 from palio.client.inquiries import Replies, Watch
 from palio.client.publishing import Content, make_body
 from palio.client.session import Session
 from palio.model.advertisement import Advertisement
+from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.messages import Discard, Forget, Requeue
+from palio.routing.durable.messages import Discard, Forget, Replay, Requeue, Survey
 from palio.routing.inquiries import Hop, Request, Trace
 from palio.routing.protocol import Inspect
 
@@ -84,6 +87,44 @@ class Questions:
         if isinstance(result, dict) and set(result) == {"error"}:
             raise RequestRefused(f"inspect {number}", "UnknownQuestion", result["error"])
         return result
+
+    # Looking back
+
+    async def survey(
+        self,
+        filter: str | Filter,
+        *,
+        since: datetime | float | str = "all",
+        until: datetime | float | None = None,
+        buckets: int = 24,
+        samples: int = 5,
+        timeout: float = SURVEY_WITHIN,
+    ) -> Surveyed:
+        """Count what a filter selects of all that is in the journals in reach, from one time on before another.
+
+        Times are datetimes or seconds since 1970; "all" is from the beginning, and no end is now.
+        """
+        number = self._number()
+        end = None if until is None else moment(until)
+        message = Survey(number, as_filter(filter), moment(since), end, buckets, samples)
+        return Surveyed.of(await self._ask(message, f"survey {number}", timeout))
+
+    def replay(
+        self,
+        filter: str | Filter,
+        *,
+        since: datetime | float | str = "all",
+        until: datetime | float | None = None,
+        page: int = 100,
+    ) -> Replayed:
+        """What a filter selects of all that is in the journals in reach: `async for event in …`, up to its end.
+
+        Times are as in `survey`. The next page is fetched when the one before has been read. Iterating raises
+        `ConnectionLost` if the connection is lost meanwhile, and what the broker refuses with.
+        """
+        self._session.require_open()
+        end = None if until is None else moment(until)
+        return Replayed(self._session, Replay(self._number(), as_filter(filter), moment(since), end, page))
 
     # For operators
 
