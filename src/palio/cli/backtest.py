@@ -24,7 +24,7 @@ from palio.model.values import format_time
 EPILOG = help_epilog(
     "palio backtest 'price > 100' --since 7d",
     "palio backtest 'price > 100' --since all --samples 1 --json",
-    "palio backtest 'price > 100' --since all --store sqlite:///palio-data/palio.db",
+    "palio backtest 'price > 100' --since 7d --store sqlite:///palio.db",
 )
 _BARS = 24
 _BAR_CELLS = 40
