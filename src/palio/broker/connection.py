@@ -257,8 +257,14 @@ class Connection(asyncio.Protocol):
         else:
             self._said = self._loop.time()
 
-    def beat(self, now: float) -> None:
-        """From time to time: is the other end there, and does it know that we are?"""
+    def beat(self, now: float, deaf: float) -> None:
+        """From time to time: is the other end there, and does it know that we are?
+
+        For `deaf` seconds this broker itself stood still: what came meanwhile may not have been read yet, and
+        nobody is taken for silent because of that.
+        """
+        self._heard = min(now, self._heard + deaf)
+        self._began = min(now, self._began + deaf)
         if self.state is State.CONNECTING:
             if now - self._began > self.broker.settings.limits.greeting:
                 self.abort("It did not greet in time.")
@@ -304,6 +310,9 @@ class Connection(asyncio.Protocol):
 
     def abort(self, reason: str) -> None:
         """End the connection at once."""
-        self.reason = self.reason or reason
-        if self._transport is not None:
-            self._transport.abort()
+        if self._transport is None or self.state is State.CLOSED:
+            return
+        if not self.reason:
+            self.reason = reason
+            self.broker.gave_up(self)
+        self._transport.abort()

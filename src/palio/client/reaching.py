@@ -38,4 +38,5 @@ def attach_request(
         more["linger"] = LINGER
     if in_flight is not None:
         more["in_flight"] = in_flight
-    return Attach(name, filter, anew=anew, **more)
+    # A temporary one has a name that nobody has had: it need not be looked for at brokers that are away.
+    return Attach(name, filter, anew=anew or temporary, **more)

@@ -3,11 +3,11 @@
 A publish is numbered and handed to the store; it is confirmed, and sent on into the network, only when it is
 on disk. So no sequence that anybody has seen is ever given a second time, whenever this broker crashes.
 
-A notification that has an id is published once: the same id by the same publisher within the retention time is
-answered with the sequence of the first. Readers are the durable subscriptions of the whole network; what one
-of them has not read is not trimmed. For each the journal knows its home, also on disk, so that the readers of a
-home that is gone for good can be given up. What everyone has read is kept for some time for those who look
-back.
+A notification that has an id is published once: the same id by the same publisher, within the retention time and
+among the last so many, is answered with the sequence of the first. Readers are the durable subscriptions of the
+whole network; what one of them has not read is not trimmed. For each the journal knows its home, also on disk,
+so that the readers of a home that is gone for good can be given up. What everyone has
+read is kept for some time for those who look back.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ class Request(msgspec.Struct):
 class Journal:
     """Numbers, duplicates, confirmations and readers. The content itself is in the store."""
 
-    def __init__(self, broker: str, recovered: Recovered, *, retention: float, keep: float = 0.0) -> None:
+    def __init__(
+        self, broker: str, recovered: Recovered, *, retention: float, remembered: int, keep: float = 0.0
+    ) -> None:
         self._broker = broker
         self._retention = retention
+        self._remembered = remembered
         self._keep = keep
         self._marks: deque[tuple[float, int]] = deque()  # at some moments, how far the journal was
         self.head = self.stored = recovered.head
@@ -173,6 +176,7 @@ class Journal:
         self._ages.append((time, publisher, id))
 
     def _forget_old(self, now: float) -> None:
-        while self._ages and self._ages[0][0] < now - self._retention:
+        oldest = now - self._retention
+        while self._ages and (self._ages[0][0] < oldest or len(self._ages) > self._remembered):
             _, publisher, id = self._ages.popleft()
             self._recent.pop((publisher, id), None)

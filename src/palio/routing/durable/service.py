@@ -148,6 +148,7 @@ class Service:
             broker,
             msgspec.structs.replace(recovered, readers=readers),
             retention=settings.retention,
+            remembered=settings.remembered,
             keep=settings.keep,
         )
         self.topology = Topology(broker, incarnation, heard_of, forgotten)
