@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -323,6 +323,18 @@ class Client:
         """Ask the broker about itself."""
         return self._worker.run(self._client.inspect(what, timeout=timeout, **argument))
 
+    def survey(self, filter: str | Filter, **options: Any) -> asynchronous.Surveyed:
+        """Count what a filter selects of all that is in the journals in reach."""
+        return self._worker.run(self._client.survey(filter, **options))
+
+    def replay(self, filter: str | Filter, **options: Any) -> Iterator[Event]:
+        """What a filter selects of all that is in the journals in reach, up to its end."""
+        return self._events(self._client.replay(filter, **options).__aiter__())
+
+    def _events(self, found: AsyncIterator[asynchronous.Event]) -> Iterator[Event]:
+        while (event := self._worker.run(_next(found))) is not None:
+            yield Event(event, self._worker)
+
     def requeue(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
         """Let dead letters be delivered after all. Returns which of them were there."""
         return self._worker.run(self._client.requeue(durable, deliveries))
@@ -334,6 +346,10 @@ class Client:
     def forget_broker(self, broker: str) -> None:
         """Say that a broker is gone for good."""
         self._worker.run(self._client.forget_broker(broker))
+
+
+async def _next(found: AsyncIterator[asynchronous.Event]) -> asynchronous.Event | None:
+    return await anext(found, None)
 
 
 def connect(address: str, **options: Any) -> Client:
