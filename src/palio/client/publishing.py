@@ -114,6 +114,10 @@ def make_body(
     payload: bytes | None = None,
 ) -> Body:
     """The bytes of a notification. Raises `InvalidNotification`."""
+    if type(content) is dict and id is None and lifetime is None and priority is None and payload is None:
+        attributes = encode_plain(content)
+        if attributes is not None:
+            return Body(attributes)
     if isinstance(content, Notification):
         body = content.body
         if id is None and lifetime is None and priority is None and payload is None:
