@@ -17,7 +17,9 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import importlib.util
+import signal
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -206,6 +208,8 @@ def _stock(started: Started, count: int) -> Callable[[], None]:
 
 def main(words: Sequence[str] | None = None) -> None:
     arguments = parsed(words)
+    # Whoever ends this with a signal ends the servers with it, in order.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
     if not console.is_terminal:
         console = Console(width=report.WIDTH)

@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.live.content import Content
+from benchmarks.live.servers import die_with_parent
 from palio.model.errors import PalioError
 
 BURST = 256  # published between two looks at the window
@@ -197,6 +198,7 @@ class Party:
 
 
 def _play(role: Role, plan: Plan, counters: Counters, connection: Connection) -> None:
+    die_with_parent()
     try:
         role(plan, counters, Line(connection))
     except BaseException:  # noqa: BLE001 (told to whoever started this)
