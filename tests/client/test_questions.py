@@ -186,5 +186,5 @@ async def test_history_is_counted_and_read_to_its_end():
         await events[0].ack()  # there is nothing to do
         before = events[0].taken - timedelta(microseconds=1)  # it is rounded to microseconds
         assert [event async for event in client.replay("n >= 50", until=before)] == []
-        nothing = await client.survey("n >= 50", until=events[0].taken)
-        assert (nothing.count, nothing.first, nothing.samples) == (0, None, [])
+        nothing = await client.survey("n >= 50", until=before)
+        assert (nothing.count, nothing.first, nothing.samples) == (0, None, ())
