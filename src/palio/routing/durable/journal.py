@@ -3,11 +3,11 @@
 A publish is numbered and handed to the store; it is confirmed, and sent on into the network, only when it is
 on disk. So no sequence that anybody has seen is ever given a second time, whenever this broker crashes.
 
-A notification that has an id is published once: the same id by the same publisher, within the retention time and
-among the last so many, is answered with the sequence of the first. Readers are the durable subscriptions of the
-whole network; what one of them has not read is not trimmed. For each the journal knows its home, also on disk,
-so that the readers of a home that is gone for good can be given up. What everyone has
-read is kept for some time for those who look back.
+A notification that has an id is published once: the same id by the same publisher, within the retention time
+and among the last so many, is answered with the sequence of the first. Readers are the durable subscriptions of
+the whole network; what one of them has not read is not trimmed. For each the journal knows its home, also on
+disk, so that the readers of a home that is gone for good can be given up. What everyone has read is kept for
+some time for those who look back.
 """
 
 from __future__ import annotations
