@@ -183,6 +183,6 @@ async def test_history_is_counted_and_read_to_its_end():
         assert [event["n"] for event in events] == list(range(50, 250))
         assert replayed.missing == ()
         await events[0].ack()  # there is nothing to do
-        assert [event async for event in client.replay("n >= 50", until=events[0].taken)] == []
-        nothing = await client.survey("n >= 50", until=events[0].taken)
+        assert [event async for event in client.replay("n >= 50", until=found.first - 1)] == []
+        nothing = await client.survey("n >= 50", until=found.first - 1)
         assert (nothing.count, nothing.first, nothing.samples) == (0, None, [])

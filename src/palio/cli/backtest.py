@@ -58,7 +58,7 @@ def backtest(
     *,
     server: Server = None,
     since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, or all.")],
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time; else up to now.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show.")] = 3,
     store: Annotated[
         str | None,

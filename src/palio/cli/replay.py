@@ -27,7 +27,7 @@ def replay(
     *,
     server: Server = None,
     since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, or all.")],
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time; else up to now.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
     format_text: Annotated[
         str,
         typer.Option("--format", "-f", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),

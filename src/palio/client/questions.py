@@ -100,7 +100,7 @@ class Questions:
         samples: int = 5,
         timeout: float = SURVEY_WITHIN,
     ) -> Surveyed:
-        """Count what a filter selects of all that is in the journals in reach, from one time on before another.
+        """Count what a filter selects of all that is in the journals in reach, from one time up to another.
 
         Times are datetimes or seconds since 1970; "all" is from the beginning, and no end is now.
         """
