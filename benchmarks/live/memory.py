@@ -64,4 +64,4 @@ def watch_memory(console: Console, bars: Bars, folder: Path, arguments: argparse
     console.print(f"  {run.events:,} events, {run.rate:,.0f} a second, {run.lost:,} lost")
     console.print(f"  before {before / 2**20:.1f} MiB; then, MiB:")
     console.print("  " + " ".join(f"{one / 2**20:.1f}" for one in samples))
-    bars.memory(late / early - 1.0, FLAT)
+    bars.memory(arguments.memory, late / early - 1.0, FLAT)

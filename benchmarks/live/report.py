@@ -22,6 +22,7 @@ AGAINST_NATS = 1.3
 DURABLE_RATE = 20_000
 LATENCY = 0.0005
 JUDGED_FILTERS = 100_000
+JUDGED_MINUTES = 10
 WIDTH = 120  # of the tables, where there is no terminal to say
 
 Results = dict[str, list[Run]]  # by the label of the system
@@ -150,8 +151,9 @@ class Bars:
         elif scenario.publishers == 1:
             self._rate(scenario, results, systems)
 
-    def memory(self, growth: float, limit: float) -> None:
-        self._lines.append((f"memory flat (grows by less than {limit:.0%})", f"{growth:+.1%}", growth < limit))
+    def memory(self, minutes: float, growth: float, limit: float) -> None:
+        bar = f"memory flat over {minutes:g} minutes (grows by less than {limit:.0%})"
+        self._lines.append((bar, f"{growth:+.1%}", growth < limit if minutes >= JUDGED_MINUTES else None))
 
     def _rate(self, scenario: Scenario, results: Results, systems: list[System]) -> None:
         label = _most_filters(systems)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +20,16 @@ PATIENCE = 60.0
 PENDING_BYTES = 512 * 1024 * 1024
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ELSEWHERE = ":/usr/sbin:/usr/local/sbin"  # Debian has servers there, which is not on everybody's path
+
+
+_library = ctypes.CDLL(None, use_errno=True)
+_PARENT_DEATH_SIGNAL = 1  # of prctl
+
+
+def die_with_parent() -> None:
+    """Called in a new process: it ends when the one that started it does, even if that is killed (on Linux)."""
+    if sys.platform == "linux":
+        _library.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 class ServerFailed(PalioError):
@@ -54,6 +66,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 (there are no threads yet)
             )
 
     @property

@@ -20,6 +20,7 @@ from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Refused
 from palio.routing.protocol import (
+    GREETING_FRAME,
     PROTOCOL,
     SILENCES,
     Bye,
@@ -83,7 +84,8 @@ class Connection(asyncio.Protocol):
         self.outgoing = Outgoing(settings.limits.outgoing, settings.when_slow)
         self._loop = asyncio.get_running_loop()
         self._since = broker.now()
-        self._frames = Frames(settings.limits.frame)
+        # Who was dialled may go on right after its welcome; who dials has to wait for it.
+        self._frames = Frames(settings.limits.frame if peer is not None else GREETING_FRAME)
         self._transport: asyncio.Transport | None = None
         self._heard = self._said = self._began = self._loop.time()
         self._heartbeat = settings.heartbeat
@@ -215,6 +217,7 @@ class Connection(asyncio.Protocol):
         self.broker.admit(self, greet)
         self.name = greet.name
         self.role = greet.role
+        self._frames.limit = self.broker.settings.limits.frame
         self._allowed = _FROM_CLIENTS if greet.role is Role.CLIENT else _FROM_PEERS
         self._heartbeat = min(self._heartbeat, max(greet.heartbeat, 0.1))
         settings = self.broker.settings

@@ -95,11 +95,12 @@ async def _ask_network(
 ) -> Found:
     """Ask twice: when the first and the last were, and then how many in each part of that time."""
     async with connected(server) as client:
-        begin, end = time
+        begin, end = None if time[0] == "all" else float(time[0]), time[1]
         there = await client.survey(filter, since=begin, until=end, buckets=1, samples=0)
         if there.first is None or there.last is None:
             return Found(missing=there.missing)
-        span = there.first, math.nextafter(there.last, math.inf)
+        # These are cut to microseconds: one less and one more, and all are within.
+        span = there.first.timestamp() - 1e-6, there.last.timestamp() + 2e-6
         found = await client.survey(filter, since=span[0], until=span[1], buckets=parts(*span), samples=samples)
         shown = [(one.taken.timestamp(), one.origin, one.sequence, one.notification) for one in found.samples]
         missing = tuple(sorted({*there.missing, *found.missing}))

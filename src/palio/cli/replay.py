@@ -56,7 +56,7 @@ async def _replay(
 ) -> tuple[int, tuple[str, ...]]:
     shown = 0
     async with connected(server) as client:
-        events = client.replay(filter, since=since, until=until)
+        events = client.replay(filter, since=None if since == "all" else float(since), until=until)
         async for event in events:
             sys.stdout.write(format(event) + "\n")
             shown += 1

@@ -1,81 +1,106 @@
-"""Looking back: what the journals in reach hold of a filter, counted or read."""
+"""What the journals of a network hold of a filter: counted, or read page by page."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 
 import msgspec
 
+from palio.client.errors import RequestTimeout
 from palio.client.event import Event
 from palio.client.reading import Counted, Page
-from palio.model.filter import Filter
-from palio.model.values import check_time
-from palio.routing.durable.messages import GoOn, Replay
-
-if TYPE_CHECKING:
-    from palio.client.session import Session
-
-# An origin that is counting says so once in a while, and the broker gives one up that does not: no hurry here.
-SURVEY_WITHIN = 600.0
+from palio.client.waiting import release
+from palio.model.errors import PalioError
+from palio.routing.durable.messages import GoOn
 
 
-class Surveyed(msgspec.Struct, frozen=True):
-    """What was counted: how many, the times of the first and the last, and how many in equal parts of `span`.
+class Survey(msgspec.Struct, frozen=True):
+    """How many events there are of a filter, and when.
 
-    `samples` are the newest. `missing` names brokers whose journals could not be counted.
+    `histogram` counts them in equal parts of the time from `begin` to `end`; `samples` are the newest. Brokers
+    in `missing` did not answer, or not completely.
     """
 
     count: int
-    first: float | None
-    last: float | None
+    first: datetime | None
+    last: datetime | None
+    begin: datetime
+    end: datetime
     histogram: tuple[int, ...]
-    span: tuple[float, float]
-    samples: list[Event]
+    samples: tuple[Event, ...]
     missing: tuple[str, ...]
 
-    @classmethod
-    def of(cls, answer: Counted) -> Surveyed:
-        fields = cls.__struct_fields__
-        return cls(**{name: getattr(answer, name) for name in fields})
+
+def survey_of(answer: Counted) -> Survey:
+    """What was counted, for users."""
+    begin, end = answer.span
+    return Survey(
+        answer.count,
+        None if answer.first is None else datetime.fromtimestamp(answer.first, UTC),
+        None if answer.last is None else datetime.fromtimestamp(answer.last, UTC),
+        datetime.fromtimestamp(begin, UTC),
+        datetime.fromtimestamp(end, UTC),
+        answer.histogram,
+        tuple(answer.samples),
+        answer.missing,
+    )
 
 
-class Replayed:
+class Replay:
     """Events of the past: `async for event in client.replay(…)`, origin by origin, each in its order.
 
-    When it has ended, `missing` names brokers whose journals could not be read to their end.
+    The next page is asked for when the one before is read. At the end, `missing` names the brokers that did not
+    answer, or not completely.
     """
 
-    def __init__(self, session: Session, message: Replay) -> None:
-        self._session = session
-        self._message = message
+    def __init__(self, number: int, say: Callable[[GoOn], object], timeout: float) -> None:
+        self._number = number
+        self._say = say
+        self._timeout = timeout
+        self._loop = asyncio.get_running_loop()
+        self._pages: list[Page] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._problem: PalioError | None = None
+        self.given_up: Callable[[], object] = lambda: (
+            None
+        )  # called when nothing more is wanted, or came in time
         self.missing: tuple[str, ...] = ()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        number = self._message.number
-        message: Any = self._message
-        while True:
-            page: Page = await self._session.ask(
-                message, f"replay {number}", on_loss="fail", timeout=SURVEY_WITHIN
-            )
-            for event in page.envelopes:
-                yield event
-            if page.last:
-                self.missing = page.missing
-                return
-            message = GoOn(number)
+        try:
+            while True:
+                page = await self._next()
+                for event in page.envelopes:
+                    yield event
+                if page.last:
+                    self.missing = page.missing
+                    return
+                self._say(GoOn(self._number))
+        finally:
+            self.given_up()
 
+    async def _next(self) -> Page:
+        if not self._pages and self._problem is None:
+            self._waiting.append(waiting := self._loop.create_future())
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await waiting
+            except TimeoutError:
+                raise RequestTimeout("replay", self._timeout) from None
+        if not self._pages:
+            assert self._problem is not None
+            raise self._problem
+        return self._pages.pop(0)
 
-def moment(when: datetime | float | str) -> float:
-    """Seconds since 1970; "all" is the beginning."""
-    if isinstance(when, datetime):
-        return check_time(when, "since").timestamp()
-    return 0.0 if when == "all" else float(when)
+    def take(self, page: Page) -> bool:
+        """A page has come. Returns whether it is the last."""
+        self._pages.append(page)
+        release(self._waiting)
+        return page.last
 
-
-def as_filter(filter: str | Filter) -> Filter:
-    """A filter, of which the text may be given. Raises `FilterSyntaxError` and `ContradictoryFilter`."""
-    wanted = Filter.parse(filter) if isinstance(filter, str) else filter
-    wanted.require_satisfiable()
-    return wanted
+    def fail(self, problem: PalioError) -> None:
+        """No more will come, and that is not in order."""
+        self._problem = problem
+        release(self._waiting)

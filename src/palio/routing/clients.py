@@ -130,7 +130,7 @@ class Clients:
         if self._core.configuration.advertisements:
             self._core.sessions.require_advertised(session, message.notifications)
         if self._core.durable is not None:
-            # What is wrong must be found before it is on disk. An index that is asked for nothing reads everything.
+            # What is wrong must be found before it is on disk. An index without filters still reads it all.
             self._reader.match_encoded([one.body.attributes for one in message.notifications])
             self._core.durable.publish(session, message)
             return
