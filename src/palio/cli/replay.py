@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_moment, parse_since
+from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
 from palio.model.filter import Filter
@@ -56,7 +56,8 @@ async def _replay(
 ) -> tuple[int, tuple[str, ...]]:
     shown = 0
     async with connected(server) as client:
-        events = client.replay(filter, since=None if since == "all" else float(since), until=until)
+        begin = None if since == "all" else float(since)
+        events = client.replay(filter, since=begin, until=until, timeout=LOOK_BACK_WITHIN)
         async for event in events:
             sys.stdout.write(format(event) + "\n")
             shown += 1
