@@ -15,7 +15,7 @@ help:            ## this list
 
 setup: $(READY)  ## a virtual environment in .venv with the package in it
 
-CORE := setup.py $(wildcard src/palio/matching/*.pyx src/palio/matching/*.pxi src/palio/matching/native/*.h)
+CORE := setup.py $(wildcard src/palio/model/*.pyx src/palio/matching/*.pyx src/palio/matching/*.pxi src/palio/matching/native/*.h)
 
 $(READY): pyproject.toml $(CORE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -77,5 +77,5 @@ sanitize: $(READY)  ## the core's tests under the address and undefined-behaviou
 		$(BIN)/python -m pytest -s -p no:cacheprovider tests/matching
 
 clean:           ## remove the virtual environment and all caches
-	rm -rf $(VENV) src/palio/matching/core.c src/palio/matching/core.*.so .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build src/*.egg-info
+	rm -rf $(VENV) src/palio/matching/core.c src/palio/matching/core.*.so src/palio/model/quick.c src/palio/model/quick.*.so .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""The compiled core of the matcher. Optional: where it cannot be built, the pure-Python index takes its place.
+"""The compiled parts: the core of the matcher, a short way to bytes. Where they cannot be built, Python does it.
 
 Built for the baseline of the architecture; wider vectors are chosen at run time. `PALIO_SANITIZE=1` builds it
 with the address and undefined-behaviour sanitizers instead (`make sanitize`).
@@ -36,6 +36,13 @@ setup(
             extra_compile_args=FLAGS,
             extra_link_args=LINK,
             optional=True,
-        )
+        ),
+        Extension(
+            "palio.model.quick",
+            ["src/palio/model/quick.pyx"],
+            extra_compile_args=FLAGS,
+            extra_link_args=LINK,
+            optional=True,
+        ),
     ]
 )

@@ -15,20 +15,21 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from datetime import timedelta
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from weakref import WeakSet
 
 from palio import client as asynchronous
 from palio.client.blocking import Worker
+from palio.client.content import Content, Properties
 from palio.client.durable import DurableSubscription
 from palio.client.errors import RequestTimeout, SubscriptionEnded
 from palio.client.held import Held
+from palio.client.history import Survey
 from palio.client.inquiries import Watch as AsynchronousWatch
 from palio.client.options import ClientStatistics
-from palio.client.publishing import Confirmation, Content
+from palio.client.publishing import Confirmation
 from palio.client.states import State
 from palio.client.subscription import SubscriptionStatistics
 from palio.model.filter import Filter
@@ -137,12 +138,7 @@ class Watch(_Holding):
         return self._held.wanted
 
     def __iter__(self) -> Iterator[bool]:
-        answers = aiter(self._held)
-        while True:
-            try:
-                yield self._worker.run(anext(answers))  # type: ignore[arg-type]
-            except StopAsyncIteration:
-                return
+        return self._worker.iterate(aiter(self._held))
 
     def stop(self) -> None:
         """End it."""
@@ -277,17 +273,9 @@ class Client:
         self._worker.collect()
         return await self._client.publish(content, **options)
 
-    def publish_nowait(
-        self,
-        content: Content,
-        *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
-    ) -> None:
+    def publish_nowait(self, content: Content, **properties: Unpack[Properties]) -> None:
         """Publish without waiting. Raises `InvalidNotification`, and later what else went wrong."""
-        self._worker.publish(content, id, lifetime, priority, payload)
+        self._worker.publish(content, **properties)
 
     def flush(self, *, arrived: bool = False, timeout: float | None = None) -> None:
         """Wait until all that was published has left, or been taken by the broker."""
@@ -322,6 +310,19 @@ class Client:
     def inspect(self, what: str, *, timeout: float | None = None, **argument: Any) -> Any:
         """Ask the broker about itself."""
         return self._worker.run(self._client.inspect(what, timeout=timeout, **argument))
+
+    def survey(self, filter: str | Filter, **options: Any) -> Survey:
+        """How many events of the past the filter selects. Options: as in `palio.Client.survey`."""
+        return self._worker.run(self._client.survey(filter, **options))
+
+    def replay(self, filter: str | Filter, **options: Any) -> Iterator[Event]:
+        """The events of the past that the filter selects. Options: as in `palio.Client.replay`."""
+
+        async def begin() -> AsyncIterator[asynchronous.Event]:
+            return aiter(self._client.replay(filter, **options))
+
+        for event in self._worker.iterate(self._worker.run(begin())):
+            yield Event(event, self._worker)
 
     def requeue(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
         """Let dead letters be delivered after all. Returns which of them were there."""

@@ -22,6 +22,7 @@ class LiveBroker:
 
     def __init__(self, folder: Path, name: str = "siena", **settings: Any) -> None:
         self._loop = asyncio.new_event_loop()
+        self._begun: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.broker = Broker(
@@ -34,10 +35,21 @@ class LiveBroker:
         return f"127.0.0.1:{self.broker.port}"
 
     def begin(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Work that goes on while the test does; it ends with the broker at the latest."""
+
+        async def begun() -> Any:
+            task = asyncio.current_task()
+            assert task is not None
+            self._begun.add(task)
+            try:
+                return await work
+            finally:
+                self._begun.discard(task)
+
+        return asyncio.run_coroutine_threadsafe(begun(), self._loop)
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.begin(work).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     def publish(self, *events: dict[str, Any]) -> None:
         self.do(self._publish(events))
@@ -58,10 +70,18 @@ class LiveBroker:
         return self.begin(wait())
 
     def stop(self) -> None:
-        self.do(self.broker.stop())
+        self.do(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE)
         self._loop.close()
+
+    async def _end(self) -> None:
+        """Whatever a test has begun here ends before the broker."""
+        begun = list(self._begun)
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        await self.broker.stop()
 
 
 @contextmanager

@@ -2,29 +2,69 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+import palio
+from palio.broker.settings import Peer
+from palio.cli.main import Commands, app
 from palio.cli.stocks import Market, filter_texts
 from palio.cli.terminal import EXIT_CODES
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.outbox import Patience
+from tests.cli.live import live_broker
+from tests.cli.processes import started
 
 ROOT = Path(__file__).parents[2]
 PALIO = [sys.executable, "-m", "palio.cli.main"]
 FILES = ("-f", "examples/filters.jsonl", "-e", "examples/events.jsonl")
-COMMANDS = [
-    *((), ("match",), ("explain",), ("covers",), ("lint",), ("demo",), ("bench",), ("bench", "filters")),
-    *(("sim",), ("sim", "replay"), ("sim", "soak"), ("sim", "run"), ("sim", "list")),
-]
+
+
+def commands() -> list[tuple[str, ...]]:
+    """Every command and group, and every command of a group, in the order of the help."""
+    found: list[tuple[str, ...]] = [()]
+    for name, one in Commands().items():
+        found.append((name,))
+        # Most measurements are programs of the checkout, with a help of their own.
+        inside = ("filters",) if name == "bench" else getattr(one, "commands", ())
+        found += [(name, inner) for inner in inside]
+    return found
+
+
+COMMANDS = commands()
+# These run until they are stopped.
+FOREVER = ("palio up", "palio network up")
+# These talk to a broker.
+TALKING = (
+    *(
+        "pub",
+        "sub",
+        "advertise",
+        "request",
+        "reply",
+        "replay",
+        "backtest",
+        "trace",
+        "stats",
+        "peers",
+        "clients",
+    ),
+    *("subs", "top", "dlq", "context", "config", "network status", "explain @"),
+)
 
 
 def examples(help_text: str) -> list[str]:
@@ -43,11 +83,26 @@ def test_help_shows_exit_codes_and_examples_that_fit_eighty_columns(command, nam
         assert example.count("'") % 2 == 0, "broken over two lines"
 
 
-def test_the_examples_of_the_help_run(command, environment):
-    shown = {example for name in COMMANDS for example in examples(command(*name, "--help").stdout)}
-    shown.remove("palio demo")  # ten seconds; a shorter one is among the others
-    slow = {name: sorted(one for one in shown if one.startswith(f"palio {name}")) for name in ("demo", "bench")}
-    for example in sorted(shown - set(slow["demo"][1:]) - set(slow["bench"][1:])):
+@pytest.fixture(scope="module")
+def shown() -> list[str]:
+    """The examples of all help texts, each once, in their order."""
+    run = CliRunner().invoke
+    texts = [run(app, [*name, "--help"], env={"COLUMNS": "80"}).stdout for name in COMMANDS]
+    return list(dict.fromkeys(example for text in texts for example in examples(text)))
+
+
+def talks(example: str) -> bool:
+    return example.startswith(tuple(f"palio {name}" for name in TALKING))
+
+
+def test_the_examples_of_the_help_run(shown, environment):
+    offline = [one for one in shown if not talks(one) and not one.startswith(FOREVER)]
+    offline.remove("palio demo")  # ten seconds; a shorter one is among the others
+    slow = {
+        name: sorted(one for one in offline if one.startswith(f"palio {name}")) for name in ("demo", "bench")
+    }
+    quick = {one for one in slow["bench"] if one.startswith("palio bench filters")}
+    for example in sorted(set(offline) - set(slow["demo"][1:]) - set(slow["bench"]) | quick):
         example = example.replace("--seconds 3", "--seconds 0.3").replace("--seconds 0.02", "--seconds 0.001")
         assert "palio" in example
         done = subprocess.run(
@@ -62,6 +117,73 @@ def test_the_examples_of_the_help_run(command, environment):
         assert done.returncode in (0, 1), (example, done.stderr)
         assert done.stdout, example
         assert "\x1b" not in done.stdout + done.stderr, example
+
+
+def test_the_examples_that_talk_to_a_broker_run_against_one(shown, tmp_path, command, environment, monkeypatch):
+    """Within this process where they are plain; by a shell where they need one."""
+    with ExitStack() as stack:
+        impatient = DurableSettings(patience=Patience(attempts=1))
+        live = stack.enter_context(live_broker(tmp_path, durable=impatient))
+        stack.enter_context(live_broker(tmp_path, "lucca", peers=(Peer(live.server),)))
+        live.do(_with_a_dead_letter(live.server))
+        live.begin(_publish_for_ever(live.server))
+        settings = {"PALIO_SERVER": live.server, "XDG_CONFIG_HOME": str(tmp_path)}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        (tmp_path / "network.toml").write_text(f'brokers = 2\ndata = "{tmp_path}/network"\n')
+        for example in filter(talks, shown):
+            there = example.replace("palio.db", f"/{tmp_path}/siena/palio.db")
+            there = there.replace("examples/network.toml", f"{tmp_path}/network.toml")
+            if re.search("[|<>&]", example.replace("'price > 100'", "").replace("'exists", "")):
+                done = subprocess.run(
+                    ["bash", "-c", there], cwd=ROOT, env=environment | settings, capture_output=True,
+                    encoding="utf-8", timeout=60, check=False,
+                )  # fmt: skip
+                code, said = done.returncode, done.stdout + done.stderr
+            else:
+                result = command(*shlex.split(there)[1:])
+                code, said = result.exit_code, result.stdout + result.stderr
+            assert code in (0, 1), (example, said)
+            assert said, example
+            assert "Traceback" not in said, example
+            assert "\x1b" not in said, example
+
+
+async def _publish_for_ever(server: str) -> None:
+    async with palio.connect(f"palio://{server}") as client:
+        while True:
+            await client.publish({"symbol": "ACME", "price": 101.5})
+            await asyncio.sleep(0.05)
+
+
+async def _with_a_dead_letter(server: str) -> None:
+    """A durable subscription desk-7 that has rejected its first event."""
+    async with palio.connect(f"palio://{server}") as client:
+        subscription = await client.subscribe("price > 100", durable="desk-7")
+        await client.publish({"price": 200})
+        await (await subscription.next(30)).reject()
+        while not await client.inspect("dlq"):
+            await asyncio.sleep(0.01)
+
+
+def test_the_examples_that_run_until_they_are_stopped_come_up(shown, environment, tmp_path):
+    running = [one for one in shown if one.startswith(FOREVER)]
+    assert len(running) >= 4
+    network = Path("examples/network.toml").read_text().replace("port = 7070", "port = 0")
+    (tmp_path / "network.toml").write_text(network.replace("palio-data", "data"))
+    free = {"PALIO_LISTEN": "127.0.0.1:0", "PALIO_HTTP": "127.0.0.1:0"}
+    for number, example in enumerate(running):
+        arguments = example.replace(":7171", ":0").replace("examples/network.toml", "network.toml")
+        arguments = arguments.replace("examples/palio.toml", str(ROOT / "examples/palio.toml"))
+        more = free | {"PALIO_DATA": str(tmp_path / str(number))}
+        with started(*shlex.split(arguments)[1:], environment=environment | more, folder=tmp_path) as process:
+            said = []
+            while not any("is up" in line for line in said):
+                said.append(process.stderr.readline())
+                assert said[-1], (example, said)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+            assert process.returncode == 0, example
 
 
 def test_version_and_wrong_usage(command):

@@ -116,7 +116,7 @@ def test_a_refused_event_is_told(command, tmp_path, monkeypatch):
         assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("name", ["pub", "sub"])
+@pytest.mark.parametrize("name", ["pub", "sub", "subs", "peers", "stats", "top"])
 def test_without_a_broker_it_says_what_to_do(command, monkeypatch, tmp_path, name):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     arguments = ("a=1",) if name == "pub" else ()

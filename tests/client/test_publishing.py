@@ -8,7 +8,7 @@ import pytest
 import palio
 from palio import testing
 from palio.broker.settings import Limits
-from palio.client.publishing import make_body
+from palio.client.content import make_body
 from palio.routing.sessions import NotAdvertised
 
 
@@ -45,6 +45,13 @@ async def test_order_is_kept_between_those_that_are_confirmed_and_those_that_are
                 client.publish_nowait({"n": n})
         await asyncio.gather(*pending)
         assert await numbers(subscription, 300) == list(range(300))
+
+
+async def test_confirmations_can_be_waited_for_later():
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        futures = [client.publish_nowait({"n": n}, confirm=True) for n in range(10)]
+        assert [one.sequence for one in await asyncio.gather(*futures)] == list(range(1, 11))
+        assert client.statistics().publishing.confirmed == 10
 
 
 async def test_a_list_that_is_too_long_for_a_batch_is_confirmed_as_a_whole():

@@ -1,6 +1,7 @@
 """Requests and replies, interest, traces, and questions about the broker."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -169,3 +170,21 @@ async def test_an_advertisement_is_held_until_it_is_withdrawn():
             await client.publish({"n": 1})
         with pytest.raises(palio.RequestRefused):
             await client.publish({"n": 2})
+
+
+async def test_history_is_counted_and_read_to_its_end():
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        await client.publish([{"n": n} for n in range(250)])
+        found = await client.survey("n >= 50", buckets=3, samples=2)
+        assert (found.count, sum(found.histogram), len(found.histogram)) == (200, 200, 3)
+        assert [event["n"] for event in found.samples] == [248, 249]
+        assert found.missing == ()
+        replayed = client.replay("n >= 50", page=64)
+        events = [event async for event in replayed]
+        assert [event["n"] for event in events] == list(range(50, 250))
+        assert replayed.missing == ()
+        await events[0].ack()  # there is nothing to do
+        before = events[0].taken - timedelta(microseconds=1)  # it is rounded to microseconds
+        assert [event async for event in client.replay("n >= 50", until=before)] == []
+        nothing = await client.survey("n >= 50", until=before)
+        assert (nothing.count, nothing.first, nothing.samples) == (0, None, ())

@@ -107,16 +107,6 @@ async def test_two_of_one_name_do_not_fight():
             assert other.state is State.LIVE
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["127.0.0.1:7070", "http://127.0.0.1:7070", "palio://", "palio://host:0", "palio://a,,b", "palio://h:x"],
-)
-async def test_an_address_that_is_none(address):
-    with pytest.raises(palio.PalioError, match="is no address of a broker") as caught:
-        palio.connect(address)
-    assert caught.value.address == address
-
-
 class Mute(asyncio.Protocol):
     """A broker that welcomes and then says nothing any more."""
 

@@ -115,3 +115,10 @@ def test_it_is_closed_once_for_all():
         for call in (client.flush, lambda: client.publish({"n": 1}), lambda: client.publish_nowait({"n": 1})):
             with pytest.raises(palio.ClientClosed):
                 call()
+
+
+def test_history():
+    with testing.broker(journal=True) as address, palio.sync.connect(address) as client:
+        client.publish([{"n": n} for n in range(5)])
+        assert client.survey("n > 2").count == 2
+        assert [event["n"] for event in client.replay("n > 2")] == [3, 4]

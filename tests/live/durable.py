@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,10 +27,18 @@ WATCHING: dict[str, Taker] = {}  # by the name of the durable subscription; `con
 
 
 class Publisher:
-    """Publishes numbered events and counts those that were confirmed, in small groups of different sizes."""
+    """Publishes numbered events in small groups of different sizes, and keeps what was confirmed, in order."""
 
-    def __init__(self, name: str, seed: int = 0, *, heartbeat: float = 1.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        seed: int = 0,
+        *,
+        heartbeat: float = 1.0,
+        sizes: tuple[int, ...] = (1, 1, 2, 5, 20),
+    ) -> None:
         self.name = name
+        self._sizes = sizes
         self.confirmed: dict[int, Key] = {}
         self.events: dict[int, Notification] = {}
         self._random = random.Random(f"{seed} {name}")
@@ -53,7 +62,7 @@ class Publisher:
         end = len(self.events) + events
         while len(self.events) < end:
             first = len(self.events)
-            size = min(self._random.choice((1, 1, 2, 5, 20)), end - first)
+            size = min(self._random.choice(self._sizes), end - first)
             confirmations = await self.client.publish([self.draw(**more) for _ in range(size)])
             for number, one in enumerate(confirmations):
                 self.confirmed[first + number] = one.origin, one.sequence
@@ -73,8 +82,12 @@ class Taker:
         self.first: list[Seen] = []  # in the order of first deliveries
         self.again = 0  # deliveries of what had come before
         self.acknowledging = True
+        self.go_on = asyncio.Event()  # while it is cleared nothing is read
+        self.go_on.set()
         self._port = 0
         self._heartbeat = heartbeat
+        self._judged: Counter[str] = Counter()
+        self._missing: set[Seen] = set()
         self._keys: dict[Seen, Key] = {}
         self._numbers: dict[int, Key] = {}
         self._seen: set[Key] = set()
@@ -123,6 +136,7 @@ class Taker:
 
     async def _read(self) -> None:
         async for event in self.subscription:
+            await self.go_on.wait()
             key: Key = event.origin, event.sequence
             if key in self._shown:
                 self.problems.append(f"{key} was shown again to who had acknowledged it")
@@ -137,25 +151,22 @@ class Taker:
 
     # What is promised
 
-    def wanted(self, publishers: Iterable[Publisher]) -> set[Seen]:
-        """What was confirmed and is selected."""
-        return {
-            (one.name, count)
-            for one in publishers
-            for count in list(one.confirmed)
-            if self.filter.matches(one.events[count])
-        }
+    def missing(self, publishers: Iterable[Publisher]) -> set[Seen]:
+        """What was confirmed and is selected, and has not come."""
+        for one in publishers:
+            for count in range(self._judged[one.name], len(one.confirmed)):
+                if self.filter.matches(one.events[count]):
+                    self._missing.add((one.name, count))
+            self._judged[one.name] = len(one.confirmed)
+        self._missing = {seen for seen in self._missing if seen not in self._keys}
+        return self._missing
 
     async def complete(self, publishers: list[Publisher], patience: float = 90.0) -> None:
         """Wait until everything has come."""
-
-        def has_come() -> bool:
-            return not (self.wanted(publishers) - set(self._keys))
-
         try:
-            await until("everything has come", has_come, patience)
+            await until("everything has come", lambda: not self.missing(publishers), patience)
         except AssertionError:
-            missing = sorted(self.wanted(publishers) - set(self._keys))
+            missing = sorted(self.missing(publishers))
             raise AssertionError(f"{self.name} misses {len(missing)}: {missing[:10]}") from None
 
     async def acknowledged(self) -> None:
@@ -167,8 +178,11 @@ class Taker:
 
         await until("all is acknowledged", nothing_left)
 
-    def check(self) -> None:
+    def check(self, publishers: Iterable[Publisher]) -> None:
         assert not self.problems, f"{self.name}: {self.problems[:10]}"
+        for one in publishers:
+            for count, key in one.confirmed.items():
+                assert self._keys.get((one.name, count), key) == key, "it was confirmed under another number"
         for publisher in {name for name, _ in self.first}:
             counts = [count for name, count in self.first if name == publisher]
             assert counts == sorted(counts), f"{self.name}: {publisher} out of order"
@@ -180,6 +194,6 @@ async def finished(publishers: list[Publisher], takers: list[Taker]) -> None:
         await taker.complete(publishers)
         await taker.acknowledged()
     for taker in takers:
-        taker.check()
+        taker.check(publishers)
     for one in [*publishers, *takers]:
         await one.close()

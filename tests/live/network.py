@@ -1,7 +1,7 @@
-"""Brokers as processes on this machine, for tests: started, killed, stopped, frozen, linked by wires that break.
+"""Brokers as processes on this machine: started, killed, stopped, frozen, linked by wires that break.
 
-Nothing is waited for by a fixed time: `until` asks again and again for a condition, and fails after a while with
-what was awaited. Leaving the `async with` ends every process; if a test fails, the logs are printed.
+Nothing is waited for by a fixed time: `until` asks again and again for a condition, and fails after a while
+with what was awaited. Leaving the `async with` ends every process; if a test fails, the logs are printed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ class Node:
         self.port: int = self._port.getsockname()[1]
         self.process: subprocess.Popen[bytes] | None = None
         self.clock: Path | None = None
-        self.before: Callable[[], None] | None = None  # runs in the new process, before it is a broker
         self._ready = self.folder / "ready.json"
 
     @property
@@ -93,14 +92,17 @@ class Node:
         } | self.settings
         file.write_text("".join(f"{key} = {_toml(value)}\n" for key, value in all_settings.items()))
         self._ready.unlink(missing_ok=True)
-        clock = [str(self.clock)] if self.clock is not None else []
+        command = ["palio.cli.main", "up", "--config", str(file), "--ready-file", str(self._ready)]
+        if self.clock is not None:
+            command = ["tests.live.serve", str(file), str(self._ready), str(self.clock)]
         with (self.folder / "log.txt").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.live.serve", str(file), str(self._ready), *clock],
+                [sys.executable, "-m", *command],
                 cwd=ROOT,
+                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=self.before,  # noqa: PLW1509 (there are no threads in these tests)
+                env={name: value for name, value in os.environ.items() if not name.startswith("PALIO_")},
             )
 
     async def up(self) -> None:
@@ -213,7 +215,7 @@ class Network:
         self._links.append((one, other))
 
     async def build(self, links: list[tuple[str, str]], *, kind: str = "peer", wires: bool = False) -> None:
-        """Start all brokers that the links name, and wait for the links. The first of a link connects to the second."""
+        """Start all brokers that the links name, and wait for the links; the first of each connects."""
         for name in sorted({name for link in links for name in link} - set(self.nodes)):
             self.add(name)
         for one, other in links:

@@ -12,8 +12,7 @@ _PIECE = 65_536
 class Proxy:
     """Listens, and passes on what comes to wherever `target` says, in both directions.
 
-    `delay` holds each piece back for so many seconds. In a `black_hole` nothing passes and nothing ends: neither
-    side hears that the other is away.
+    `delay` holds each piece back for so many seconds.
     """
 
     def __init__(self, target: Callable[[], int]) -> None:
@@ -46,7 +45,7 @@ class Proxy:
             await self.start()
 
     def swallow(self) -> None:
-        """Let nothing pass any more, without a word, until it is mended."""
+        """Let nothing pass any more, until it is mended. Neither side hears that the other is away."""
         self._passing.clear()
 
     async def close(self) -> None:

@@ -38,7 +38,7 @@ class Talker:
         self.writer.write(frame(encode(message)))
 
     async def hear(self) -> Any:
-        """The next message but for heartbeats, which are answered. Raises EOFError at the end of the connection."""
+        """The next message; heartbeats are answered and passed over. Raises EOFError at the end."""
         while True:
             while not self._heard:
                 data = await asyncio.wait_for(self.reader.read(65_536), PATIENCE)

@@ -58,7 +58,9 @@ def test_after_the_clock_was_set_back_redeliveries_come_and_lifetimes_end(tmp_pa
                 node.set_clock(-DAY)
                 await client.publish({"number": 2})
                 attempts: dict[int, int] = {}
-                while min(attempts.get(1, 0), attempts.get(2, 0)) < 3:  # nobody acknowledges them: they come again
+                while (
+                    min(attempts.get(1, 0), attempts.get(2, 0)) < 3
+                ):  # nobody acknowledges them: they come again
                     event = await subscription.next(timeout=30)
                     attempts[event["number"]] = event.attempt
                 await subscription.detach()

@@ -1,4 +1,4 @@
-"""A disk that is full: publishes are refused and say why, nothing that was confirmed is lost, and it goes on after."""
+"""A disk that is full: publishes are refused and told why, nothing confirmed is lost, and it goes on after."""
 
 from __future__ import annotations
 

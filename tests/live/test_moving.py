@@ -1,4 +1,4 @@
-"""A durable subscriber that comes back at another broker: what waits for it follows, what it has done with does not."""
+"""Durable subscribers that come back at another broker: what waits for them follows, what they did does not."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_two_takers_of_one_name_take_it_from_each_other(tmp_path: Path) -> None:
                 with pytest.raises(palio.SubscriptionEnded):
                     await asyncio.wait_for(taker._reading, 30)
             await taker.client.close()
-            taker.check()
+            taker.check([publisher])
             await publisher.close()
 
     play(scene)
@@ -70,7 +70,7 @@ def test_a_home_that_is_away_is_told_and_not_guessed(tmp_path: Path) -> None:
             await taker.close()
             taker.acknowledging = True
             async with palio.connect(network["c"].address, request_timeout=60) as client:
-                with pytest.raises(PalioError, match="stranded.*cannot be reached") as told:
+                with pytest.raises(PalioError, match=r"stranded.*cannot be reached") as told:
                     await client.subscribe("true", durable="stranded")
                 assert getattr(told.value, "error", type(told.value).__name__) == "HomeUnreachable"
             await publisher.publish(100)

@@ -123,3 +123,38 @@ def test_batches_run_beside_each_other_and_beside_changes():
             index.add(("extra", number), "x > 1000")
             index.remove(("extra", number))
         assert {len(one.result()[0]) for one in running} == {wanted}
+
+
+def uneven(draw: random.Random) -> float:
+    return draw.choice((7.0, draw.random(), draw.lognormvariate(0, 4), -(10.0 ** draw.randrange(-300, 300))))
+
+
+@pytest.mark.parametrize(("seed", "names"), [(0, 3), (1, 20), (2, 70)])
+def test_uneven_values_over_few_and_many_attributes(seed, names):
+    """Blocks of many sets of attributes; outliers, repeated values, and ranges open on one side."""
+    draw = random.Random(seed)
+    filters = []
+    for number in range(3_000):
+        parts = []
+        for name in draw.sample(range(names), draw.randrange(1, 4)):
+            low, high = sorted((uneven(draw), uneven(draw)))
+            between = f"a{name} between {low!r} and {high!r}"
+            parts.append(draw.choice((between, between, f"a{name} >= {low!r}", f"a{name} < {high!r}")))
+        filters.append((number, palio.Filter.parse(" and ".join(parts))))
+    index, truth = palio.MatchIndex(filters[:2_000]), oracle.MatchIndex(filters[:2_000])
+    for step in range(2):
+        events = [{f"a{i}": uneven(draw) for i in range(names) if draw.random() < 0.95} for _ in range(30)]
+        wanted = [sorted(truth.match(palio.Notification(one))) for one in events]
+        assert any(wanted)
+        assert [sorted(index.match(palio.Notification(one))) for one in events] == wanted
+        columns = {f"a{i}": [one.get(f"a{i}") for one in events] for i in range(names)}
+        rows, ids = index.match_batch(pyarrow.table(columns))
+        pairs = sorted(zip(rows.to_pylist(), ids.to_pylist(), strict=True))
+        assert pairs == [(row, id) for row, found in enumerate(wanted) for id in found]
+        if not step:
+            for id, filter in filters[2_000:]:
+                index.add(id, filter)
+                truth.add(id, filter)
+            for id in draw.sample(range(3_000), 1_200):
+                index.remove(id)
+                truth.remove(id)

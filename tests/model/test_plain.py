@@ -65,3 +65,20 @@ def test_what_a_notification_refuses_is_not_encoded(attributes):
 def test_what_is_not_plain_is_left_to_the_other(attributes):
     assert encode_plain(attributes) is None
     Notification(attributes)
+
+
+EDGES = [0, 31, 32, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**63 - 1]
+NEGATIVE_EDGES = [-1, -32, -33, -128, -129, -(2**15), -(2**15) - 1, -(2**31), -(2**31) - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("value", [*EDGES, *NEGATIVE_EDGES, 0.0, -0.0, 1e308, True, False])
+@pytest.mark.parametrize("length", [1, 31, 32, 200, 255])
+def test_the_same_bytes_at_the_edges_of_every_form(value, length):
+    attributes = {"n" * length: value, "m": "x" * length, "l": "", "o" * length: "y" * 20 * length}
+    assert encode_plain(attributes) == Notification(attributes).encode()
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 31, 32, 33, 100])
+def test_names_are_sorted_however_many_there_are(count):
+    attributes = {f"a{(number * 37) % 101}": number for number in range(count)}
+    assert encode_plain(attributes) == Notification(attributes).encode()

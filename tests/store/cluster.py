@@ -44,10 +44,11 @@ def _has_user() -> bool:
 class Cluster:
     """A server that can be stopped and started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fsync: bool = False) -> None:
         programs = find_programs()
         assert programs is not None
         self._programs = programs
+        self._fsync = "on" if fsync else "off"  # off: no test takes the power away
         self.folder = Path(tempfile.mkdtemp(prefix="palio-pg-"))
         self._options: dict[str, Any] = {"cwd": self.folder, "stdout": subprocess.DEVNULL}
         if os.geteuid() == 0:
@@ -62,8 +63,7 @@ class Cluster:
         subprocess.run([str(self._programs / program), *words], check=True, **self._options)
 
     def start(self) -> None:
-        # No test takes the power away.
-        settings = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c fsync=off"
+        settings = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c fsync={self._fsync}"
         log = self.folder / "log"
         self._run("pg_ctl", "-D", str(self.data), "-w", "-l", str(log), "-o", settings, "start")
 

@@ -147,7 +147,7 @@ class Broker:
             strategy=settings.strategy,
             advertisements=settings.advertisements,
             merging_excess=settings.merging_excess,
-            durable=settings.durable if settings.journal else None,
+            durable=settings.delivery,
             incarnation=int(self.now()),
         )
         if settings.journal:
@@ -222,11 +222,13 @@ class Broker:
             await asyncio.to_thread(self.store.close)
 
     async def _beat(self) -> None:
+        pause = self.settings.heartbeat / _LOOKS
+        now = self._loop.time()
         while True:
-            await asyncio.sleep(self.settings.heartbeat / _LOOKS)
-            now = self._loop.time()
+            await asyncio.sleep(pause)
+            before, now = now, self._loop.time()
             for connection in list(self.connections):
-                connection.beat(now)
+                connection.beat(now, max(0.0, now - before - pause))
 
     # Connections
 
@@ -299,6 +301,13 @@ class Broker:
         self.log.warning(
             "A connection was refused.",
             extra={"connection": connection.name, "address": connection.address, "reason": str(problem)},
+        )
+
+    def gave_up(self, connection: Connection) -> None:
+        """A connection ends at once, for a reason that is not the other end's own."""
+        self.log.warning(
+            "A connection was given up.",
+            extra={"connection": connection.name, "address": connection.address, "reason": connection.reason},
         )
 
     # Messages

@@ -20,6 +20,7 @@ from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Refused
 from palio.routing.protocol import (
+    GREETING_FRAME,
     PROTOCOL,
     SILENCES,
     Bye,
@@ -83,7 +84,8 @@ class Connection(asyncio.Protocol):
         self.outgoing = Outgoing(settings.limits.outgoing, settings.when_slow)
         self._loop = asyncio.get_running_loop()
         self._since = broker.now()
-        self._frames = Frames(settings.limits.frame)
+        # Who was dialled may go on right after its welcome; who dials has to wait for it.
+        self._frames = Frames(settings.limits.frame if peer is not None else GREETING_FRAME)
         self._transport: asyncio.Transport | None = None
         self._heard = self._said = self._began = self._loop.time()
         self._heartbeat = settings.heartbeat
@@ -215,6 +217,7 @@ class Connection(asyncio.Protocol):
         self.broker.admit(self, greet)
         self.name = greet.name
         self.role = greet.role
+        self._frames.limit = self.broker.settings.limits.frame
         self._allowed = _FROM_CLIENTS if greet.role is Role.CLIENT else _FROM_PEERS
         self._heartbeat = min(self._heartbeat, max(greet.heartbeat, 0.1))
         settings = self.broker.settings
@@ -257,8 +260,14 @@ class Connection(asyncio.Protocol):
         else:
             self._said = self._loop.time()
 
-    def beat(self, now: float) -> None:
-        """From time to time: is the other end there, and does it know that we are?"""
+    def beat(self, now: float, deaf: float) -> None:
+        """From time to time: is the other end there, and does it know that we are?
+
+        For `deaf` seconds this broker itself stood still: what came meanwhile may not have been read yet, and
+        nobody is taken for silent because of that.
+        """
+        self._heard = min(now, self._heard + deaf)
+        self._began = min(now, self._began + deaf)
         if self.state is State.CONNECTING:
             if now - self._began > self.broker.settings.limits.greeting:
                 self.abort("It did not greet in time.")
@@ -304,6 +313,9 @@ class Connection(asyncio.Protocol):
 
     def abort(self, reason: str) -> None:
         """End the connection at once."""
-        self.reason = self.reason or reason
-        if self._transport is not None:
-            self._transport.abort()
+        if self._transport is None or self.state is State.CLOSED:
+            return
+        if not self.reason:
+            self.reason = reason
+            self.broker.gave_up(self)
+        self._transport.abort()

@@ -19,6 +19,7 @@ import msgspec
 import msgspec.inspect
 
 from palio.model.errors import PalioError
+from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.messages import LinkKind
@@ -76,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     journal: bool = (
         True  # without it nothing is durable, and a confirmation means no more than that it was taken
     )
+    keep: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86_400.0  # seconds that what was published is kept
     sync: Literal["full", "normal", "off"] = "full"
     strategy: Strategy = Strategy.COVERING
     advertisements: bool = False
@@ -93,6 +95,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         """Where the journal is."""
         return self.store or f"sqlite:///{Path(self.data) / 'palio.db'}"
 
+    @property
+    def delivery(self) -> DurableSettings | None:
+        """How durable delivery works, if there is any."""
+        return msgspec.structs.replace(self.durable, keep=self.keep) if self.journal else None
+
     def named(self) -> Settings:
         """With a name: the one given, the one of the last time, or one made of the machine and the port."""
         if self.name:
@@ -105,19 +112,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(name + "\n")
         return msgspec.structs.replace(self, name=name)
-
-
-def split_address(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
-    """Host and port of `host:port`, `palio://host:port` or `host`. Raises `ValueError` with a sentence."""
-    rest = text.removeprefix("palio://").rstrip("/")
-    host, colon, port = rest.rpartition(":")
-    if not colon or rest.endswith("]"):
-        host, port = rest, str(default_port)
-    if not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise ValueError(f"{text!r} has no port that can be used; write host:port, with a port up to 65535.")
-    if not host:
-        raise ValueError(f"{text!r} names no host; write host:port.")
-    return host.strip("[]"), int(port)
 
 
 class Gathered(msgspec.Struct, frozen=True):

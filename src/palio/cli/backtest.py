@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+import math
+from collections import deque
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
+import msgspec
 import typer
 from rich.console import Console
 
 from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_moment, parse_since
-from palio.cli.history import history
 from palio.cli.hosting import needing
+from palio.cli.replay import tell_missing
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model import jsontext
 from palio.model.filter import Filter
@@ -23,52 +24,33 @@ from palio.model.values import format_time
 EPILOG = help_epilog(
     "palio backtest 'price > 100' --since 7d",
     "palio backtest 'price > 100' --since all --samples 1 --json",
-    "palio backtest 'price > 100' --since all --store sqlite:///palio-data/palio.db",
+    "palio backtest 'price > 100' --since 7d --store sqlite:///palio.db",
 )
-# Widths that the bars may stand for, in seconds: those that clocks and calendars have.
-_WIDTHS = (1, 5, 15, 60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800)
-_MOST_BARS = 24
+_BARS = 24
 _BAR_CELLS = 40
 
+Sample: TypeAlias = tuple[float, str, int, Notification]  # when, origin, sequence, what
 
-class Found:
-    """Counts by second, and samples spread over everything: memory does not grow with what is found."""
 
-    def __init__(self, samples: int) -> None:
-        self.count = 0
-        self.first = self.last = 0.0
-        self._seconds: dict[int, int] = {}
-        self._wanted = samples
-        self._samples: list[tuple[float, str, int, Notification]] = []
-        self._every = 1
+class Found(msgspec.Struct, frozen=True):
+    """What a filter selects: how many, when in equal parts of the time from the first to the last, and some."""
 
-    def add(self, moment: float, origin: str, sequence: int, notification: Notification) -> None:
-        self.first = moment if not self.count else min(self.first, moment)
-        self.last = max(self.last, moment)
-        self._seconds[int(moment)] = self._seconds.get(int(moment), 0) + 1
-        if self._wanted and self.count % self._every == 0:
-            self._samples.append((moment, origin, sequence, notification))
-            if len(self._samples) > 2 * self._wanted:
-                self._samples = self._samples[::2]
-                self._every *= 2
-        self.count += 1
+    count: int = 0
+    first: float = 0.0
+    last: float = 0.0
+    histogram: tuple[int, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    missing: tuple[str, ...] = ()
 
-    def samples(self) -> list[tuple[float, str, int, Notification]]:
-        """As many as are wanted, evenly chosen."""
-        count = min(self._wanted, len(self._samples))
-        return [self._samples[number * len(self._samples) // count] for number in range(count)]
+    def bars(self) -> list[tuple[float, int]]:
+        """When each part begins, and how many are in it."""
+        width = (self.last - self.first) / max(1, len(self.histogram))
+        return [(self.first + number * width, count) for number, count in enumerate(self.histogram)]
 
-    def bars(self) -> Iterator[tuple[float, int]]:
-        """Spans of equal length from the first event to the last: when each begins, and how many are in it."""
-        if not self.count:
-            return
-        width = next((one for one in _WIDTHS if self.last - self.first <= one * _MOST_BARS), 0)
-        width = width or int((self.last - self.first) / _MOST_BARS) + 1
-        counts: dict[int, int] = {}
-        for second, count in self._seconds.items():
-            counts[second // width] = counts.get(second // width, 0) + count
-        for number in range(min(counts), max(counts) + 1):
-            yield float(number * width), counts.get(number, 0)
+
+def parts(first: float, last: float) -> int:
+    """Into how many parts a time is divided: none shorter than a second."""
+    return max(1, min(_BARS, int(last - first)))
 
 
 def backtest(
@@ -95,11 +77,11 @@ def backtest(
     filter = Filter.parse(filter_text)
     filter.require_satisfiable()
     begin, end = parse_since(since), None if until is None else parse_moment(until)
-    found = Found(samples)
     if store is not None:
-        _read_store(found, (store, broker), filter, begin, end)
+        found = _read_store((store, broker), filter, (begin, end), samples)
     else:
-        run(_ask_network(found, server, filter, begin, end))
+        found = run(_ask_network(server, filter, (begin, end), samples))
+    tell_missing(found.missing)
     if as_json:
         write_json(_document(found))
     else:
@@ -109,23 +91,43 @@ def backtest(
 
 
 async def _ask_network(
-    found: Found, server: str | None, filter: Filter, since: float | str, until: float | None
-) -> None:
+    server: str | None, filter: Filter, time: tuple[float | str, float | None], samples: int
+) -> Found:
+    """Ask twice: when the first and the last were, and then how many in each part of that time."""
     async with connected(server) as client:
-        async for event in history(client, filter, since, until):
-            found.add(event.taken.timestamp(), event.origin, event.sequence, event.notification)
+        begin, end = None if time[0] == "all" else float(time[0]), time[1]
+        there = await client.survey(filter, since=begin, until=end, buckets=1, samples=0)
+        if there.first is None or there.last is None:
+            return Found(missing=there.missing)
+        # These are cut to microseconds: one less and one more, and all are within.
+        span = there.first.timestamp() - 1e-6, there.last.timestamp() + 2e-6
+        found = await client.survey(filter, since=span[0], until=span[1], buckets=parts(*span), samples=samples)
+        shown = [(one.taken.timestamp(), one.origin, one.sequence, one.notification) for one in found.samples]
+        missing = tuple(sorted({*there.missing, *found.missing}))
+        return Found(found.count, *span, found.histogram, tuple(shown), missing)
 
 
 def _read_store(
-    found: Found, which: tuple[str, str | None], filter: Filter, since: float | str, until: float | None
-) -> None:
+    which: tuple[str, str | None], filter: Filter, time: tuple[float | str, float | None], samples: int
+) -> Found:
     with needing("broker"):
         from palio.store.journal import Journal  # noqa: PLC0415 (only where a store is)
-    begin = {"all": 0.0, "now": time.time()}[since] if isinstance(since, str) else since
-    end = time.time() if until is None else until
+    begin = 0.0 if time[0] == "all" else float(time[0])
+    end = math.inf if time[1] is None else time[1]
+    newest: deque[Sample] = deque(maxlen=samples)
+    count, first, last = 0, math.inf, 0.0
     with Journal(*which) as journal:
         for entry in journal.read(filter, since=begin, until=end):
-            found.add(entry.time, journal.broker, entry.sequence, entry.notification)
+            count += 1
+            first, last = min(first, entry.time), max(last, entry.time)
+            newest.append((entry.time, journal.broker, entry.sequence, entry.notification))
+        if not count:
+            return Found()
+        histogram = [0] * parts(first, last)
+        width = math.nextafter((last - first) / len(histogram), math.inf)
+        for entry in journal.read(filter, since=first, until=math.nextafter(last, math.inf)):
+            histogram[int((entry.time - first) / width)] += 1
+    return Found(sum(histogram), first, last, tuple(histogram), tuple(newest))
 
 
 def _document(found: Found) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def _document(found: Found) -> dict[str, Any]:
                 "sequence": sequence,
                 "event": jsontext.read(one.to_json()),
             }
-            for moment, origin, sequence, one in found.samples()
+            for moment, origin, sequence, one in found.samples
         ],
     }
 
@@ -159,13 +161,13 @@ def _show(console: Console, found: Found) -> None:
         style="bold",
         soft_wrap=True,
     )
-    bars = list(found.bars())
+    bars = found.bars()
     most = max(count for _, count in bars)
     for moment, count in bars:
         cells = _BAR_CELLS * count / most
         bar = "█" * int(cells) + ("▌" if cells % 1 >= 0.5 or 0 < cells < 1 else "")
         console.print(f"  {_local(moment)}  {bar} {count:,}", soft_wrap=True)
-    for moment, origin, sequence, one in found.samples():
+    for moment, origin, sequence, one in found.samples:
         text = f"  {_local(moment)} {origin}/{sequence}  {printable(one.to_json())}"
         console.print(text, style="dim", soft_wrap=True)
 

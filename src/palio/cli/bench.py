@@ -26,6 +26,7 @@ app = typer.Typer(
         "palio bench poset --filters 1000 --workload stock",
         "palio bench routing --subscriptions 1000 --notifications 500",
         "palio bench store --events 5000",
+        "palio bench broker --quick",
     ),
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
@@ -72,6 +73,12 @@ def routing(context: typer.Context) -> None:
 def store(context: typer.Context) -> None:
     """Measure what a durable event costs on disk beside SQLite alone."""
     _run("store", context.args)
+
+
+@app.command("broker", context_settings=_HANDED_ON)
+def broker(context: typer.Context) -> None:
+    """Measure a broker on real sockets beside nats-server and mosquitto."""
+    _run("broker", context.args)
 
 
 def _run(subject: str, words: list[str]) -> None:

@@ -83,7 +83,7 @@ def show(
         _show(output_console(), gathered)
 
 
-@app.command("example", epilog=help_epilog("palio config example > /tmp/palio.toml"))
+@app.command("example", epilog=help_epilog("palio config example"))
 def show_example() -> None:
     """Show a settings file with every setting, its default and what it means."""
     typer.echo(example(), nl=False)

@@ -24,6 +24,10 @@ _EXAMPLE = """\
 # Without a journal nothing is durable, and a confirmed event is one that was taken.
 #journal = true
 
+# Seconds for which what was published is kept at least, for replays, backtests and subscriptions that reach
+# back; longer, if a durable subscription has not read it yet.
+#keep = 604800.0
+
 # When a confirmed event is on disk. full: before it is confirmed. normal: it survives the end of the broker,
 # not always that of the machine. off: the system decides.
 #sync = "full"

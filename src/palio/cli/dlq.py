@@ -26,7 +26,7 @@ _LIST = "palio dlq list"
 app = typer.Typer(
     help="Look at dead letters, deliver them after all, or throw them away.",
     no_args_is_help=True,
-    epilog=help_epilog(_LIST, "palio dlq requeue desk-7 --all"),
+    epilog=help_epilog(_LIST, "palio dlq show desk-7 1"),
 )
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A durable subscription that is at home at this broker.")

@@ -57,4 +57,4 @@ def parse_moment(text: str) -> float:
 
 def parse_since(text: str) -> float | str:
     """`all`, or what `parse_moment` reads."""
-    return text if text in ("all", "now") else parse_moment(text)
+    return text if text == "all" else parse_moment(text)

@@ -10,7 +10,6 @@ import typer
 from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_moment, parse_since
 from palio.cli.formats import Format, format_of
-from palio.cli.history import history
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
 from palio.model.filter import Filter
 
@@ -37,25 +36,35 @@ def replay(
 ) -> None:
     """Show what was published, from the journals of all brokers in reach.
 
-    Ends when everything is shown. Formats are those of palio sub. Exits with 1
-    if there is nothing.
+    One journal after the other is shown, each in its order. A broker that did
+    not answer is named on standard error. Formats are those of palio sub. Exits
+    with 1 if there is nothing.
     """
     filter = Filter.parse(filter_text)
     filter.require_satisfiable()
     end = None if until is None else parse_moment(until)
-    shown = run(_replay(server, filter, parse_since(since), end, format_of(format_text)))
+    shown, missing = run(_replay(server, filter, parse_since(since), end, format_of(format_text)))
     if not quiet:
         error_console().print(f"{plural(shown, 'event')}.", style="dim")
+    tell_missing(missing)
     if not shown:
         raise typer.Exit(ExitCode.NO)
 
 
 async def _replay(
     server: str | None, filter: Filter, since: float | str, until: float | None, format: Format
-) -> int:
+) -> tuple[int, tuple[str, ...]]:
     shown = 0
     async with connected(server) as client:
-        async for event in history(client, filter, since, until):
+        events = client.replay(filter, since=None if since == "all" else float(since), until=until)
+        async for event in events:
             sys.stdout.write(format(event) + "\n")
             shown += 1
-    return shown
+    return shown, events.missing
+
+
+def tell_missing(brokers: tuple[str, ...]) -> None:
+    """Say whose journals are not in what is shown."""
+    if brokers:
+        sentence = f"Not all is known: {', '.join(brokers)} did not answer."
+        error_console().print(sentence, style="yellow", soft_wrap=True)

@@ -85,6 +85,9 @@ def sub(
     )
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
     if shown < (count or 1):
+        if not quiet:
+            came = f"Only {plural(shown, 'event')} came" if shown else "No event came"
+            error_console().print(f"{came} within {timeout}.", style="dim", soft_wrap=True)
         raise typer.Exit(ExitCode.NO)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EPILOG = help_epilog(
     "palio up",
     "palio up --config examples/palio.toml",
-    "palio up --listen 127.0.0.1:7171 --http off --data /tmp/second --peer 127.0.0.1:7070",
+    "palio up --listen 127.0.0.1:7171 --http off --data b --peer 127.0.0.1",
 )
 _KINDS = frozenset(kind.value for kind in LinkKind)
 

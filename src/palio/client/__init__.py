@@ -15,6 +15,7 @@ from palio.client.errors import (
     TooMuchUnsent,
 )
 from palio.client.event import Event
+from palio.client.history import Replay, Survey
 from palio.client.inquiries import Replies, Watch
 from palio.client.publishing import Confirmation
 from palio.client.subscription import Subscription
@@ -28,12 +29,14 @@ __all__ = [
     "Event",
     "EventsLost",
     "NotConnected",
+    "Replay",
     "Replies",
     "RequestRefused",
     "RequestTimeout",
     "SlowConsumer",
     "Subscription",
     "SubscriptionEnded",
+    "Survey",
     "TakenOver",
     "TooMuchUnsent",
     "Watch",

@@ -1,11 +1,9 @@
-"""Addresses of brokers: `palio://host:port`, several after commas."""
+"""Addresses for clients: `palio://host:port`, several after commas."""
 
 from __future__ import annotations
 
 from palio.client.errors import WrongAddress
-from palio.routing.protocol import DEFAULT_PORT
-
-SCHEME = "palio://"
+from palio.routing.addresses import SCHEME, split_address
 
 
 def parse_addresses(text: str) -> list[tuple[str, int]]:
@@ -16,16 +14,10 @@ def parse_addresses(text: str) -> list[tuple[str, int]]:
     """
     if not text.startswith(SCHEME):
         raise WrongAddress(text, f"It does not begin with {SCHEME}.")
-    return [_parse(text, part) for part in text.removeprefix(SCHEME).rstrip("/").split(",")]
-
-
-def _parse(text: str, part: str) -> tuple[str, int]:
-    host, colon, port = part.strip().removeprefix(SCHEME).rpartition(":")
-    if not colon or port.endswith("]"):
-        host, port = part.strip().removeprefix(SCHEME), str(DEFAULT_PORT)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host:
-        raise WrongAddress(text, "A host is missing.")
-    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise WrongAddress(text, f"{port!r} is no port.")
-    return host, int(port)
+    try:
+        addresses = [split_address(part.strip()) for part in text.removeprefix(SCHEME).split(",")]
+    except ValueError as problem:
+        raise WrongAddress(text, str(problem)) from None
+    if any(port == 0 for _, port in addresses):
+        raise WrongAddress(text, "There is no port 0.")
+    return addresses

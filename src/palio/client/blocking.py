@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, TypeVar, Unpack
 
 from palio.client.client import Client
+from palio.client.content import Content, Properties, make_body
 from palio.client.errors import ClientClosed
-from palio.client.publishing import Content, make_body
 from palio.model.body import Body
 from palio.model.errors import PalioError
 from palio.model.plain import encode_plain
@@ -56,6 +56,18 @@ class LoopThread:
             future.cancel()  # whoever waits was interrupted
             raise
 
+    def iterate(self, source: AsyncIterator[Result]) -> Iterator[Result]:
+        """What comes asynchronously, waiting for each."""
+
+        async def following() -> Result:
+            return await anext(source)
+
+        while True:
+            try:
+                yield self.run(following())
+            except StopAsyncIteration:
+                return
+
 
 class Worker(LoopThread):
     """A thread with a client in it."""
@@ -81,13 +93,13 @@ class Worker(LoopThread):
         except RuntimeError:
             raise ClientClosed("Its thread has ended.") from None
 
-    def publish(self, content: Content, *properties: Any) -> None:
+    def publish(self, content: Content, **properties: Unpack[Properties]) -> None:
         """Hand a notification over. Raises `InvalidNotification`, and what went wrong with an earlier one."""
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
-        plain = encode_plain(content) if type(content) is dict and not any(properties) else None
-        self._bodies.append(make_body(content, *properties) if plain is None else Body(plain))
+        plain = encode_plain(content) if type(content) is dict and not properties else None
+        self._bodies.append(make_body(content, **properties) if plain is None else Body(plain))
         if not self._collecting:
             self._collecting = True
             self.soon(self.collect)

@@ -6,20 +6,20 @@ import asyncio
 import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
-from datetime import timedelta
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 import msgspec
 
+from palio.client.content import Content, Properties, make_body
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed
 from palio.client.held import Advertised
 from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
-from palio.client.publishing import Confirmation, Content, make_body
+from palio.client.publishing import Confirmation
 from palio.client.questions import Questions, as_advertisement
-from palio.client.reaching import Since, attach_request
+from palio.client.reaching import Since, as_filter, attach_request
 from palio.client.session import Session
 from palio.client.states import State
 from palio.client.subscription import DEFAULT_LIMIT, Subscription, WhenFull
@@ -95,80 +95,74 @@ class Client(Questions):
 
     @overload
     async def publish(
-        self,
-        content: Content,
-        *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
-        timeout: float | None = None,
+        self, content: Content, *, timeout: float | None = None, **properties: Unpack[Properties]
     ) -> Confirmation: ...
 
     @overload
     async def publish(
-        self,
-        content: Iterable[Content],
-        *,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        timeout: float | None = None,
+        self, content: Iterable[Content], *, timeout: float | None = None, **properties: Unpack[Properties]
     ) -> list[Confirmation]: ...
 
     async def publish(
         self,
         content: Content | Iterable[Content],
         *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
         timeout: float | None = None,
+        **properties: Unpack[Properties],
     ) -> Confirmation | list[Confirmation]:
         """Publish, and wait until the broker has confirmed it: it is on disk where there is a journal.
 
-        A list is published in its order, and has a list of confirmations. While the connection is away this
-        waits, and what was not confirmed is published again under the same id, so that it is there once.
+        Properties are `id`, `lifetime` (seconds or a timedelta), `priority` (0 to 9, 9 first) and `payload`
+        (bytes). A list is published in its order, and has a list of confirmations. While the connection is away
+        this waits, and what was not confirmed is published again under the same id, so that it is there once.
         Raises `InvalidNotification`, `RequestTimeout`, `ClientClosed`, and what the broker refuses with.
         """
         self._session.require_open()
-        several = [content] if isinstance(content, Mapping | Notification) else list(content)
-        bodies = [make_body(one, id, lifetime, priority, payload) for one in several]
-        if self._session.journal:
-            bodies = [body if body.id is not None else self._identified(body) for body in bodies]
-        future = self._session.publishing.confirmed(bodies)
-        confirmations = await self._session.wait_for("publish", future, timeout)
-        return confirmations[0] if isinstance(content, Mapping | Notification) else confirmations
+        single = isinstance(content, Mapping | Notification)
+        several: Iterable[Any] = [content] if single else content
+        bodies = [make_body(one, **properties) for one in several]
+        future = self._session.publishing.confirmed(self._identified(bodies), single=single)
+        confirmed: Confirmation | list[Confirmation] = await self._session.wait_for("publish", future, timeout)
+        return confirmed
 
-    def _identified(self, body: Body) -> Body:
-        return msgspec.structs.replace(body, id=f"{self._ids}-{self._number()}")
+    def _identified(self, bodies: list[Body]) -> list[Body]:
+        """With ids, by which a journal recognises what is published again."""
+        if not self._session.journal:
+            return bodies
+        return [
+            body if body.id is not None else msgspec.structs.replace(body, id=f"{self._ids}-{self._number()}")
+            for body in bodies
+        ]
+
+    @overload
+    def publish_nowait(
+        self, content: Content, *, confirm: Literal[False] = False, **properties: Unpack[Properties]
+    ) -> None: ...
+
+    @overload
+    def publish_nowait(
+        self, content: Content, *, confirm: Literal[True], **properties: Unpack[Properties]
+    ) -> asyncio.Future[Confirmation]: ...
 
     def publish_nowait(
-        self,
-        content: Content,
-        *,
-        id: str | None = None,
-        lifetime: timedelta | float | None = None,
-        priority: int | None = None,
-        payload: bytes | None = None,
-    ) -> None:
+        self, content: Content, *, confirm: bool = False, **properties: Unpack[Properties]
+    ) -> asyncio.Future[Confirmation] | None:
         """Publish without waiting; it goes out with others, at the latest at the end of this turn of the loop.
 
         What has left when a connection is lost may be lost with it. `await flush()` from time to time: it waits
         while too much is under way. Raises `InvalidNotification`, `TooMuchUnsent` or `ClientClosed`.
+
+        With `confirm` it is like `publish`, and the confirmation can be waited for later.
         """
         session = self._session
         if session.state is not State.LIVE:
             session.require_open()
-        if (
-            type(content) is not dict
-            or id is not None
-            or lifetime is not None
-            or priority is not None
-            or payload is not None
-            or not session.publishing.plain(content)
-        ):
-            session.publishing.nowait(make_body(content, id, lifetime, priority, payload))
+        if confirm:
+            bodies = self._identified([make_body(content, **properties)])
+            return session.publishing.confirmed(bodies, single=True)
+        if properties or type(content) is not dict or not session.publishing.plain(content):
+            session.publishing.nowait(make_body(content, **properties))
+        return None
 
     def publish_body(self, body: Body) -> None:
         """Publish what is in bytes already, as `publish_nowait` does."""
@@ -228,8 +222,7 @@ class Client(Questions):
         """
         session = self._session
         session.require_open()
-        wanted = Filter.parse(filter) if isinstance(filter, str) else filter
-        wanted.require_satisfiable()
+        wanted = as_filter(filter)
         subscription: Subscription
         if durable is None and since is None:
             subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full)

@@ -8,14 +8,16 @@ from palio.client.durable import DurableSubscription
 from palio.client.errors import ConnectionLost
 from palio.client.event import Question
 from palio.client.held import Held
+from palio.client.history import Replay
 from palio.client.inquiries import Replies, Watch
 from palio.client.options import ClientStatistics
-from palio.client.reading import Answered, Arrived, Asked, HandedOut
+from palio.client.reading import Answered, Arrived, Asked, Counted, HandedOut, Page
 from palio.client.session import Session
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
 from palio.routing.durable.messages import Discarded, Done, Forgot, Requeued, Taken
+from palio.routing.durable.messages import Replay as ReplayRequest
 from palio.routing.inquiries import Request, Respond, Traced, Wanted
 from palio.routing.protocol import Inspected, Lost
 
@@ -31,7 +33,9 @@ class Dispatch:
             Arrived: self._arrived,
             HandedOut: self._handed,
             Asked: self._asked,
-            Answered: self._answered,
+            Answered: lambda answer: self._answered("request", answer),
+            Page: lambda answer: self._answered("replay", answer),
+            Counted: lambda answer: session.answer(f"survey {answer.number}", answer),
             Done: self._done,
             Taken: self._taken,
             Lost: self._lost,
@@ -95,15 +99,14 @@ class Dispatch:
 
     # Questions
 
-    def expect(self, request: Request, replies: Replies) -> None:
-        """Send a request, whose replies go there."""
-        asked = Asking(self._session, request, replies)
-        self._session.hold(asked)
+    def expect(self, request: Request | ReplayRequest, answers: Replies | Replay) -> None:
+        """Send a request, whose answers go there."""
+        self._session.hold(Asking(self._session, request, answers))
         self._session.say(request)
 
-    def _answered(self, answer: Answered) -> None:
-        asking = self._held.get(f"request {answer.number}")
-        if isinstance(asking, Asking) and asking.replies.take(answer):
+    def _answered(self, kind: str, answer: Answered | Page) -> None:
+        asking = self._held.get(f"{kind} {answer.number}")
+        if isinstance(asking, Asking) and asking.answers.take(answer):  # type: ignore[arg-type]
             self._session.forget(asking)
 
     def _asked(self, message: Asked) -> None:
@@ -143,13 +146,11 @@ class Dispatch:
 class Asking(Held):
     """A request that is under way. It is not repeated: who has taken it once would take it twice."""
 
-    kind = "request"
-
-    def __init__(self, session: Session, request: Request, replies: Replies) -> None:
-        super().__init__(session, f"request {request.number}")
+    def __init__(self, session: Session, request: Request | ReplayRequest, answers: Replies | Replay) -> None:
+        super().__init__(session, f"{type(request).__name__.lower()} {request.number}")
         self._request = request
-        self.replies = replies
-        replies.given_up = self._end
+        self.answers = answers
+        answers.given_up = self._end
 
     @property
     def subject(self) -> str:
@@ -159,8 +160,8 @@ class Asking(Held):
         return self._request
 
     def disconnected(self) -> None:
-        self.fail(ConnectionLost("request", "The connection was lost."))
+        self.fail(ConnectionLost(self.name, "The answers were not complete."))
 
     def fail(self, problem: PalioError) -> None:
-        self.replies.fail(problem)
+        self.answers.fail(problem)
         super().fail(problem)

@@ -17,6 +17,7 @@ import msgspec
 
 from palio.client.errors import TakenOver
 from palio.client.event import Event
+from palio.client.reaching import as_filter
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import release
 from palio.model.errors import PalioError
@@ -61,6 +62,7 @@ class DurableSubscription(Subscription):
         self._unconfirmed: dict[int, tuple[Key, list[asyncio.Future[None]]]] = {}
         self._to_acknowledge: list[int] = []
         self._to_reject: list[int] = []
+        self._draining = False
         self.home: str | None = None
 
     def request(self) -> Any:
@@ -90,6 +92,8 @@ class DurableSubscription(Subscription):
 
     def hand(self, deliveries: list[tuple[int, int, Event]]) -> None:
         """Deliveries have come."""
+        if self._draining:
+            return  # they come again, to whoever attaches next
         fresh = []
         for number, attempt, event in deliveries:
             key = event.origin, event.sequence
@@ -196,8 +200,7 @@ class DurableSubscription(Subscription):
 
         Raises `RequestTimeout`, or what the broker refuses with.
         """
-        wanted = Filter.parse(filter) if isinstance(filter, str) else filter
-        wanted.require_satisfiable()
+        wanted = as_filter(filter)
         message = Change(self.name, wanted)
         answer: Changed = await self._session.ask(message, f"change {self.name}", on_loss="again")
         self.filter = wanted
@@ -221,6 +224,7 @@ class DurableSubscription(Subscription):
 
     async def drain(self) -> None:
         """Give back what nobody has seen, and wait until the rest is acknowledged or rejected, on disk."""
+        self._draining = True
         for event in self._queue:
             self._open.pop((event.origin, event.sequence), None)
         self._queue.clear()

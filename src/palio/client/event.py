@@ -162,6 +162,8 @@ class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
         It is sent at the end of this turn of the event loop, together with others; `confirmed` waits until the
         broker has it on disk. Raises `RequestTimeout` then.
         """
+        if self._subscription is None:  # it is of the past, and nobody waits for it
+            return
         done = self._subscription._acknowledge(self)
         if confirmed and done is not None:
             await self._subscription._session.wait_for("acknowledge", done, None)
@@ -170,7 +172,8 @@ class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
         """It could not be dealt with: a durable subscription hands it out again, or gives it up after some
         time.
         """
-        self._subscription._reject(self)
+        if self._subscription is not None:
+            self._subscription._reject(self)
 
     async def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
         """Answer a request; None says that there is nothing to say. Raises `NoRequest`."""

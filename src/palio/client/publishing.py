@@ -12,23 +12,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from palio.client.connection import Connection
 from palio.client.errors import TooMuchUnsent, error_of
 from palio.client.waiting import release
-from palio.model.body import DEFAULT_PRIORITY, Body
+from palio.model.body import Body
 from palio.model.errors import PalioError
-from palio.model.notification import Notification
 from palio.model.plain import encode_plain
 from palio.routing.messages import Published, Refused
 from palio.routing.protocol import BATCH_BYTES, FrameTooLarge
-
-Content: TypeAlias = Mapping[str, Any] | Notification
 
 # What a notification without an id takes beside its attributes and payload, at the most; and so does a batch.
 OVERHEAD = 64
@@ -64,18 +60,19 @@ class _Publish(msgspec.Struct, frozen=True, tag="publish"):
 class Waiter:
     """Somebody who waits for confirmations; `missing` is how many are not there yet."""
 
-    __slots__ = ("confirmations", "future", "missing")
+    __slots__ = ("_single", "confirmations", "future", "missing")
 
-    def __init__(self, count: int, future: asyncio.Future[list[Confirmation]]) -> None:
+    def __init__(self, count: int, future: asyncio.Future[Any], *, single: bool) -> None:
         self.future = future
         self.missing = count
+        self._single = single
         self.confirmations: list[Confirmation] = []
 
     def confirm(self, origin: str, first: int, count: int) -> None:
         self.confirmations += [Confirmation(origin, sequence) for sequence in range(first, first + count)]
         self.missing -= count
         if not self.missing and not self.future.done():
-            self.future.set_result(self.confirmations)
+            self.future.set_result(self.confirmations[0] if self._single else self.confirmations)
 
     def fail(self, problem: PalioError) -> None:
         if not self.future.done():
@@ -104,36 +101,6 @@ class Batch:
 
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-def make_body(
-    content: Content,
-    id: str | None = None,
-    lifetime: timedelta | float | None = None,
-    priority: int | None = None,
-    payload: bytes | None = None,
-) -> Body:
-    """The bytes of a notification. Raises `InvalidNotification`."""
-    if isinstance(content, Notification):
-        body = content.body
-        if id is None and lifetime is None and priority is None and payload is None:
-            return body
-        content = Notification(
-            content.attributes,
-            id=body.id if id is None else id,
-            time=body.time,
-            lifetime=body.lifetime if lifetime is None else lifetime,
-            priority=body.priority if priority is None else priority,
-            payload=body.payload if payload is None else payload,
-        )
-        return msgspec.structs.replace(content.body, unindexed=body.unindexed if payload is None else ())
-    return Notification(
-        content,
-        id=id,
-        lifetime=lifetime,
-        priority=DEFAULT_PRIORITY if priority is None else priority,
-        payload=payload,
-    ).body
 
 
 class Publishing:
@@ -197,10 +164,13 @@ class Publishing:
         if batch.size >= BATCH_BYTES:
             self._cut()
 
-    def confirmed(self, bodies: Sequence[Body]) -> asyncio.Future[list[Confirmation]]:
-        """Publish what is to be confirmed. Raises `TooMuchUnsent` or `FrameTooLarge`."""
+    def confirmed(self, bodies: Sequence[Body], *, single: bool) -> asyncio.Future[Any]:
+        """Publish what is to be confirmed, with a list of confirmations or (`single`) the only one.
+
+        Raises `TooMuchUnsent` or `FrameTooLarge`.
+        """
         sizes = [self._measured(body) for body in bodies]
-        waiter = Waiter(len(bodies), self._loop.create_future())
+        waiter = Waiter(len(bodies), self._loop.create_future(), single=single)
         if not bodies:
             waiter.future.set_result([])
         batch, count = self._batch, 0

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
+from typing import Any, Unpack
 
+from palio.client.content import Content, Properties, make_body
 from palio.client.dispatch import Dispatch
 from palio.client.errors import RequestRefused
 from palio.client.event import Event
+from palio.client.history import Replay, Survey, survey_of
 from palio.client.inquiries import Replies, Watch
-from palio.client.publishing import Content, make_body
+from palio.client.reaching import as_filter, as_seconds
 from palio.client.session import Session
 from palio.model.advertisement import Advertisement
+from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.durable.messages import Discard, Forget, Requeue
+from palio.routing.durable.messages import Replay as ReplayRequest
+from palio.routing.durable.messages import Survey as SurveyRequest
 from palio.routing.inquiries import Hop, Request, Trace
 from palio.routing.protocol import Inspect
 
@@ -41,8 +47,7 @@ class Questions:
         *,
         timeout: float = 5.0,
         expect: int | None = None,
-        id: str | None = None,
-        payload: bytes | None = None,
+        **properties: Unpack[Properties],
     ) -> Replies:
         """Ask everybody who takes this notification: `await` it for all replies, or iterate over it.
 
@@ -50,7 +55,7 @@ class Questions:
         iterating raise `ConnectionLost` if the connection is lost meanwhile, and what the broker refuses with.
         """
         self._session.require_open()
-        notification = Notification.of_body(make_body(content, id, None, None, payload))
+        notification = Notification.of_body(make_body(content, **properties))
         replies = Replies(asyncio.get_running_loop(), expect, timeout)
         self._dispatch.expect(Request(self._number(), notification, timeout), replies)
         return replies
@@ -84,6 +89,51 @@ class Questions:
         if isinstance(result, dict) and set(result) == {"error"}:
             raise RequestRefused(f"inspect {number}", "UnknownQuestion", result["error"])
         return result
+
+    async def survey(
+        self,
+        filter: str | Filter,
+        *,
+        since: datetime | float | None = None,
+        until: datetime | float | None = None,
+        buckets: int = 24,
+        samples: int = 5,
+        timeout: float | None = None,
+    ) -> Survey:
+        """How many events of the past the filter selects, when, and the newest of them.
+
+        They are counted in the journals of all brokers in reach. `since` and `until` are datetimes or seconds
+        since 1970.
+        """
+        number = self._number()
+        message = SurveyRequest(
+            number, as_filter(filter), as_seconds(since, 0.0), as_seconds(until, None), buckets, samples
+        )
+        return survey_of(await self._ask(message, f"survey {number}", timeout))
+
+    def replay(
+        self,
+        filter: str | Filter,
+        *,
+        since: datetime | float | None = None,
+        until: datetime | float | None = None,
+        page: int = 100,
+        timeout: float | None = None,
+    ) -> Replay:
+        """The events of the past that the filter selects, to iterate over: broker by broker, each in its order.
+
+        Iterating raises `RequestTimeout` if a page does not come, and `ConnectionLost` if the connection is
+        lost. `subscribe(…, since=…)` goes on with the present, and is not troubled by that.
+        """
+        self._session.require_open()
+        seconds = self._session.options.request_timeout if timeout is None else timeout
+        number = self._number()
+        replay = Replay(number, self._session.say, seconds)
+        self._dispatch.expect(
+            ReplayRequest(number, as_filter(filter), as_seconds(since, 0.0), as_seconds(until, None), page),
+            replay,
+        )
+        return replay
 
     # For operators
 

@@ -1,10 +1,10 @@
-"""Reaching back: what `since` means."""
+"""What people write when they ask for events: a filter, and a point in the past."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from palio.model.filter import Filter
 from palio.model.values import check_time
@@ -15,6 +15,23 @@ Since: TypeAlias = datetime | float | str | Mapping[str, int]
 
 # Seconds that a temporary subscription outlives a lost connection, for its client to come back.
 LINGER = 60.0
+
+
+Default = TypeVar("Default", float, None)
+
+
+def as_seconds(moment: datetime | float | None, default: Default) -> float | Default:
+    """Seconds since 1970. Raises `InvalidNotification` for a time without a zone."""
+    if moment is None:
+        return default
+    return check_time(moment, "since").timestamp() if isinstance(moment, datetime) else float(moment)
+
+
+def as_filter(text: str | Filter) -> Filter:
+    """A filter, of which the text may be given. Raises `FilterSyntaxError` or `ContradictoryFilter`."""
+    filter = Filter.parse(text) if isinstance(text, str) else text
+    filter.require_satisfiable()
+    return filter
 
 
 def attach_request(
@@ -30,12 +47,13 @@ def attach_request(
     more: dict[str, Any] = {}
     if isinstance(since, Mapping):
         more["after"] = dict(since)
-    elif isinstance(since, datetime):
-        more["since"] = check_time(since, "since").timestamp()
+    elif isinstance(since, str):
+        more["since"] = since
     elif since is not None:
-        more["since"] = since if isinstance(since, str) else float(since)
+        more["since"] = as_seconds(since, 0.0)
     if temporary:
         more["linger"] = LINGER
     if in_flight is not None:
         more["in_flight"] = in_flight
-    return Attach(name, filter, anew=anew, **more)
+    # A temporary one has a name that nobody has had: it need not be looked for at brokers that are away.
+    return Attach(name, filter, anew=anew or temporary, **more)

@@ -54,10 +54,33 @@ class Answered(msgspec.Struct, frozen=True, tag="responded"):
     missing: int = 0
 
 
+class Counted(msgspec.Struct, frozen=True, tag="surveyed"):
+    """`Surveyed` of the protocol."""
+
+    number: int
+    count: int
+    first: float | None
+    last: float | None
+    histogram: tuple[int, ...]
+    span: tuple[float, float]
+    samples: list[Event]
+    missing: tuple[str, ...] = ()
+
+
+class Page(msgspec.Struct, frozen=True, tag="replayed"):
+    """`Replayed` of the protocol."""
+
+    number: int
+    origin: str = ""
+    envelopes: list[Event] = []
+    last: bool = False
+    missing: tuple[str, ...] = ()
+
+
 _heard = (
     *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
     *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
-    *(Requeued, Discarded, Forgot),
+    *(Requeued, Discarded, Forgot, Counted, Page),
     *(Welcome, Ping, Pong, Bye, Lost),
 )
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_heard])  # noqa: UP007

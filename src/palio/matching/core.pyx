@@ -20,28 +20,35 @@ rarest equality, its two rarest where one is too common, or failing that the pre
 An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that can be in use; the
 rest of the index is never touched. An `in` with few values is filed once for each of them.
 
-**Blocks** (`native/blocks.h`, `native/sweep.h`). Where a group is large, its conjunctions are put into blocks of
+**Blocks** (`native/blocks.h`, `native/arrangement.h`, `native/sweep.h`). Where a group is large, its conjunctions are put into blocks of
 up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a function of the event's value
 that changes by one bit at each end of a range. So the sorted ends are the whole function, and a batch of
 events, sorted by value, walks along them: each bit is flipped once for the batch, and each event costs one
-or of 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
+or of at most 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
 starts from the nearest of the snapshots of the bitmap (`native/lone.h`). Next to nothing of what it needs is in the
-caches, so all its blocks form one line: all are searched at once, step by step, and while one attribute is or'ed,
-the snapshots of the next three are on their way.
+caches, so all its blocks form one line: all are searched at once, and while one attribute is or'ed, the snapshots
+of the next four are on their way.
+
+Within a block, conjunctions with ranges on the same attributes lie together, and an attribute's bitmaps leave out the
+lanes of 256 in which nobody has a range on it. Of a million filters with five of twenty attributes each, given at
+once, eight lanes remain of eighteen. Filters given one by one are arranged within their block only, where less is to be
+had. Where filters are given at once, slots are numbered as blocks have them: then a block need not be asked for its
+slots, and whatever lies by slot is read in ascending order.
 
 **Invariants.** Every conjunction is in exactly one group, either as a loose record or at a position of one block,
-and its place says where. A group without live members does not exist, nor does an interned value without
+and its place says where. Conjunctions of a block are in the order of `native/arrangement.h`. A group without live members does not exist, nor does an interned value without
 uses. A record's equalities begin with those that the group's key vouches for. Blocks in a group number
 logarithmically many beyond the full ones.
 
 **Costs**, with n conjunctions in the groups that an event leads to, a attributes and m matches: an event of a
-batch costs about a * n / 8 bytes of or (at 32 bytes a cycle), 2 * n * (ranges) / (events of the batch) flips, and m
-words of output. A lone event costs, for each attribute and block, a search in about five cache lines (side by side
-with all the others), 2 KB of snapshot from memory and a quarter of the snapshots' spacing in flips; and for each id a
-cache line or two, since ids lie where the caller made them. What it waits for is memory: at a million ranges, 3 MB.
+batch costs at most a * n / 8 bytes of or (at 32 bytes a cycle), 2 * n * (ranges) / (events of the batch) flips, and
+m words of output. A lone event costs, for each attribute and block, three cache lines to find its place (side by side
+with all the others), up to 2 KB of snapshot from memory and a quarter of the snapshots' spacing in flips; and for each
+id a cache line or two, since ids lie where the caller made them. What it waits for is memory: at a million ranges,
+some 1,000 pairs of block and attribute and 1 MB of snapshots.
 Adding is a few hash probes and a copy; each conjunction is merged into a larger block at
 most six times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 36 bytes
-in a block (two ends with their positions, and as much again for snapshots), a conjunction about 24 more.
+in a block (two ends with their positions, and about as much again for snapshots), a conjunction about 24 more.
 
 **Files** (`native/` refers by number, never by pointer): `save` writes the arrays as they are, and
 `open_mapped` points at them in the mapped file. Nothing is copied. The core trusts what it reads there, as checking
@@ -72,6 +79,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint6
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from palio.matching.places import by_slot
 from palio.matching.programs import compiled, microseconds
 from palio.model import constraint as _constraint
 from palio.model import flips as _flips
@@ -88,6 +96,10 @@ def use_wide_kernels(bint wide):
 
 
 use_wide_kernels(True)
+
+# Words of records that wait to be filed together: 128 MB, a million filters of five ranges. More at once is more
+# that can lie side by side.
+cdef size_t STAGED_MOST = 32_000_000
 
 
 cdef class Core:
@@ -197,28 +209,37 @@ cdef class Core:
         return slot
 
     def add_many(self, pairs):
-        """Add many (filter, id); returns their slots.
+        """Add many (filter, id) to a new core; returns their slots.
 
-        A whole portion is read before its first is filed, so that it is known what is rare.
+        A whole portion is read before its first is filed, so that it is known what is rare and what goes together.
         """
-        cdef Words32 staged
+        cdef Words32 staged, numbers
         cdef uint32_t slot
         self._wait_for_readers()
+        assert not self.ids
         memset(&staged, 0, sizeof(staged))
-        slots = []
+        memset(&numbers, 0, sizeof(numbers))
         self.index.building = 1
         try:
             for filter, id in pairs:
                 slot = self._new_slot(id)
-                slots.append(slot)
                 for box in filter.conjunctions:
                     self._compile(slot, box.sides, &staged)
-                if staged.count > 4_000_000:
+                if staged.count > STAGED_MOST:
                     file_staged(&self.index, &staged)
         finally:
             file_staged(&self.index, &staged)
             words_free(&staged)
             index_finish(&self.index)
+        try:
+            index_renumber(&self.index, &numbers)
+            slots = [numbers.items[slot] for slot in range(numbers.count)]
+        finally:
+            words_free(&numbers)
+        self.ids = by_slot(self.ids, slots)
+        self.id_numbers.count = 0
+        for number in by_slot([self.id_numbers.items[slot] for slot in range(len(slots))], slots):
+            numbers_push(&self.id_numbers, number)
         return slots
 
     def remove(self, uint32_t slot, filter):

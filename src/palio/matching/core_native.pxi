@@ -125,6 +125,7 @@ cdef extern from "native/bridge.h" nogil:
     void index_remove(Index *index, uint32_t slot)
     void file_staged(Index *index, Words32 *staged)
     void index_finish(Index *index)
+    void index_renumber(Index *index, Words32 *numbers)
     void index_forget(Index *index)
     void index_free(Index *index)
     int block_is_there(const Block *block)

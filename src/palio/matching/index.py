@@ -11,6 +11,7 @@ from palio.matching import columns, files
 from palio.matching.arrays import Batch, Payloads
 from palio.matching.core import Core, Memory, mapped, match_encoded, match_payloads, match_rows, sections, state
 from palio.matching.oracle import MatchStatistics
+from palio.matching.places import by_slot
 from palio.model.errors import DuplicateId, InvalidNotification, ReadOnlyIndex, UnknownId
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -52,6 +53,7 @@ class MatchIndex:
         self._id_array: Any = None
         entered: list[Hashable] = []
         slots = self._core.add_many(self._entering(filters, entered))
+        self._filters = by_slot(self._filters, slots)
         self._slots.update(zip(entered, slots, strict=True))
 
     def _entering(

@@ -2,7 +2,8 @@
 
 A dict from names to bools, ints, floats and short strings is in its one form already, so it need not be
 flattened and rebuilt. Whatever is not clearly so is left to `Notification`, which also says what is wrong with
-it: what is accepted here, it accepts too, and gives the same bytes.
+it: what is accepted here, it accepts too, and gives the same bytes. The plainest of all are written by compiled
+code (`quick.pyx`), where there is any.
 """
 
 from __future__ import annotations
@@ -20,10 +21,19 @@ _SHORT = MAX_STRING_BYTES // 4
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
+try:
+    from palio.model.quick import encode as _quick
+except ImportError:  # without a compiler
+
+    def _quick(attributes: dict[str, Any]) -> bytes | None:
+        return None
+
+
 def encode_plain(attributes: dict[str, Any]) -> bytes | None:
     """What `Notification(attributes).encode()` gives, or None where this way is not clearly right."""
-    if len(attributes) > MAX_ATTRIBUTES:
-        return None
+    encoded = _quick(attributes)
+    if encoded is not None or len(attributes) > MAX_ATTRIBUTES:
+        return encoded
     for name, value in attributes.items():
         kind = type(value)
         if kind is str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -54,6 +55,7 @@ class Clients:
 
     def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
+        self._reader = MatchIndex()
         self._asking = asking
         self._sequence = 0
         self._handlers: dict[type, Callable[[str, Any], None]] = {
@@ -128,18 +130,20 @@ class Clients:
         if self._core.configuration.advertisements:
             self._core.sessions.require_advertised(session, message.notifications)
         if self._core.durable is not None:
-            for notification in message.notifications:
-                _ = notification.attributes  # what is wrong must be found before it is on disk
+            # What is wrong must be found before it is on disk. An index without filters still reads it all.
+            self._reader.match_encoded([one.body.attributes for one in message.notifications])
             self._core.durable.publish(session, message)
             return
         first = self._sequence + 1
         self._sequence += len(message.notifications)
+        broker, now = self._core.broker, self._core.now
         envelopes = tuple(
             [
-                Envelope(self._core.broker, sequence, self._core.now, 0, self._core.broker, notification)
+                Envelope(broker, sequence, now, 0, broker, notification)
                 for sequence, notification in enumerate(message.notifications, first)
             ]
         )
+        effects = self._core.forwarding.take(envelopes, None)  # which finds out whether they can be read
         if message.request:
-            self._core.effects.append(Reply(session, Published(message.request, self._core.broker, first)))
-        self._core.effects += self._core.forwarding.take(envelopes, None)
+            self._core.effects.append(Reply(session, Published(message.request, broker, first)))
+        self._core.effects += effects

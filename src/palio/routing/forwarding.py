@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -60,6 +61,13 @@ class Seen:
         self._origins[origin] = highest, bits | bit
         return True
 
+    def add_run(self, origin: str, first: int, last: int) -> None:
+        """Note notifications that cannot have been here, numbered one after the other above all others."""
+        count = last - first + 1
+        bits = self._origins.get(origin, (0, 0))[1]
+        ones = (1 << min(count, SEEN_WINDOW)) - 1
+        self._origins[origin] = last, (bits << min(count, SEEN_WINDOW) | ones) & _MASK
+
 
 class _Route(msgspec.Struct, frozen=True, gc=False):
     """Where notifications go that satisfy the same entries. It holds until tables or links change."""
@@ -91,13 +99,13 @@ class _Passing:
         self.deliveries: list[tuple[str, tuple[str, ...], list[Envelope]]] = []
         self._latest: dict[str, tuple[tuple[str, ...], list[Envelope]]] = {}  # by session
 
-    def deliver(self, session: str, handles: tuple[str, ...], envelope: Envelope) -> None:
+    def deliver(self, session: str, handles: tuple[str, ...], run: list[Envelope]) -> None:
         """What a session gets for the same handles, one after the other, is one delivery."""
         latest = self._latest.get(session)
         if latest is not None and latest[0] == handles:
-            latest[1].append(envelope)
+            latest[1].extend(run)
             return
-        envelopes = [envelope]
+        envelopes = list(run)
         self._latest[session] = handles, envelopes
         self.deliveries.append((session, handles, envelopes))
 
@@ -155,29 +163,55 @@ class Forwarding:
 
         Raises `InvalidNotification`, before anything is done, if the bytes of one are none.
         """
+        if not envelopes:
+            return []
         found = (
             [self._tables.match(envelopes[0].notification)]
             if len(envelopes) == 1
             else self._tables.match_all(envelopes)
         )
         passing = _Passing(source, source is not None and self._links[source].kind is LinkKind.GRAPH)
+        if source is None:
+            # Our own numbers, which nobody can have seen.
+            self._seen.add_run(envelopes[0].origin, envelopes[0].sequence, envelopes[-1].sequence)
+        else:
+            fresh = [self._is_fresh(envelope) for envelope in envelopes]
+            if not all(fresh):
+                found = list(compress(found, fresh))
+                envelopes = tuple(compress(envelopes, fresh))
+        # What follows one another and satisfies the same goes the same way.
+        run: list[Envelope] = []
+        same: list[Entry[Filter]] = []
         for envelope, entries in zip(envelopes, found, strict=True):
-            if not self._seen.add(envelope.origin, envelope.sequence):
-                self._dropped["duplicate"] += 1
-            elif envelope.hops > self._hop_limit:
-                self._dropped["hops"] += 1
-            else:
-                self._take_one(envelope, entries, passing)
+            if entries != same:
+                if run:
+                    self._take_run(run, same, passing)
+                    run = []
+                same = entries
+            run.append(envelope)
+        if run:
+            self._take_run(run, same, passing)
         self._forwarded += sum(map(len, passing.onward.values()))
         return passing.effects()
+
+    def _is_fresh(self, envelope: Envelope) -> bool:
+        if not self._seen.add(envelope.origin, envelope.sequence):
+            self._dropped["duplicate"] += 1
+            return False
+        if envelope.hops > self._hop_limit:
+            self._dropped["hops"] += 1
+            return False
+        return True
 
     def forget_routes(self) -> None:
         """Who wants what, or where they are, may have changed."""
         self._routes.clear()
 
-    def _take_one(self, envelope: Envelope, entries: list[Entry[Filter]], passing: _Passing) -> None:
-        self._taken += 1
-        self._matched += len(entries)
+    def _take_run(self, run: list[Envelope], entries: list[Entry[Filter]], passing: _Passing) -> None:
+        """Envelopes that satisfy the same entries."""
+        count = len(run)
+        self._taken += count
+        self._matched += count * len(entries)
         key = tuple(entries)
         route = self._routes.get(key)
         if route is None:
@@ -187,10 +221,21 @@ class Forwarding:
                     self._routes.clear()
                 self._routes[key] = route
         for holder in route.durable:
-            self.take_durable(holder, envelope)
+            for envelope in run:
+                self.take_durable(holder, envelope)
         for session, handles in route.sessions:
-            passing.deliver(session, handles, envelope)
-        self._delivered += len(route.sessions)
+            passing.deliver(session, handles, run)
+        self._delivered += count * len(route.sessions)
+        wasted = 0
+        if route.ports or route.brokers or self._flooding:
+            wasted = sum([not self._send_on(envelope, route, passing) for envelope in run])
+        elif passing.source is not None:
+            wasted = count
+        if not route.sessions and not route.durable:
+            self._wasted += wasted
+
+    def _send_on(self, envelope: Envelope, route: _Route, passing: _Passing) -> bool:
+        """To the neighbours that are next. Returns False if it came from elsewhere and there are none."""
         source = passing.source
         onward: Envelope | None = None
         for port in self._ports(route, envelope, source, passing.from_graph):
@@ -198,8 +243,7 @@ class Forwarding:
                 if onward is None:
                     onward = self._onward(envelope, passing.from_graph)
                 passing.onward.setdefault(port, []).append(onward)
-        if source is not None and onward is None and not route.sessions and not route.durable:
-            self._wasted += 1
+        return onward is not None or source is None
 
     def way(self, envelope: Envelope, source: Port | None) -> Way:
         """The way of an envelope that is not taken, only asked about."""

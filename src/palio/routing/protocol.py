@@ -2,7 +2,7 @@
 
 A connection carries frames: a length of four bytes, most significant first, and as many bytes of
 MessagePack, one message (`wire`). Clients and brokers speak the same protocol. Who connects says `Greet`
-first, with its role; the answer is `Welcome`, or `Refused` and the end. After that
+first, with its role, and then waits for the answer: `Welcome`, or `Refused` and the end. After that
 
 - a client sends requests (`messages`, `durable.messages`, `inquiries`) and gets their answers, `Events` for its
   transient subscriptions and `Handed` for the durable ones;
@@ -28,6 +28,8 @@ DEFAULT_PORT = 7070
 
 # What one frame may have: room for the largest notification with its payload, and for a page of ordinary ones.
 MAX_FRAME = 16 * 1024 * 1024
+# What a frame may have before the greeting is answered: strangers are not given more memory than that.
+GREETING_FRAME = 64 * 1024
 # Batches are cut near this size, so that nobody waits long for the one before.
 BATCH_BYTES = 128 * 1024
 # Seconds of silence after which a `Ping` is due; three times that, and the other is gone.
@@ -145,7 +147,7 @@ class Frames:
     """Cuts a stream of bytes into frames. Holds at most one that is not complete, up to the limit."""
 
     def __init__(self, limit: int = MAX_FRAME) -> None:
-        self._limit = limit
+        self.limit = limit
         self._rest = bytearray()
         self._needed = 4  # so many bytes must be there before it is worth while to look again
 
@@ -165,8 +167,8 @@ class Frames:
         self._needed = 4
         while end - at >= 4:
             size = int.from_bytes(data[at : at + 4])
-            if size > self._limit:
-                raise FrameTooLarge(limit=self._limit, got=size)
+            if size > self.limit:
+                raise FrameTooLarge(limit=self.limit, got=size)
             if end - at - 4 < size:
                 self._needed = 4 + size
                 break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Table, text
 
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.messages import Envelope
 from palio.store import schema
@@ -99,7 +100,7 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
     recovered = Recovered(
         head=standing.head,
         trimmed=standing.trimmed,
-        recent=tuple(_recent(connection, standing, retention)),
+        recent=tuple(deque(_recent(connection, standing, retention), maxlen=DurableSettings().remembered)),
         readers=tuple([(from_column(row.reader), row.sequence) for row in readers]),
         subscriptions=tuple(
             [

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from palio.broker.broker import Broker
+from palio.broker.clock import Clock as BrokerClock
 from palio.broker.settings import Settings
 from palio.routing.durable.effects import Recovered, StoreEffect
 from palio.routing.effects import SetTimer
@@ -87,12 +88,8 @@ class MemoryBroker(Broker):
         self._disk = disk
         self._incarnation = incarnation
         super().__init__(settings)
-
-    def now(self) -> float:
-        if self._clock is None:
-            return super().now()
-        self._last = self._clock.now()
-        return self._last
+        if clock is not None:
+            self.now = BrokerClock(clock.now, clock.now)
 
     async def open_store(self) -> MemoryStore:
         return MemoryStore(self._disk, self._incarnation, self._completed)

@@ -76,12 +76,12 @@ static uint32_t slot_new(Index *index) {
     return (uint32_t)index->slots.count - 1;
 }
 
-/* File records that have waited, in their order. */
+/* File records that have waited, in the order of blocks. */
 static void file_staged(Index *index, Words *staged) {
-    for (size_t at = 0, length; at < staged->count; at += length) {
-        length = record_words(staged->items + at);
-        index_add(index, staged->items + at);
-    }
+    Ranks ranks = {0};
+    records_rank(staged, 0, &ranks);
+    for (size_t i = 0; i < ranks.count; i++) index_add(index, staged->items + ranks.items[i].at);
+    RELEASE(ranks);
     staged->count = 0;
 }
 

@@ -35,6 +35,19 @@ INLINE uint32_t record_words(const uint32_t *record) {
     return RECORD_HEAD + equalities_of(record) + RANGE_WORDS * ranges_of(record) + programs_of(record);
 }
 
+typedef VECTOR(Rank) Ranks;
+
+/* The order in which the records of a buffer belong into blocks; `apart` is how many words follow each. */
+static void records_rank(const Words *buffer, size_t apart, Ranks *ranks) {
+    for (size_t at = 0; at < buffer->count; at += record_words(buffer->items + at) + apart) {
+        const uint32_t *record = buffer->items + at, *range = record + RECORD_HEAD + equalities_of(record);
+        uint64_t attributes = 0;
+        for (uint32_t i = 0; i < ranges_of(record); i++, range += RANGE_WORDS) attributes |= (uint64_t)1 << (range[0] & 63);
+        PUSH(*ranks, rank_of(attributes, at));
+    }
+    if (ranks->count) qsort(ranks->items, ranks->count, sizeof *ranks->items, rank_order);
+}
+
 /* A program in the arena: words in all, attribute, then the bytes. */
 INLINE const uint32_t *program_at(const Index *index, uint32_t offset) { return index->arena.words.items + offset; }
 
@@ -249,22 +262,24 @@ static void block_leave(Index *index, uint32_t number) {
 
 /* Replace one or two blocks of a group by their merge. */
 static void blocks_merge(Index *index, uint32_t first, uint32_t second) {
-    uint32_t group_number = index->blocks.items[first]->group, numbers[2] = {first, second}, number, position = 0;
+    uint32_t group_number = index->blocks.items[first]->group, numbers[2] = {first, second}, number, *moved[2] = {NULL, NULL};
     const Block *old[2] = {index->blocks.items[first], second == NOWHERE ? NULL : index->blocks.items[second]};
-    Block *merged = block_merge(old[0], old[1]);
+    Block *merged;
+    for (int s = 0; s < 2 && old[s]; s++) moved[s] = allocate(sizeof **moved * ((size_t)old[s]->size + 1));
+    merged = block_merge(old, moved, merged_order(old, moved));
     block_enter(index, group_number, merged); /* before the old ones leave, so that no two share a number */
     number = index->groups.items[group_number].block - 1;
     for (int s = 0; s < 2 && old[s]; s++)
         for (uint32_t before = 0; before < old[s]->size; before++) {
             Place *place;
-            if (bit_of(block_dead(old[s]), before)) continue;
-            place = place_of(index, block_slots(merged)[position], numbers[s], before);
-            if (place) place->block = number, place->offset = position;
-            position++;
+            if (moved[s][before] == NOWHERE) continue;
+            place = place_of(index, block_slots(old[s])[before], numbers[s], before);
+            if (place) place->block = number, place->offset = moved[s][before];
         }
     for (int s = 0; s < 2 && old[s]; s++) {
         block_leave(index, numbers[s]);
         block_free((Block *)old[s]);
+        free(moved[s]);
     }
 }
 
@@ -273,13 +288,14 @@ static void group_settle(Index *index, uint32_t group_number) {
     const uint32_t skipped = vouched(index, index->groups.items + group_number);
     Words buffer = {0}, slots = {0}, extras = {0}, members = {0};
     VECTOR(Range) ranges = {0};
+    Ranks ranks = {0};
     uint32_t number;
     loose_collect(index, group_number, &buffer);
-    for (size_t at = 0, length; at < buffer.count; at += length + 1) {
-        const uint32_t *record = buffer.items + at;
+    records_rank(&buffer, 1, &ranks);
+    for (size_t r = 0; r < ranks.count; r++) {
+        const uint32_t *record = buffer.items + ranks.items[r].at;
         uint32_t equalities = equalities_of(record) - skipped, programs = programs_of(record), extra = 0;
         const uint32_t *entry = record + RECORD_HEAD + skipped + equalities;
-        length = record_words(record);
         for (uint32_t i = 0; i < ranges_of(record); i++, entry += RANGE_WORDS) {
             Range range = {entry[0], (uint32_t)slots.count, load_double(entry + 1), load_double(entry + 3)};
             PUSH(ranges, range);
@@ -295,7 +311,7 @@ static void group_settle(Index *index, uint32_t group_number) {
         }
         PUSH(slots, record[0]);
         PUSH(extras, extra);
-        PUSH(members, record[length]);
+        PUSH(members, record[record_words(record)]);
     }
     if (slots.count) {
         block_enter(index, group_number,
@@ -319,6 +335,7 @@ static void group_settle(Index *index, uint32_t group_number) {
     RELEASE(extras);
     RELEASE(members);
     RELEASE(ranges);
+    RELEASE(ranks);
 }
 
 #endif

@@ -14,7 +14,8 @@ typedef struct {
     const double *values;
     const uint16_t *positions;
     const uint64_t *bitmaps;
-    uint32_t count, spacing, snapshots, words;
+    uint64_t lanes;
+    uint32_t count, spacing, snapshots, lane_count, words; /* words: of an accumulator */
     const double *numbers; /* ascending, NaN (absent) first */
     const uint32_t *order; /* whose they are */
     uint32_t events;
@@ -33,43 +34,43 @@ INLINE uint32_t ends_passed(const double *values, uint32_t count, double number)
     return (uint32_t)(base - values) + (*base <= number);
 }
 
-/* Eight words at a time, as vectors where the compiler has them. */
+/* A lane is four words: one vector, where the compiler has such. */
 #if defined(__GNUC__) || defined(__clang__)
-typedef uint64_t Lane __attribute__((vector_size(32), aligned(8), may_alias));
-#define LANE_WORDS 4
-#define LANE(bitmap) (*(Lane *)((bitmap) + w))
-#define CONST_LANE(bitmap) (*(const Lane *)((bitmap) + w))
+typedef uint64_t Lane __attribute__((vector_size(LANE_BITS / 8), aligned(8), may_alias));
+#define LANE_STEP LANE_SPAN
 #else
-#define LANE_WORDS 1
-#define LANE(bitmap) ((bitmap)[w])
-#define CONST_LANE(bitmap) ((bitmap)[w])
+typedef uint64_t Lane;
+#define LANE_STEP 1
 #endif
-#define LANES(body) for (size_t w = 0; w < words; w += LANE_WORDS) { body }
 
-INLINE void or_bitmaps(uint64_t *into, const uint64_t *from, size_t words) {
-    LANES(LANE(into) |= CONST_LANE(from);)
+/* Or an attribute's lanes into a bitmap of all. */
+INLINE void or_lanes(uint64_t *into, const uint64_t *from, uint64_t lanes) {
+    for (; lanes; lanes &= lanes - 1, from += LANE_SPAN)
+        for (unsigned w = 0; w < LANE_SPAN; w += LANE_STEP)
+            *(Lane *)(into + LOWEST_BIT(lanes) * LANE_SPAN + w) |= *(const Lane *)(from + w);
 }
 
 INLINE void set_bitmaps(uint64_t *into, const uint64_t *from, const uint64_t *base, size_t words) {
-    LANES(LANE(into) = CONST_LANE(from) | CONST_LANE(base);)
+    for (size_t w = 0; w < words; w += LANE_STEP) *(Lane *)(into + w) = *(const Lane *)(from + w) | *(const Lane *)(base + w);
 }
 
-/* Or the attribute's failures into the accumulators; with a base, set them to both instead. */
+/* Or the attribute's failures into the accumulators; with a base, set them to both instead: it has all lanes then. */
 INLINE void sweep_attribute_inline(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
-    const size_t words = sweep->words;
+    const size_t words = sweep->words, own_words = sweep->lane_count * LANE_SPAN;
     const uint32_t count = sweep->count, spacing = sweep->spacing, events = sweep->events;
     const double *values = sweep->values;
     const uint16_t *positions = sweep->positions;
-    const uint32_t copying = (uint32_t)words / 4 + 8; /* a copy costs as much as so many flips */
+    const uint32_t copying = (uint32_t)own_words / 4 + 8; /* a copy costs as much as so many flips */
     const int walk = (uint64_t)events * (spacing / 2 + copying) > count;
     uint32_t at = 0;
-    memcpy(running, sweep->bitmaps, words * 8);
+    memcpy(running, sweep->bitmaps, own_words * 8);
     for (uint32_t k = 0; k < events; k++) {
         const double number = sweep->numbers[k];
         uint64_t *accumulator = accumulators + sweep->order[k] * words;
         if (k + 1 < events) { /* the next one's is somewhere else: have it come */
             const uint64_t *next = accumulators + sweep->order[k + 1] * words;
-            for (size_t w = 0; w < words && w < 64; w += 8) PREFETCH(next + w);
+            uint64_t lanes = sweep->lanes;
+            for (unsigned l = 0; lanes && l < 16; l++, lanes &= lanes - 1) PREFETCH(next + LOWEST_BIT(lanes) * LANE_SPAN);
         }
         if (walk) {
             while (at < count && values[at] <= number) {
@@ -84,14 +85,14 @@ INLINE void sweep_attribute_inline(const Sweep *sweep, uint64_t *running, uint64
             distance = start > target ? start - target : target - start;
             walked = at > target ? at - target : target - at;
             if (distance + copying < walked) {
-                memcpy(running, sweep->bitmaps + nearest * words, words * 8);
+                memcpy(running, sweep->bitmaps + nearest * own_words, own_words * 8);
                 at = start;
             }
             while (at < target) flip(running, positions[at++]);
             while (at > target) flip(running, positions[--at]);
         }
         if (base) set_bitmaps(accumulator, running, base, words);
-        else or_bitmaps(accumulator, running, words);
+        else or_lanes(accumulator, running, sweep->lanes);
     }
 }
 
@@ -115,6 +116,23 @@ INLINE uint32_t survivors_inline(const uint64_t *accumulator, size_t words, cons
     return (uint32_t)(next - output);
 }
 
+/* The same where slots are consecutive from the first on: nothing is read. */
+INLINE uint32_t survivors_from_inline(const uint64_t *accumulator, size_t words, uint32_t first, uint32_t *output) {
+    const uint64_t top = (uint64_t)1 << 63;
+    uint32_t *next = output;
+    for (size_t w = 0; w < words; w++, first += 64) {
+        uint64_t bits = ~accumulator[w];
+        const unsigned set = BITS_SET(bits);
+        for (unsigned i = 0; i < 4; i++) {
+            next[i] = first + LOWEST_BIT(bits | top);
+            bits &= bits - 1;
+        }
+        for (unsigned i = 4; bits; i++, bits &= bits - 1) next[i] = first + LOWEST_BIT(bits);
+        next += set;
+    }
+    return (uint32_t)(next - output);
+}
+
 /* All for both kinds of machines. */
 static void sweep_attribute_plain(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
     sweep_attribute_inline(sweep, running, accumulators, base);
@@ -124,12 +142,21 @@ static uint32_t survivors_plain(const uint64_t *accumulator, size_t words, const
     return survivors_inline(accumulator, words, slots, output);
 }
 
+static uint32_t survivors_from_plain(const uint64_t *accumulator, size_t words, uint32_t first, uint32_t *output) {
+    return survivors_from_inline(accumulator, words, first, output);
+}
+
+static uint32_t (*survivors_from)(const uint64_t *, size_t, uint32_t, uint32_t *) = survivors_from_plain;
 static void (*sweep_attribute)(const Sweep *, uint64_t *, uint64_t *, const uint64_t *) = sweep_attribute_plain;
 static uint32_t (*survivors)(const uint64_t *, size_t, const uint32_t *, uint32_t *) = survivors_plain;
 
 #ifdef WIDE
 WIDE static void sweep_attribute_wide(const Sweep *sweep, uint64_t *running, uint64_t *accumulators, const uint64_t *base) {
     sweep_attribute_inline(sweep, running, accumulators, base);
+}
+
+WIDE static uint32_t survivors_from_wide(const uint64_t *accumulator, size_t words, uint32_t first, uint32_t *output) {
+    return survivors_from_inline(accumulator, words, first, output);
 }
 
 WIDE static uint32_t survivors_wide(const uint64_t *accumulator, size_t words, const uint32_t *slots, uint32_t *output) {

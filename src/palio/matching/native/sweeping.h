@@ -101,7 +101,9 @@ static void extract(const Index *index, Workspace *work, const Block *block, con
     Segment segment;
     RESERVE(work->found, start + block->size + 4);
     if (!block->extras) {
-        work->found.count += survivors(accumulator, block->words, block_slots(block), work->found.items + start);
+        uint32_t *found = work->found.items + start;
+        work->found.count += block->consecutive ? survivors_from(accumulator, block->words, block_slots(block)[0], found)
+                                                : survivors(accumulator, block->words, block_slots(block), found);
     } else {
         const uint32_t *extras = block_extras(block), *slots = block_slots(block);
         mark_demanded(work, values, value_count);
@@ -123,8 +125,8 @@ static void extract(const Index *index, Workspace *work, const Block *block, con
 static Sweep sweep_of(const Block *block, const BlockAttribute *entry, const double *numbers, const uint32_t *order,
                       uint32_t events) {
     return (Sweep){(const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions),
-                   (const uint64_t *)(block->data + entry->bitmaps), entry->count, entry->spacing, entry->snapshots,
-                   block->words, numbers, order, events};
+                   (const uint64_t *)(block->data + entry->bitmaps), entry->lanes, entry->count, entry->spacing,
+                   entry->snapshots, entry->lane_count, block->words, numbers, order, events};
 }
 
 /* The attributes of a block as they are for one event; those that it does not have come with NaN. */
@@ -132,10 +134,13 @@ static void lone_prepare(Workspace *work, const Block *block, uint32_t event) {
     RESERVE(work->lones, work->lones.count + block->attributes);
     for (uint32_t a = 0; a < block->attributes; a++) {
         const BlockAttribute *entry = block_attributes(block) + a;
+        const double number = work->numbers[entry->attribute][event];
+        const uint16_t *starts = (const uint16_t *)(block->data + entry->starts) + part_of(entry->parts, number);
+        PREFETCH(starts);
         work->lones.items[work->lones.count++] = (Lone){
-            (const double *)(block->data + entry->values), (const double *)(block->data + entry->tops),
-            (const uint16_t *)(block->data + entry->positions), (const uint64_t *)(block->data + entry->bitmaps),
-            work->numbers[entry->attribute][event], entry->count, entry->spacing, entry->snapshots, block->words, 0, 0, 0};
+            (const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions), starts,
+            (const uint64_t *)(block->data + entry->bitmaps), entry->lanes, number, entry->spacing,
+            entry->snapshots, entry->lane_count, 0, 0, 0};
     }
 }
 
@@ -164,19 +169,24 @@ static void lone_blocks(const Index *index, Workspace *work, const Block *const 
         lone += block->attributes;
         if (waiting) lone_finish(work, waiting, segment);
         waiting = NULL;
-        if (block->extras) {
+        if (block->extras || block->consecutive) {
             extract(index, work, block, accumulator, event, work->values.items + (size_t)event * stride,
                     work->value_counts.items[2 * event]);
             continue;
         }
         RESERVE(work->found, work->found.count + block->size + 4);
         segment.start = work->found.count;
-        segment.count = lone_survivors(accumulator, block->words, work->found.items + segment.start);
+        segment.count = survivors_from(accumulator, block->words, 0, work->found.items + segment.start);
         work->found.count += segment.count;
         for (uint32_t i = 0; i < segment.count; i++) PREFETCH(block_slots(block) + work->found.items[segment.start + i]);
         waiting = block;
     }
     if (waiting) lone_finish(work, waiting, segment);
+}
+
+/* The bitmaps of a sweep: the running one, the base, and the accumulators, each of so many words. */
+INLINE uint64_t *sweep_bitmaps(const Workspace *work) {
+    return (uint64_t *)(((uintptr_t)work->bitmaps.items + 63) & ~(uintptr_t)63);
 }
 
 /* One event through all blocks of the groups that it visits. */
@@ -189,12 +199,12 @@ static void sweep_lone(const Index *index, Workspace *work, const Visit *visits,
     for (size_t i = 0; i < count; i++)
         for (uint32_t number = index->groups.items[visits[i].group].block; number; number = index->blocks.items[number - 1]->next) {
             const Block *block = index->blocks.items[number - 1];
-            PREFETCH(block->data + block->table);
+            for (uint32_t a = 0; a < block->attributes; a++) PREFETCH(block_attributes(block) + a);
             PUSH(work->lone_blocks, block);
             if (block->words > most) most = block->words;
         }
     RESERVE(work->bitmaps, (size_t)most * 2 + 8);
-    flips = (uint64_t *)(((uintptr_t)work->bitmaps.items + 63) & ~(uintptr_t)63);
+    flips = sweep_bitmaps(work);
     accumulator = flips + most;
     memset(flips, 0, (size_t)most * 8);
     while (first < work->lone_blocks.count) {
@@ -207,6 +217,16 @@ static void sweep_lone(const Index *index, Workspace *work, const Visit *visits,
     }
 }
 
+/* All events of one group through one attribute of a block. */
+static void sweep_block_attribute(Workspace *work, const Block *block, uint32_t attribute, const Visit *visits,
+                                  uint32_t events, const uint64_t *base) {
+    const BlockAttribute *entry = block_attributes(block) + attribute;
+    const uint32_t at = sorted_for(work, entry->attribute, visits, events);
+    const Sweep sweep = sweep_of(block, entry, work->sorted_numbers.items + at, work->sorted_order.items + at, events);
+    uint64_t *running = sweep_bitmaps(work);
+    sweep_attribute(&sweep, running, running + 2 * block->words, base);
+}
+
 /* All events of one group through all its blocks. */
 static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events, uint32_t stride) {
     work->sorted_order.count = work->sorted_numbers.count = work->probes.count = 0;
@@ -214,31 +234,27 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
     for (uint32_t number = index->groups.items[visits->group].block; number; number = index->blocks.items[number - 1]->next) {
         const Block *block = index->blocks.items[number - 1];
         const uint32_t words = block->words;
-        uint64_t *running, *base, *accumulators;
-        int first = 1;
+        uint64_t *base, *accumulators;
+        uint32_t first = NOWHERE; /* one that has all lanes spares us setting the accumulators up */
         RESERVE(work->bitmaps, (size_t)words * (events + 2) + 8);
-        running = (uint64_t *)(((uintptr_t)work->bitmaps.items + 63) & ~(uintptr_t)63);
-        base = running + words;
+        base = sweep_bitmaps(work) + words;
         accumulators = base + words;
         memcpy(base, block_dead(block), (size_t)words * 8);
         for (uint32_t a = 0; a < block->attributes; a++) { /* absent everywhere: once for all events */
             const BlockAttribute *entry = block_attributes(block) + a;
             if (work->numbers[entry->attribute] == work->absent)
-                or_bitmaps(base, (const uint64_t *)(block->data + entry->bitmaps), words);
+                or_lanes(base, (const uint64_t *)(block->data + entry->bitmaps), entry->lanes);
+            else if (first == NOWHERE && entry->lane_count * LANE_SPAN == words)
+                first = a;
         }
-        for (uint32_t a = 0; a < block->attributes; a++) {
-            const BlockAttribute *entry = block_attributes(block) + a;
-            Sweep sweep;
-            uint32_t at;
-            if (work->numbers[entry->attribute] == work->absent) continue;
-            at = sorted_for(work, entry->attribute, visits, events);
-            sweep = sweep_of(block, entry, work->sorted_numbers.items + at, work->sorted_order.items + at, events);
-            sweep_attribute(&sweep, running, accumulators, first ? base : NULL);
-            first = 0;
-        }
+        if (first != NOWHERE) sweep_block_attribute(work, block, first, visits, events, base);
+        for (uint32_t k = 0; first == NOWHERE && k < events; k++) memcpy(accumulators + (size_t)k * words, base, (size_t)words * 8);
+        for (uint32_t a = 0; a < block->attributes; a++)
+            if (a != first && work->numbers[block_attributes(block)[a].attribute] != work->absent)
+                sweep_block_attribute(work, block, a, visits, events, NULL);
         for (uint32_t k = 0; k < events; k++) {
             uint32_t event = visits[k].event;
-            extract(index, work, block, first ? base : accumulators + (size_t)k * words, event,
+            extract(index, work, block, accumulators + (size_t)k * words, event,
                     work->values.items + (size_t)event * stride, work->value_counts.items[2 * event]);
         }
     }

@@ -168,6 +168,43 @@ static void index_finish(Index *index) {
     }
 }
 
+/* Number the slots anew, as the conjunctions lie in blocks; `numbers` gets the new number of each.
+
+   Then what a block finds are slots in a row, and what lies there by slot is read from one end to the other. */
+static void index_renumber(Index *index, Words *numbers) {
+    const uint32_t count = (uint32_t)index->slots.count;
+    uint32_t next = 0, *heads = allocate((size_t)count * 4);
+    RESERVE(*numbers, (size_t)count + 1);
+    numbers->count = count;
+    memset(numbers->items, 0xFF, (size_t)count * 4); /* NOWHERE */
+#define RENUMBER(slot) do { \
+        if (numbers->items[slot] == NOWHERE) numbers->items[slot] = next++; \
+        (slot) = numbers->items[slot]; \
+    } while (0)
+    for (size_t b = 0; b < index->blocks.count; b++) {
+        Block *block = index->blocks.items[b];
+        if (!block_is_there(block)) continue;
+        for (uint32_t i = 0; i < block->size; i++)
+            if (!bit_of(block_dead(block), i)) RENUMBER(block_slots(block)[i]);
+        block_note_slots(block);
+    }
+    for (size_t g = 0; g < index->groups.count; g++) {
+        if (index->groups.items[g].key == NOWHERE) continue;
+        for (uint32_t chunk = index->groups.items[g].chunk; chunk; chunk = index->arena.words.items[chunk]) {
+            uint32_t *words = index->arena.words.items + chunk;
+            for (uint32_t at = CHUNK_HEAD; at < words[1]; at += record_words(words + at))
+                if (words[at] != NOWHERE) RENUMBER(words[at]);
+        }
+    }
+#undef RENUMBER
+    for (uint32_t slot = 0; slot < count; slot++) {
+        if (numbers->items[slot] == NOWHERE) numbers->items[slot] = next++;
+        heads[numbers->items[slot]] = index->slots.items[slot];
+    }
+    if (count) memcpy(index->slots.items, heads, (size_t)count * 4);
+    free(heads);
+}
+
 static void index_free(Index *index) {
     if (!index->mapped) {
         for (size_t i = 0; i < index->blocks.count; i++)

@@ -29,6 +29,8 @@ class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
     tick: float = 1.0  # how often progress is told, and what was lost asked for again
     settle_within: float = 0.2  # how long to wait for further changes of the network before catching up
     retention: float = 3_600.0  # how long the ids of notifications are remembered
+    remembered: int = 250_000  # how many of them at the most: some 60 MB
+    keep: float = 0.0  # how long what was published is kept for who looks back, whether or not anybody needs it
     abandon_after: float = 30 * 86_400.0  # when a subscription without a taker ends
 
 

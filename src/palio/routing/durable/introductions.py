@@ -92,7 +92,7 @@ class Introductions:
 
         Who does not answer cannot be reached before the network changes.
         """
-        return bool(self._journal.readers and self._asked_in != epoch and self.missing)
+        return self._asked_in != epoch and bool(self.missing)
 
     def look(self, epoch: int) -> bool:
         """Ask what there is to ask. Returns whether an answer is waited for."""
@@ -100,7 +100,8 @@ class Introductions:
         if self._waiting is not None and self._until <= now:
             self._asked_in = None  # the answer was lost
         doubted = self._doubted()
-        if self.is_due(epoch):
+        journal = self._journal
+        if (journal.readers or journal.trimmed < journal.stored) and self.is_due(epoch):
             self._asked_in = epoch
             self._until = now + ANSWER_WITHIN * tick
             self._waiting = 0

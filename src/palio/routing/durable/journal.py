@@ -3,10 +3,11 @@
 A publish is numbered and handed to the store; it is confirmed, and sent on into the network, only when it is
 on disk. So no sequence that anybody has seen is ever given a second time, whenever this broker crashes.
 
-A notification that has an id is published once: the same id by the same publisher within the retention time is
-answered with the sequence of the first. Readers are the durable subscriptions of the whole network; what one
-of them has not read is not trimmed. For each the journal knows its home, also on disk, so that the readers of a
-home that is gone for good can be given up.
+A notification that has an id is published once: the same id by the same publisher, within the retention time
+and among the last so many, is answered with the sequence of the first. Readers are the durable subscriptions of
+the whole network; what one of them has not read is not trimmed. For each the journal knows its home, also on
+disk, so that the readers of a home that is gone for good can be given up. What everyone has read is kept for
+some time for those who look back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from palio.model.notification import Notification
 from palio.routing.durable.effects import Append, Recovered
 from palio.routing.messages import Envelope
 
+# So many moments are remembered to know what is old enough to be trimmed: it is kept by that share longer.
+MARKS = 256
 AT = " @"  # between a reader and its home in the name of its cursor
 
 
@@ -34,9 +37,14 @@ class Request(msgspec.Struct):
 class Journal:
     """Numbers, duplicates, confirmations and readers. The content itself is in the store."""
 
-    def __init__(self, broker: str, recovered: Recovered, *, retention: float) -> None:
+    def __init__(
+        self, broker: str, recovered: Recovered, *, retention: float, remembered: int, keep: float = 0.0
+    ) -> None:
         self._broker = broker
         self._retention = retention
+        self._remembered = remembered
+        self._keep = keep
+        self._marks: deque[tuple[float, int]] = deque()  # at some moments, how far the journal was
         self.head = self.stored = recovered.head
         self.trimmed = recovered.trimmed
         self.readers: dict[str, int] = {}
@@ -148,15 +156,31 @@ class Journal:
         """The readers that have something to read, and how far they are."""
         return {reader: sequence for reader, sequence in self.readers.items() if sequence < self.stored}
 
-    def trimmable(self) -> int:
-        """The sequence up to which no reader needs anything."""
-        return min([*self.readers.values(), self.stored])
+    def trimmable(self, now: float) -> int:
+        """The sequence up to which no reader needs anything, and nobody who looks back expects anything."""
+        return min([*self.readers.values(), self.stored, self._old(now)])
+
+    def _old(self, now: float) -> int:
+        """The sequence up to which everything has been kept for long enough.
+
+        Marks are made in memory and not more often than needed. After a restart there are none: then everything
+        is kept for that long once more, which does no harm.
+        """
+        if not self._keep:
+            return self.stored
+        if not self._marks or now - self._marks[-1][0] >= self._keep / MARKS:
+            self._marks.append((now, self.stored))
+        while len(self._marks) > 1 and self._marks[1][0] <= now - self._keep:
+            self._marks.popleft()
+        moment, sequence = self._marks[0]
+        return sequence if moment <= now - self._keep else self.trimmed
 
     def _remember(self, publisher: str, id: str, sequence: int, time: float) -> None:
         self._recent[publisher, id] = sequence
         self._ages.append((time, publisher, id))
 
     def _forget_old(self, now: float) -> None:
-        while self._ages and self._ages[0][0] < now - self._retention:
+        oldest = now - self._retention
+        while self._ages and (self._ages[0][0] < oldest or len(self._ages) > self._remembered):
             _, publisher, id = self._ages.popleft()
             self._recent.pop((publisher, id), None)

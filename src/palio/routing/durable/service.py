@@ -147,7 +147,11 @@ class Service:
         }
         self._known = {*heard_of, broker}
         self.journal = Journal(
-            broker, msgspec.structs.replace(recovered, readers=readers), retention=settings.retention
+            broker,
+            msgspec.structs.replace(recovered, readers=readers),
+            retention=settings.retention,
+            remembered=settings.remembered,
+            keep=settings.keep,
         )
         self.topology = Topology(broker, incarnation, heard_of, forgotten)
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
@@ -519,7 +523,7 @@ class Service:
     def _registered(self, what: str) -> None:
         """A reader, or that a broker is known, is on disk; who asked for it is answered."""
         self._registering.discard(what)
-        if self._introductions.is_due(self.epoch):
+        if self.journal.readers and self._introductions.is_due(self.epoch):
             self._tick_later()
         self._drop_stale_cursors()
         unanswered, self._unanswered = self._unanswered, []
@@ -605,7 +609,7 @@ class Service:
             self._tick_later()
 
     def _trim(self) -> None:
-        upto = self.journal.trimmable()
+        upto = self.journal.trimmable(self._desk.now)
         if upto <= self.journal.trimmed:
             return
         if self._introductions.missing:
@@ -668,6 +672,8 @@ class Service:
         self._tell_progress()
         self._send_marks()
         self.homes.save_positions()
+        if self._desk.settings.keep:
+            self._trim()  # what is old enough, also if there is no reader at all
         if self._syncing is not None and self._syncing_until <= self._desk.now:
             self._syncing = None  # an answer was lost
             self._wake()

@@ -1,0 +1,3 @@
+from typing import Any
+
+def encode(attributes: dict[str, Any]) -> bytes | None: ...

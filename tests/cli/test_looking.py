@@ -1,0 +1,291 @@
+"""What a broker and its network say about themselves: subs, peers, stats, top, dlq, trace, explain, history."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+import palio
+from palio.broker.settings import Peer
+from palio.cli.backtest import Found, parts
+from palio.cli.durations import WrongTime, parse_moment, parse_since, parse_span
+from palio.cli.looking import size, span
+from palio.cli.trace import tree_of
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.outbox import Patience
+from palio.routing.inquiries import Hop, Recipient
+from palio.routing.messages import LinkKind
+from tests.cli.live import live_broker
+
+
+def lines(result) -> list[dict]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def hold(live, *subscriptions, name="desk"):
+    """A client with subscriptions, as (filter, durable)."""
+
+    async def connect():
+        client = await palio.connect(f"palio://{live.server}", name=name)
+        for filter, durable in subscriptions:
+            await client.subscribe(filter, durable=durable, ready="network")
+        return client
+
+    return live.do(connect())
+
+
+@pytest.fixture
+def pair(live, tmp_path):
+    """A second broker that is linked to the first."""
+    with live_broker(tmp_path, "lucca", peers=(Peer(live.server, LinkKind.PEER),)) as other:
+
+        async def linked():
+            while not live.broker.router.neighbours():
+                await asyncio.sleep(0.01)
+
+        live.do(linked())
+        yield other
+
+
+def test_subscriptions_clients_and_counts(command, live):
+    client = hold(live, ("price > 1", None), ("price > 2", "desk-7"))
+    live.publish({"price": 3})
+    rows = lines(command("subs", "--json"))
+    assert {row["subscription"]: row["filter"] for row in rows} == {
+        "@desk/s1": "price > 1",
+        "@desk-7": "price > 2",
+    }
+    [durable] = lines(command("subs", "--durable", "--json"))
+    assert durable["durable"] == "desk-7"
+    shown = command("subs").stdout
+    assert "@desk-7" in shown
+    assert "2 subscriptions" in shown
+    assert "desk" in {row["name"] for row in lines(command("clients", "--json"))}
+    assert "desk" in command("clients").stdout
+    [stats] = lines(command("stats", "--json"))
+    assert stats["router"]["forwarding"]["taken"] == 1
+    assert "siena" in command("stats").stdout
+    shown = command("top", "--count", "2", "--every", "10ms").stdout
+    assert shown.count("siena") == 2
+    assert "@desk-7" in shown
+    live.do(client.close())
+
+
+def test_links_that_are_and_that_cannot_be(command, live, tmp_path, pair):
+    [row] = lines(command("peers", "--json"))
+    assert (row["name"], row["kind"], row["state"]) == ("lucca", "peer", "live")
+    assert "lucca" in command("peers").stdout
+    assert "lucca" in command("top", "--count", "1").stdout
+    with live_broker(tmp_path, "pisa", peers=(Peer("127.0.0.1:1"),)) as lonely:
+
+        async def problem():
+            while not lonely.broker.dialling_problems():
+                await asyncio.sleep(0.01)
+
+        lonely.do(problem())
+        shown = command("peers", "--server", lonely.server).stdout
+        assert "127.0.0.1:1 cannot be reached" in shown
+
+
+def test_a_trace_shows_takers_everywhere_and_delivers_nothing(command, live, pair):
+    here, there = hold(live, ("price > 1", None)), hold(pair, ("price > 2", "desk-7"), name="other")
+    result = command("trace", '{"price": 3}')
+    assert result.exit_code == 0
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        "siena",
+        "├── → @desk/s1  price > 1",
+        "└── lucca",
+        "    └── → @desk-7  durable  price > 2",
+        "",
+        "2 takers, 2 brokers.",
+    ]
+    document = json.loads(command("trace", '{"price": 3}', "--json").stdout)
+    assert document["recipients"] == document["brokers"] == 2
+    assert document["route"]["onward"][0]["recipients"][0]["name"] == "desk-7"
+    result = command("trace", '{"price": 0}')
+    assert result.exit_code == 1
+    assert "Nobody would get it, 1 broker." in result.stdout
+    [stats] = lines(command("stats", "--json"))
+    assert stats["router"]["forwarding"]["taken"] == 0
+    live.do(here.close())
+    pair.do(there.close())
+
+
+def test_a_trace_says_who_did_not_answer_and_keeps_control_characters_to_itself():
+    route = Hop("a", (Recipient("x\x1b", False, ("n > 1",), ("h",), 3),), (Hop("b", problem="It is silent."),))
+    with StringIO() as file:
+        Console(width=80, file=file).print(tree_of(route))
+        shown = file.getvalue()
+    assert "\x1b" not in shown
+    assert "and 3 more" in shown
+    assert "b  It is silent." in shown
+
+
+def test_a_subscription_is_explained_by_its_name(command, live):
+    client = hold(live, ("price > 1 and not halted", "desk-7"), ("price > 5", None))
+    result = command("explain", "@desk-7", '{"price": 3}')
+    assert result.exit_code == 0
+    assert "✓ price > 1" in result.stdout
+    result = command("explain", "@desk/s1", '{"price": 3}')
+    assert result.exit_code == 1
+    assert "✗ price > 5" in result.stdout
+    result = command("explain", "@nobody", '{"price": 3}')
+    assert result.exit_code == 3
+    assert "There is no subscription @nobody at siena; palio subs shows" in result.stderr
+    live.do(client.close())
+
+
+def test_dead_letters_are_listed_shown_queued_again_and_thrown_away(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    settings = DurableSettings(patience=Patience(attempts=1))
+    with live_broker(tmp_path, durable=settings) as live:
+        monkeypatch.setenv("PALIO_SERVER", live.server)
+
+        async def reject(count):
+            async with palio.connect(f"palio://{live.server}") as client:
+                subscription = await client.subscribe("n > 0", durable="desk-7")
+                await client.publish([{"n": n} for n in range(count + 1)])
+                for _ in range(count):
+                    await (await subscription.next(10)).reject()
+                while len(await client.inspect("dlq", name="desk-7")) < count:
+                    await asyncio.sleep(0.01)
+
+        live.do(reject(3))
+        letters = lines(command("dlq", "list", "--json"))
+        assert [(one["name"], one["event"]) for one in letters] == [("desk-7", {"n": n}) for n in (1, 2, 3)]
+        numbers = [one["delivery"] for one in letters]
+        assert "3 dead letters" in command("dlq", "list", "desk-7").stdout
+        assert lines(command("dlq", "list", "other", "--json")) == []
+        [one] = lines(command("dlq", "show", "desk-7", str(numbers[1])))
+        assert (one["event"], one["attempts"]) == ({"n": 2}, 1)
+        assert command("dlq", "show", "desk-7", "999").exit_code == 3
+        assert command("dlq", "requeue", "desk-7").exit_code == 2
+        result = command("dlq", "requeue", "desk-7", str(numbers[0]), "999")
+        assert result.exit_code == 1
+        assert "1 dead letter of desk-7 queued again." in result.stderr
+        assert "There was no dead letter 999." in result.stderr
+        wanted = ("sub", "n > 0", "--durable", "desk-7", "--count", "1", "--timeout", "10s")
+        assert command(*wanted).stdout == '{"n":1}\n'
+        result = command("dlq", "discard", "desk-7", "--all")
+        assert result.stderr == "2 dead letters of desk-7 thrown away.\n"
+        assert "No dead letters." in command("dlq", "list").stdout
+        assert command("dlq", "requeue", "nobody", "1").exit_code == 3
+
+
+# History
+
+
+def test_history_comes_from_all_journals_and_ends(command, live, pair):
+    before = time.time()
+    live.publish(*({"n": n} for n in range(20)))
+    between = time.time()
+    time.sleep(0.01)
+    pair.publish(*({"n": n} for n in range(20, 40)))
+    result = command("replay", "n >= 10", "--since", "all")
+    assert result.exit_code == 0
+    assert sorted(one["n"] for one in lines(result)) == list(range(10, 40))
+    assert result.stderr == "30 events.\n"
+    ago = time.time() - between
+    shown = lines(
+        command("replay", "n >= 10", "--since", "1h", "--until", f"{ago:.6f}s", "--server", pair.server)
+    )
+    assert [one["n"] for one in shown] == list(range(10, 20))
+    assert command("replay", "n > 100", "--since", "1h").exit_code == 1
+    document = json.loads(command("backtest", "n < 30", "--since", "1h", "--samples", "2", "--json").stdout)
+    assert document["events"] == sum(bar["events"] for bar in document["when"]) == 30
+    assert len(document["samples"]) == 2
+    assert {one["origin"] for one in document["samples"]} <= {"siena", "lucca"}
+    assert parse_moment(document["first"]) >= before
+    shown = command("backtest", "n < 30", "--since", "1h").stdout
+    assert shown.startswith("30 events, the first ")
+    assert "█" in shown
+    result = command("backtest", "n > 100", "--since", "1h")
+    assert result.exit_code == 1
+    assert "selects no event" in result.stdout
+
+
+def test_a_journal_is_read_without_its_broker(command, tmp_path, monkeypatch):
+    with live_broker(tmp_path) as live:
+        live.publish(*({"n": n} for n in range(10)))
+    url = f"sqlite:///{tmp_path}/siena/palio.db"
+    document = json.loads(command("backtest", "n > 5", "--since", "all", "--store", url, "--json").stdout)
+    assert document["events"] == 4
+    result = command("backtest", "n > 5", "--since", "all", "--store", url, "--broker", "lucca")
+    assert result.exit_code == 3
+    assert "lucca" in result.stderr
+    assert command("backtest", "n > 5", "--since", "all", "--store", "nonsense").exit_code == 3
+
+
+def test_bars_cover_the_time_from_the_first_to_the_last_and_are_not_too_many():
+    assert [parts(0.0, last) for last in (0.0, 0.9, 1.0, 7.5, 1e9)] == [1, 1, 1, 7, 24]
+    assert Found(3, 10.0, 20.0, (1, 2)).bars() == [(10.0, 1), (15.0, 2)]
+    assert Found().bars() == []
+
+
+# Requests, advertisements
+
+
+def test_a_request_is_answered_and_one_that_reaches_nobody_ends_at_once(command, live, pair):
+    async def answer():
+        async with palio.connect(f"palio://{pair.server}") as client:
+            subscription = await client.subscribe("exists(ask)", ready="network")
+            ready.set()
+            event = await subscription.next(30)
+            await event.reply({"price": 7})
+            await client.flush(arrived=True)
+
+    ready = threading.Event()
+    answered = pair.begin(answer())
+    assert ready.wait(30)
+    result = command("request", "ask=price")
+    assert (result.exit_code, result.stdout) == (0, '{"price": 7}\n')
+    assert result.stderr == "1 reply\n"
+    answered.result(30)
+    result = command("request", "nobody=1")
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "0 replies\n")
+
+
+def test_requests_are_answered_from_the_command_line(command, live):
+    async def ask():
+        async with palio.connect(f"palio://{live.server}") as client:
+            while not (replies := await client.request({"ask": 1}, timeout=5.0)):
+                await asyncio.sleep(0.01)
+            return [dict(one.attributes) for one in replies]
+
+    asked = live.begin(ask())
+    result = command("reply", "exists(ask)", "price={n}", "--count", "1", "--timeout", "30s")
+    assert (result.exit_code, result.stdout) == (0, '{"ask": 1}\n')
+    assert asked.result(30) == [{"price": 1}]
+
+
+def test_who_advertises_learns_whether_anybody_wants_it(command, live):
+    result = command("advertise", "exists(price)", "--watch", "--timeout", "0.3s")
+    assert lines(result) == [{"wanted": False}]
+    client = hold(live, ("price > 1", None))
+    assert lines(command("advertise", "exists(price)", "--watch", "--timeout", "0.3s")) == [{"wanted": True}]
+    assert command("advertise", "nonsense(", "--timeout", "1s").exit_code == 3
+    live.do(client.close())
+
+
+# Times
+
+
+def test_spans_and_moments_as_people_type_them():
+    assert [parse_span(text) for text in ("90s", "1h30m", "7d", "250ms", "2.5", "1.5h")] == [
+        90.0, 5_400.0, 604_800.0, 0.25, 2.5, 5_400.0,
+    ]  # fmt: skip
+    for text in ("", "h", "1x", "-1", "nan", "inf", "1h 30m"):
+        with pytest.raises(WrongTime):
+            parse_span(text)
+    assert parse_moment("1970-01-02") == 86_400.0
+    assert parse_moment("1970-01-01T01:00:00+01:00") == 0.0
+    assert parse_moment("1h") == pytest.approx(time.time() - 3_600, abs=60)
+    assert parse_since("all") == "all"
+    assert [span(seconds) for seconds in (0, 59, 60, 3_661, 90_000)] == ["0s", "59s", "1m0s", "1h1m", "1d1h"]
+    assert [size(count) for count in (0, 999, 1_500, 2_000_000)] == ["0 B", "999 B", "1.5 kB", "2.0 MB"]

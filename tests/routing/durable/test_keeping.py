@@ -1,0 +1,43 @@
+"""What a journal keeps for those who look back, when all readers are done with it."""
+
+from __future__ import annotations
+
+from palio import Notification
+from palio.routing.durable.effects import Recovered
+from palio.routing.durable.journal import MARKS, Journal
+
+
+def publish(journal: Journal, now: float, token: int) -> None:
+    assert journal.publish("pat", token, (Notification({"n": token}),), now, token)
+    journal.appended(token)
+
+
+def test_without_a_time_nothing_is_kept_that_no_reader_needs():
+    journal = Journal("a", Recovered(), retention=10.0)
+    publish(journal, 100.0, 1)
+    assert journal.trimmable(100.0) == 1
+    journal.register("r", "a")
+    assert journal.trimmable(100.0) == 0
+
+
+def test_everything_is_kept_for_its_time_and_not_much_longer():
+    keep, step = 1_000.0, 1.0
+    journal = Journal("a", Recovered(), retention=10.0, keep=keep)
+    for token in range(1, 3_000):
+        now = token * step
+        publish(journal, now, token)
+        upto = journal.trimmable(now)
+        assert upto <= max(0.0, now - keep)
+        assert upto >= now - keep * (1 + 1 / MARKS) - 2 * step
+        journal.trimmed = upto
+    assert len(journal._marks) <= MARKS + 2
+
+
+def test_a_reader_that_is_slow_keeps_more():
+    journal = Journal("a", Recovered(), retention=10.0, keep=5.0)
+    journal.register("r", "a")
+    for token in range(1, 100):
+        publish(journal, float(token), token)
+        assert journal.trimmable(float(token)) == 0
+    journal.progress("r", 50)
+    assert journal.trimmable(200.0) == 50
