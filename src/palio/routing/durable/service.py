@@ -20,6 +20,7 @@ from palio.routing.durable.desk import Desk, DurableSettings, UnknownBroker, req
 from palio.routing.durable.effects import Read, Recovered, SaveCursor, Trim
 from palio.routing.durable.history import History
 from palio.routing.durable.homes import ENDED, Homes
+from palio.routing.durable.introductions import INTRODUCED, Introductions
 from palio.routing.durable.journal import Journal
 from palio.routing.durable.messages import (
     Acknowledged,
@@ -76,6 +77,7 @@ SYNC_WITHIN = 10
 KNOWN = "known: "
 # And those under this one are brokers that were forgotten, and up to which version.
 FORGOTTEN = "forgotten: "
+PREFIXES = (ENDED, KNOWN, FORGOTTEN, INTRODUCED)
 
 
 class WaveEnded(msgspec.Struct, frozen=True):
@@ -135,7 +137,7 @@ class Service:
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
-        readers = tuple([row for row in recovered.readers if not row[0].startswith((ENDED, KNOWN, FORGOTTEN))])
+        readers = tuple([row for row in recovered.readers if not row[0].startswith(PREFIXES)])
         # Every broker that was ever heard of, also by a former incarnation: what it published may be missing.
         forgotten = _under(FORGOTTEN, cursors)
         heard_of = {
@@ -177,16 +179,25 @@ class Service:
             write=self._write,
             first=incarnation << 32,
         )
+        self._introductions = Introductions(
+            self._desk,
+            self.journal,
+            self.homes,
+            known=self._known,
+            introduced=set(_under(INTRODUCED, cursors)),
+            ask=self._ask_about,
+            register=self._register,
+            end=self._end_reader,
+        )
         self._wave = 0
         self._syncing: tuple[int, int, tuple[str, ...]] | None = None  # epoch, question, names
         self._syncing_until = 0.0
         self._sync_due = False
         self._ticking = False
         self._marks: dict[str, tuple[Mark, str | None]] = {}
-        self._registering: set[str] = set()  # readers whose cursors are being written
+        self._registering: set[str] = set()  # readers and known brokers whose cursors are being written
         self._unanswered: list[tuple[set[str], Ask]] = []  # questions that wait for these
         self._ways_missing = False
-        self._trim_from = 0.0
         self._ending: dict[tuple[str, str], int] = {}  # origins to be told of readers: how often it is tried
         self._own_mark = 0
         self._told_progress: dict[tuple[str, str], int] = {}
@@ -371,7 +382,7 @@ class Service:
         for broker, version in news:
             if broker not in self._known:
                 self._known.add(broker)
-                self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, version))
+                self._save_cursor(KNOWN + broker, KNOWN + broker, version)
         if news or forgotten:
             for name in self._links():
                 if name != source or any(broker == own for broker, _ in news):
@@ -396,6 +407,7 @@ class Service:
         if not self.topology.forget(broker, version):
             return False
         self._desk.effects.append(SaveCursor(self._desk.token(then), FORGOTTEN + broker, version))
+        self._introductions.forget(broker)
         if broker in self._known and broker not in self.topology.versions:
             self._known.discard(broker)
             self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, -1))
@@ -406,7 +418,6 @@ class Service:
 
     def _epoch_changed(self) -> None:
         self._own_mark = 0
-        self._trim_from = self._desk.now + SYNC_WITHIN * self._desk.settings.tick
         self._told_progress.clear()
         self._progress.clear()  # the homes will tell it again
         if self._ending:
@@ -453,6 +464,9 @@ class Service:
 
     def _answered(self, told: Told) -> None:
         """Everyone in reach has answered a question of ours."""
+        self._introductions.answered(told)
+        if told.introductions or told.ended:
+            self._trim()
         if self._moving.told(told, self._known) or self._history.told(told, self._known):
             self._tick_later()
             return
@@ -477,31 +491,44 @@ class Service:
         """Answer, when all readers that it names are on disk."""
         for reader, name in ask.readers:
             self._moving.hear_of(name, reader, ask.asker)
-            if self.journal.register(reader, ask.asker):
-                self._registering.add(reader)
-                token = self._desk.token(partial(self._registered, reader))
-                cursor, sequence = self.journal.cursor(reader), self.journal.readers[reader]
-                self._desk.effects.append(SaveCursor(token, cursor, sequence))
-        missing = self._registering.intersection([reader for reader, _ in ask.readers])
-        if missing:
+            self._register(reader, ask.asker)
+        # Who asks for something that lasts is not answered before it is known here for ever, either.
+        missing = self._registering.intersection([KNOWN + ask.asker, *[reader for reader, _ in ask.readers]])
+        if missing and (ask.readers or ask.introduce):
             self._unanswered.append((missing, ask))
         else:
             self._give_answer(ask)
 
+    def _ask_about(self, introduce: tuple[str, ...], doubted: tuple[str, ...]) -> int:
+        ask = self._queries.ask(introduce=introduce, doubted=doubted)
+        self._answer(ask)
+        return ask.number
+
+    def _register(self, reader: str, home: str) -> None:
+        if self.journal.register(reader, home):
+            self._save_cursor(reader, self.journal.cursor(reader), self.journal.readers[reader])
+
+    def _save_cursor(self, what: str, cursor: str, sequence: int) -> None:
+        """Write a cursor on which answers wait."""
+        self._registering.add(what)
+        self._desk.effects.append(
+            SaveCursor(self._desk.token(partial(self._registered, what)), cursor, sequence)
+        )
+
     def _register_here(self, reader: str) -> int:
         """A new subscription at this home reads this journal from now on. Returns how far it is."""
-        if self.journal.register(reader, self._desk.broker):
-            cursor, sequence = self.journal.cursor(reader), self.journal.readers[reader]
-            self._desk.effects.append(SaveCursor(self._desk.token(), cursor, sequence))
+        self._register(reader, self._desk.broker)
         return self.journal.stored  # what is being written may fail, and its numbers be given again
 
-    def _registered(self, reader: str) -> None:
-        """A reader is on disk; who asked for it is answered."""
-        self._registering.discard(reader)
+    def _registered(self, what: str) -> None:
+        """A reader, or that a broker is known, is on disk; who asked for it is answered."""
+        self._registering.discard(what)
+        if self.journal.readers and self._introductions.is_due(self.epoch):
+            self._tick_later()
         self._drop_stale_cursors()
         unanswered, self._unanswered = self._unanswered, []
         for missing, ask in unanswered:
-            missing.discard(reader)
+            missing.discard(what)
             if missing:
                 self._unanswered.append((missing, ask))
             else:
@@ -515,7 +542,17 @@ class Service:
     def _give_answer(self, ask: Ask) -> None:
         head = Head(self._desk.broker, self.journal.stored, self.journal.trimmed)
         homes = self._moving.home_of(ask.about, ask.asker) if ask.about is not None else ()
-        self._queries.answer(ask.asker, ask.number, self.epoch, head, homes)
+        self._queries.answer(
+            Told(
+                ask.asker,
+                ask.number,
+                (self.epoch,),
+                (head,),
+                homes,
+                self._introductions.given(ask),
+                self._introductions.ended(ask),
+            )
+        )
 
     # Letters
 
@@ -572,11 +609,15 @@ class Service:
             self._tick_later()
 
     def _trim(self) -> None:
-        # After a change of the network, homes that have not met this broker before come to register first.
         upto = self.journal.trimmable(self._desk.now)
-        if upto > self.journal.trimmed and self._desk.now >= self._trim_from:
-            self.journal.trimmed = upto
-            self._desk.effects.append(Trim(upto))
+        if upto <= self.journal.trimmed:
+            return
+        if self._introductions.missing:
+            if self._introductions.is_due(self.epoch):
+                self._tick_later()
+            return
+        self.journal.trimmed = upto
+        self._desk.effects.append(Trim(upto))
 
     def _reader_ended(self, durable: Durable) -> None:
         self._ending |= {(origin, durable.identity): SYNC_WITHIN for origin in durable.position}
@@ -613,8 +654,8 @@ class Service:
         kind, _, rest = name.partition(" ")
         if kind == "deliver":
             self.homes.on_timer(rest)
-        elif kind == "linger":
-            self.homes.lingered(rest)
+        elif rest == "abandon":
+            self.homes.abandon()
         elif rest == "sync":
             self._sync_due = False
             self._sync()
@@ -633,11 +674,11 @@ class Service:
         self.homes.save_positions()
         if self._desk.settings.keep:
             self._trim()  # what is old enough, also if there is no reader at all
-        self.homes.abandon()
         if self._syncing is not None and self._syncing_until <= self._desk.now:
             self._syncing = None  # an answer was lost
             self._wake()
         waiting = self.homes.fetch_again() | self._moving.again() | self._history.again()
+        waiting |= self._introductions.look(self.epoch)
         if waiting or self._syncing is not None:
             self._tick_later()
 
