@@ -16,7 +16,7 @@ from typing import Any
 import palio
 from palio import Filter, Notification
 from palio.routing.durable.messages import Done
-from tests.live.network import until
+from tests.live.network import Node, until
 from tests.live.talking import inspect
 
 REQUEST_TIMEOUT = 120.0
@@ -97,14 +97,30 @@ class Taker:
         self.client: palio.Client
         self.subscription: Any
 
-    async def open(self, address: str, **options: Any) -> None:
-        """Attach; from now on everything is taken."""
+    async def open(self, address: str, *, patience: float = 0.0, **options: Any) -> None:
+        """Attach; from now on everything is taken. With patience, that is tried again if it is refused."""
         self._port = int(address.rpartition(":")[2])
-        self.client = await palio.connect(address, request_timeout=REQUEST_TIMEOUT, heartbeat=self._heartbeat)
         self._shown.clear()  # another client does not know what the one before has acknowledged
         WATCHING[self.name] = self
-        self.subscription = await self.client.subscribe(self.filter, durable=self.name, **options)
+        self.client = await palio.connect(
+            address, request_timeout=REQUEST_TIMEOUT, heartbeat=self._heartbeat, connect_within=patience
+        )
+
+        async def subscribed() -> bool:
+            try:
+                self.subscription = await self.client.subscribe(self.filter, durable=self.name, **options)
+            except palio.PalioError as problem:
+                if not patience or "cannot be reached now" not in str(problem):
+                    raise
+                return False
+            return True
+
+        await until("the subscription is attached", subscribed)
         self._reading = asyncio.create_task(self._read())
+
+    def at(self, node: Node) -> None:
+        """The home is this broker now."""
+        self._port = node.port
 
     def handed(self, deliveries: list[tuple[int, int, Any]]) -> None:
         """The broker has handed something out."""

@@ -12,16 +12,18 @@ from tests.live.durable import Publisher, Taker, finished
 from tests.live.network import Network, play, until
 
 LINE = [("b", "a"), ("c", "b")]  # a: origin, b: in between, c: home
+RING = [("b", "a"), ("c", "b"), ("d", "c"), ("d", "a")]
+Links = list[tuple[str, str]]
 QUICK = {"tick": 0.2, "settle_within": 0.1}
 EVENTS = 300
 
 
-async def crash(folder: Path, seed: int, victims: list[str]) -> None:
-    """Publish at `a` and at `c`, take at all three, and kill the victims one after the other meanwhile."""
+async def crash(folder: Path, seed: int, victims: list[str], links: Links = LINE, kind: str = "peer") -> None:
+    """Publish at `a` and at `c`, take at both, and kill the victims one after the other meanwhile."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     async with Network(folder, heartbeat=1.0, durable=QUICK) as network:
-        await network.build(LINE)
+        await network.build(links, kind=kind)
         publishers = [Publisher(f"p{number}", seed) for number in range(3)]
         for number, publisher in enumerate(publishers):
             await publisher.open(network["a" if number < 2 else "c"].address)
@@ -43,6 +45,17 @@ async def crash(folder: Path, seed: int, victims: list[str]) -> None:
 @pytest.mark.parametrize("victim", ["a", "b", "c"], ids=["origin", "between", "home"])
 def test_a_killed_broker_loses_nothing(tmp_path: Path, victim: str) -> None:
     play(lambda: crash(tmp_path, random.randrange(1_000_000), [victim]))
+
+
+def test_a_broker_killed_in_a_ring_loses_nothing(tmp_path: Path) -> None:
+    play(lambda: crash(tmp_path, random.randrange(1_000_000), ["b"], RING, "graph"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_brokers_killed_again_and_again_in_a_ring_lose_nothing(tmp_path: Path, seed: int) -> None:
+    victims = random.Random(seed).choices("abcd", k=5)
+    play(lambda: crash(tmp_path, seed, victims, RING, "graph"))
 
 
 @pytest.mark.slow
