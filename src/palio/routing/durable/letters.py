@@ -1,8 +1,9 @@
 """Letters: from one broker to another, hop by hop, on the ways that questions have shown.
 
 A letter whose way is not known is lost; whoever wrote it writes again. That the way is missing is remembered,
-so that a question shows it. Only the end of a reader is nobody's to repeat, since what has ended is gone: letters
-about that are kept here until they have found their way, or for some ticks after each change of the network.
+so that a question shows it. Only the end of a reader is nobody's to repeat, since what has ended is gone:
+letters about that are kept here until they have found their way, or for some ticks after each change of the
+network.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Members: the brokers that were ever heard of, and were not forgotten; who they are is on disk.
 
-Everyone in the network waits for all of them where a promise is made, so nobody may slip anyone's mind by a crash.
-See `topology` for how they are counted, and for what it means to be forgotten.
+Everyone in the network waits for all of them where a promise is made, so nobody may slip anyone's mind by a
+crash. See `topology` for how they are counted, and for what it means to be forgotten.
 """
 
 from __future__ import annotations
