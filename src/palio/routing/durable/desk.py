@@ -18,6 +18,8 @@ from palio.routing.messages import Answer
 LONGEST_LINGER = 3_650 * 86_400.0
 MAX_IN_FLIGHT = 10_000
 MAX_ORIGINS = 10_000
+# How many ticks may pass until a question is answered, or a way known; then it is tried again, or given up.
+ANSWER_WITHIN = 10
 
 
 class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):

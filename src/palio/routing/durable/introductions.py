@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from palio.routing.durable.desk import Desk
+from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.effects import SaveCursor
 from palio.routing.durable.homes import Homes
 from palio.routing.durable.journal import Journal
@@ -40,8 +40,6 @@ from palio.routing.durable.messages import Ask, Introduction, Told
 
 # Cursors of the store under this prefix are brokers whose readers this journal knows.
 INTRODUCED = "introduced: "
-# How many ticks may pass until everyone has answered; then it is asked again.
-ANSWER_WITHIN = 10
 # How many ticks a reader may stand still before it is asked about, and how many are asked about at a time.
 DOUBT_AFTER = 100
 MOST_DOUBTED = 1_000
