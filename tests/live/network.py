@@ -119,12 +119,14 @@ class Node:
         self.launch()
         await self.up()
 
-    def set_clock(self, seconds: float) -> None:
+    async def set_clock(self, seconds: float) -> None:
         """Let the clock be wrong by so many seconds, from its next start or, if it is up, from now on."""
         self.clock = self.folder / "clock"
         self.clock.write_text(str(seconds))
         if self.process is not None:
             os.kill(self.pid, signal.SIGUSR1)
+            read = self.clock.with_suffix(".read")
+            await until("the clock is set", lambda: read.read_text() == str(seconds))
 
     # Ends and pauses
 

@@ -20,7 +20,7 @@ def test_jumping_clocks_lose_nothing(tmp_path: Path) -> None:
     async def scene() -> None:
         async with Network(tmp_path, **SETTINGS) as network:
             for name, offset in (("a", 0.0), ("b", 40 * DAY), ("c", -40 * DAY)):
-                network.add(name).set_clock(offset)
+                await network.add(name).set_clock(offset)
             await network.build(LINE)
             publishers = [Publisher("p"), Publisher("q")]
             for publisher, broker in zip(publishers, "ac", strict=True):
@@ -30,12 +30,12 @@ def test_jumping_clocks_lose_nothing(tmp_path: Path) -> None:
                 await taker.open(network[broker].address, ready="network")
             for offset in (DAY, -DAY, 3_600.0, 0.0):
                 for name in "abc":
-                    network[name].set_clock(offset)
+                    await network[name].set_clock(offset)
                 await asyncio.gather(*[one.publish(50) for one in publishers])
                 for taker in takers:
                     await taker.complete(publishers)
             for name, offset in (("a", -DAY), ("c", -2 * DAY)):  # its own journal is from the future
-                network[name].set_clock(offset)
+                await network[name].set_clock(offset)
                 network[name].kill()
                 await network[name].start()
             await network.linked()
@@ -49,13 +49,13 @@ def test_after_the_clock_was_set_back_redeliveries_come_and_lifetimes_end(tmp_pa
     async def scene() -> None:
         async with Network(tmp_path, **SETTINGS) as network:
             node = network.add("a")
-            node.set_clock(0.0)
+            await node.set_clock(0.0)
             await node.start()
             async with palio.connect(node.address) as client:
                 subscription = await client.subscribe("true", durable="d")
-                node.set_clock(DAY)
+                await node.set_clock(DAY)
                 await client.publish({"number": 1})
-                node.set_clock(-DAY)
+                await node.set_clock(-DAY)
                 await client.publish({"number": 2})
                 attempts: dict[int, int] = {}
                 while (
@@ -66,7 +66,7 @@ def test_after_the_clock_was_set_back_redeliveries_come_and_lifetimes_end(tmp_pa
                 await subscription.detach()
                 await client.publish({"number": 3}, lifetime=timedelta(seconds=0.5))
                 await client.publish({"number": 4}, lifetime=timedelta(days=3))
-                node.set_clock(2 * DAY)  # over for the one, not for the other
+                await node.set_clock(2 * DAY)  # over for the one, not for the other
                 await client.publish({"number": 5})
                 again = await client.subscribe("true", durable="d")
                 came = set()
@@ -80,8 +80,8 @@ def test_after_the_clock_was_set_back_redeliveries_come_and_lifetimes_end(tmp_pa
 def test_a_clock_that_is_ahead_does_not_end_lifetimes_elsewhere_too_late(tmp_path: Path) -> None:
     async def scene() -> None:
         async with Network(tmp_path, **SETTINGS) as network:
-            network.add("a").set_clock(0.0)
-            network.add("b").set_clock(0.0)
+            await network.add("a").set_clock(0.0)
+            await network.add("b").set_clock(0.0)
             await network.build([("b", "a")])
             async with (
                 palio.connect(network["a"].address) as client,
@@ -97,7 +97,7 @@ def test_a_clock_that_is_ahead_does_not_end_lifetimes_elsewhere_too_late(tmp_pat
                     return any(row.get("pending") == 2 for row in rows)
 
                 await until("both are at the home", is_spooled)
-                network["b"].set_clock(7_200.0)
+                await network["b"].set_clock(7_200.0)
                 again = await other.subscribe("true", durable="d")
                 await client.publish({"number": 3})
                 came = [(await again.next(timeout=30))["number"] for _ in range(2)]
