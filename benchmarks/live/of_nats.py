@@ -1,6 +1,6 @@
 """The parties of NATS, with nats-py: `publish`, and a subscription with a callback.
 
-Its `async for` makes a task for each message and takes about twice the time; so the callback is measured.
+Its `async for` makes a task for each message and takes nearly three times the CPU; so the callback is measured.
 What may wait for a subscriber is raised to what the others have.
 """
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import multiprocessing
+import os
 import time
 import traceback
 from array import array
@@ -121,11 +122,16 @@ class Line:
 
     def report(self, count: int) -> None:
         """So many were published, until now."""
-        self._connection.send(Report(count, self._began, time.perf_counter(), self._used()))
+        self._send(Report(count, self._began, time.perf_counter(), self._used()))
 
     def report_received(self, tally: Tally) -> None:
         samples = b"" if tally.latencies is None else tally.latencies.tobytes()
-        self._connection.send(Report(tally.count, self._began, tally.ended, self._used(), samples))
+        self._send(Report(tally.count, self._began, tally.ended, self._used(), samples))
+
+    def _send(self, report: Report) -> None:
+        # An event loop that has looked at it has left it non-blocking, and a report may be large.
+        os.set_blocking(self._connection.fileno(), True)
+        self._connection.send(report)
 
     def leave_out(self, seconds: float) -> None:
         """So much of the CPU time was for looking, not for the work."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from datetime import UTC, datetime
 from io import StringIO
 
 import pytest
@@ -191,10 +192,8 @@ def test_history_comes_from_all_journals_and_ends(command, live, pair):
     assert result.exit_code == 0
     assert sorted(one["n"] for one in lines(result)) == list(range(10, 40))
     assert result.stderr == "30 events.\n"
-    ago = time.time() - between
-    shown = lines(
-        command("replay", "n >= 10", "--since", "1h", "--until", f"{ago:.6f}s", "--server", pair.server)
-    )
+    until = datetime.fromtimestamp(between, UTC).isoformat()
+    shown = lines(command("replay", "n >= 10", "--since", "1h", "--until", until, "--server", pair.server))
     assert [one["n"] for one in shown] == list(range(10, 20))
     assert command("replay", "n > 100", "--since", "1h").exit_code == 1
     document = json.loads(command("backtest", "n < 30", "--since", "1h", "--samples", "2", "--json").stdout)

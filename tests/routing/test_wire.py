@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, Notification
 from palio.routing.durable.messages import (
+    Ask,
     Attach,
     Browse,
     Browsed,
@@ -17,6 +18,8 @@ from palio.routing.durable.messages import (
     Discard,
     Discarded,
     GoOn,
+    Head,
+    Introduction,
     MoveIn,
     Replay,
     Replayed,
@@ -24,6 +27,7 @@ from palio.routing.durable.messages import (
     Requeued,
     Survey,
     Surveyed,
+    Told,
 )
 from palio.routing.inquiries import (
     Answered,
@@ -109,6 +113,8 @@ MESSAGES = [
     Requeue("s", (1, 2)), Requeued("s", (1,)), Discard("s", (1, 2)), Discarded("s", ()),
     Survey(1, FILTER, 2.5, 3.5, 7, 2), Surveyed(1, 2, 2.5, 3.0, (1, 1), (2.5, 3.5), (ENVELOPE,), ("c",)),
     Replay(1, FILTER), GoOn(1), Replayed(1, "b", (ENVELOPE,)), Replayed(1, last=True, missing=("c",)),
+    Ask("a", 3, "s", (("i", "s"),), 2, ("b",), ("j",)),
+    Told("a", 3, (7,), (Head("b", 9, 4),), ("b",), (Introduction("b", (("i", "c"),)),), ("j",)),
     Carry("a", "b", 1, Count(1, FILTER, 2.5, 3.5, 7, 2)),
     Carry("a", "b", 1, Counted(1, 0, 2, None, None, (0, 2), (ENVELOPE,), last=True)),
     Carry("a", "b", 1, Browse(1, FILTER, 3, 9, 0.0, 3.5, 100)),

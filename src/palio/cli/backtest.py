@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_moment, parse_since
+from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
 from palio.cli.hosting import needing
 from palio.cli.replay import tell_missing
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
@@ -58,7 +58,7 @@ def backtest(
     *,
     server: Server = None,
     since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, or all.")],
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time; else up to now.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show.")] = 3,
     store: Annotated[
         str | None,
@@ -94,7 +94,7 @@ async def _ask_network(
     server: str | None, filter: Filter, time: tuple[float | str, float | None], samples: int
 ) -> Found:
     """Ask twice: when the first and the last were, and then how many in each part of that time."""
-    async with connected(server) as client:
+    async with connected(server, request_timeout=LOOK_BACK_WITHIN) as client:
         begin, end = None if time[0] == "all" else float(time[0]), time[1]
         there = await client.survey(filter, since=begin, until=end, buckets=1, samples=0)
         if there.first is None or there.last is None:

@@ -14,6 +14,10 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
+# Journals may be long, and who looks through one does not hurry.
+LOOK_BACK_WITHIN = 600.0
+
+
 class WrongTime(PalioError):
     """A text that names no time, or no span of time."""
 

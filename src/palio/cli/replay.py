@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_moment, parse_since
+from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
 from palio.model.filter import Filter
@@ -27,7 +27,7 @@ def replay(
     *,
     server: Server = None,
     since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, or all.")],
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time; else up to now.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
     format_text: Annotated[
         str,
         typer.Option("--format", "-f", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
@@ -56,7 +56,8 @@ async def _replay(
 ) -> tuple[int, tuple[str, ...]]:
     shown = 0
     async with connected(server) as client:
-        events = client.replay(filter, since=None if since == "all" else float(since), until=until)
+        begin = None if since == "all" else float(since)
+        events = client.replay(filter, since=begin, until=until, timeout=LOOK_BACK_WITHIN)
         async for event in events:
             sys.stdout.write(format(event) + "\n")
             shown += 1

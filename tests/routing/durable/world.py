@@ -231,10 +231,11 @@ class World:
         return True
 
     def wait(self) -> bool:
-        """Time passes until the next timer; False if there is none."""
-        if not self.timers:
+        """Time passes until the next timer; False if there is none within a day."""
+        soon = [(at, key) for key, at in self.timers.items() if at < self.now + 86_400.0]
+        if not soon:
             return False
-        (name, timer), at = min(self.timers.items(), key=lambda item: (item[1], item[0]))
+        at, (name, timer) = min(soon)
         del self.timers[name, timer]
         self.now = max(self.now, at)
         self.carry_out(name, self.routers[name].on_timer(timer, self.now))

@@ -7,7 +7,16 @@ from palio.sim.faults.matrix import matrix
 from palio.sim.faults.scenes import SCENES
 
 # How many crashes there are at least: fewer would mean that some are not tried any more.
-FEWEST = {"one": 100, "two": 200, "three": 250, "ring": 250, "move": 350, "change": 200, "end": 100}
+FEWEST = {
+    "one": 100,
+    "two": 200,
+    "three": 250,
+    "ring": 250,
+    "move": 350,
+    "change": 200,
+    "join": 350,
+    "end": 100,
+}
 STRIDE = 4  # of the pairs, each one of so many tests takes its share
 
 

@@ -72,7 +72,7 @@ def test_a_failing_run_is_shrunk_to_a_short_story():
         return simulate(scenario, make_router=planted.AdvancesWithoutSpooling)
 
     short = shrink(run, again)
-    assert len(short.script) <= 9 < len(run.script)
+    assert len(short.script) <= 12 < len(run.script)
     lines = list(story(short, short.violations[0]))
     assert "never came" in lines[0]
     assert any("crashes" in line for line in lines)

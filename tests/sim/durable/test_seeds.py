@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from palio.routing.durable.introductions import Introductions
 from palio.sim.faults.failures import replay_command, shrink, story
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import COMBINATIONS, drawn
+from palio.sim.faults.violations import Lost
 
 FIRST, COUNT, CHUNK = 1, 504, 12
 ONCE_FAILED = [
@@ -45,6 +47,14 @@ def test_every_promise_is_kept(first):
 @pytest.mark.parametrize("text", ONCE_FAILED, ids=range(len(ONCE_FAILED)))
 def test_what_once_failed(text):
     right(FaultScenario.from_json(text))
+
+
+def test_runs_with_a_broker_that_joins_need_introductions(monkeypatch):
+    """Those that once failed are lost again where a journal trims without knowing who is away."""
+    monkeypatch.setattr(Introductions, "missing", frozenset())
+    joining = [FaultScenario.from_json(text) for text in ONCE_FAILED if '"type":"join"' in text]
+    lost = [one for one in joining if any(isinstance(broken, Lost) for broken in simulate(one).violations)]
+    assert len(lost) >= 4
 
 
 def test_these_runs_meet_every_combination_and_every_trouble():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from palio.routing.messages import Answer
 LONGEST_LINGER = 3_650 * 86_400.0
 MAX_IN_FLIGHT = 10_000
 MAX_ORIGINS = 10_000
+# How many ticks may pass until a question is answered, or a way known; then it is tried again, or given up.
+ANSWER_WITHIN = 10
 
 
 class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +108,9 @@ class UnknownBroker(PalioError):
         )
 
 
+_IDENTITY = re.compile(r"[0-9a-f]+ (.*) ([0-9]+) [0-9]+", re.DOTALL)
+
+
 def created_at(identity: str) -> tuple[int, str]:
     """What orders the subscriptions of one name by when they were created, by the clocks of their brokers."""
     return int(identity.partition(" ")[0], 16), identity
@@ -132,6 +138,11 @@ class Desk:
     def identity(self) -> str:
         """A text that no broker gives twice, and that tells when it was given (`created_at`)."""
         return f"{max(0, round(self.now * 1000)):x} {self.broker} {self._incarnation} {self.token()}"
+
+    def gave_before(self, identity: str) -> bool:
+        """Whether this broker gave an identity before it began anew."""
+        found = _IDENTITY.fullmatch(identity)
+        return found is not None and found[1] == self.broker and int(found[2]) < self._incarnation
 
     def completed(self, token: int, *result: Any) -> None:
         """The store has completed something."""

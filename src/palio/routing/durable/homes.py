@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 
 from palio.model.filter import Filter
 from palio.routing.durable.catching import FROM_NOW, CatchingUp
 from palio.routing.durable.desk import NotHome
 from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
+from palio.routing.durable.journal import AT
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -25,8 +27,13 @@ from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
 from palio.routing.messages import Ended
 
-# Cursors of the store under this prefix are generations that ended here, not readers of the journal.
+# Cursors of the store under this prefix are generations that ended here, not readers of the journal; where one
+# was handed over, with the next home as in the cursors of readers.
 ENDED = "ended: "
+# The timer for the first subscription that has been without a taker for too long.
+ABANDON = "durable abandon"
+# The generation of what has ended for good: no other one will follow.
+FOR_GOOD = 2**62
 
 
 def _known(numbers: Iterable[int], durable: Durable) -> list[int]:
@@ -41,11 +48,9 @@ class Homes(CatchingUp):
 
     def recover(self, recovered: Recovered) -> None:
         """Take up what is on disk."""
-        self.ended = {
-            name.removeprefix(ENDED): generation
-            for name, generation in recovered.readers
-            if name.startswith(ENDED)
-        }
+        for cursor, generation in recovered.readers:
+            if cursor.startswith(ENDED):
+                self._recover_end(cursor.removeprefix(ENDED), generation)
         for stored in recovered.subscriptions:
             durable = self._new(stored.name, stored.filter, stored.since, stored.identity, stored.generation)
             durable.position = dict(stored.position)
@@ -169,13 +174,47 @@ class Homes(CatchingUp):
         durable.go(event)
         del self.subscriptions[durable.name]
         self._taken.pop(durable, None)
-        # No letter that comes late shall bring it back.
-        self.ended[durable.identity] = durable.generation
-        cursor = SaveCursor(self._desk.token(), ENDED + durable.identity, durable.generation)
-        self._desk.effects.append(cursor)
+        self._note_end(durable, None if event == "finished" else durable.moving_to)
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if event == "finished":
             self._ended(durable)
+
+    def _note_end(self, durable: Durable, next_home: str | None) -> None:
+        """No letter that comes late shall bring it back; and journals that are new shall hear of it."""
+        identity = durable.identity
+        former = self._handed_over.pop(identity, None)
+        generation, cursor = FOR_GOOD, ENDED + identity
+        if next_home is not None:
+            self._handed_over[identity] = next_home
+            generation, cursor = durable.generation, ENDED + identity + AT + next_home
+        self.ended[identity] = generation
+        self._desk.effects.append(SaveCursor(self._desk.token(), cursor, generation))
+        if former is not None and former != next_home:
+            self._desk.effects.append(SaveCursor(self._desk.token(), ENDED + identity + AT + former, -1))
+
+    def _recover_end(self, cursor: str, generation: int) -> None:
+        identity, _, next_home = cursor.rpartition(AT) if AT in cursor else (cursor, "", "")
+        if generation > self.ended.get(identity, 0):
+            self.ended[identity] = generation
+            self._handed_over.pop(identity, None)
+            if next_home:
+                self._handed_over[identity] = next_home
+
+    def has_ended(self, identity: str) -> bool:
+        """Whether a subscription has ended here for good, or was created here and never came to be on disk."""
+        if identity in self.ended:
+            return self.ended[identity] == FOR_GOOD
+        here = any(durable.identity == identity for durable in self.subscriptions.values())
+        return not here and self._desk.gave_before(identity)
+
+    def introduced(self) -> tuple[tuple[str, str], ...]:
+        """What is on disk here, or was handed over: identities, and where they are or go."""
+        here = {
+            durable.identity: durable.moving_to or self._desk.broker
+            for durable in self.subscriptions.values()
+            if durable.state is not State.STORING
+        }
+        return tuple({**self._handed_over, **here}.items())
 
     def retire(self, durable: Durable) -> None:
         """Another one of that name was created later, while this one could not be reached."""
@@ -230,10 +269,9 @@ class Homes(CatchingUp):
         self.leave_alone(durable)
 
     def leave_alone(self, durable: Durable) -> None:
-        """From now on it has no taker; where it does not linger for long, that is watched."""
+        """From now on it has no taker, and that is watched."""
         durable.detached_at = self._desk.now
-        if durable.linger is not None:
-            self._desk.effects.append(SetTimer(f"linger {durable.name}", self._desk.now + durable.linger))
+        self._watch(durable)
 
     def acknowledge(self, session: str, message: Acknowledged) -> None:
         """Deliveries are done with; the client is told when that is on disk."""
@@ -301,21 +339,27 @@ class Homes(CatchingUp):
     # Time
 
     def abandon(self) -> None:
-        """End what has had no taker for too long."""
+        """End what has had no taker for too long, and look again when the next one is due."""
+        self._abandon_at = inf
         for durable in list(self.subscriptions.values()):
-            if durable.detached_at is not None and durable.state is not State.MOVING:
-                linger = durable.linger if durable.linger is not None else self._desk.settings.abandon_after
-                if durable.detached_at + linger <= self._desk.now:
+            if durable.state is not State.MOVING:
+                if self._abandoned_at(durable) <= self._desk.now:
                     self.finish(durable)
+                else:
+                    self._watch(durable)
 
-    def lingered(self, name: str) -> None:
-        """The time that a subscription outlives its taker may be over; or it has had another one meanwhile."""
-        self.abandon()
-        durable = self.subscriptions.get(name)
-        if durable is not None and durable.detached_at is not None and durable.linger is not None:
-            due = durable.detached_at + durable.linger
-            if due > self._desk.now:
-                self._desk.effects.append(SetTimer(f"linger {name}", due))
+    def _abandoned_at(self, durable: Durable) -> float:
+        if durable.detached_at is None:
+            return inf
+        linger = durable.linger if durable.linger is not None else self._desk.settings.abandon_after
+        return durable.detached_at + linger
+
+    def _watch(self, durable: Durable) -> None:
+        """One timer is set for the first that is due; it may have had another taker by then."""
+        due = self._abandoned_at(durable)
+        if due < self._abandon_at:
+            self._abandon_at = due
+            self._desk.effects.append(SetTimer(ABANDON, due))
 
     def finish_for(self, session: str, name: str) -> None:
         """The taker ends a subscription for good."""

@@ -152,6 +152,10 @@ class Journal:
         del self._homes[reader]
         return cursor
 
+    def behind(self) -> dict[str, int]:
+        """The readers that have something to read, and how far they are."""
+        return {reader: sequence for reader, sequence in self.readers.items() if sequence < self.stored}
+
     def trimmable(self, now: float) -> int:
         """The sequence up to which no reader needs anything, and nobody who looks back expects anything."""
         return min([*self.readers.values(), self.stored, self._old(now)])

@@ -289,7 +289,8 @@ class Ask(_Message, frozen=True):
     """A question to every broker in reach: how far is your journal, and are you the home of `about`?
 
     Each of `readers` (identity and name) is registered at the journal: from then on nothing that it has not
-    read is trimmed.
+    read is trimmed. Who is named in `introduce` shall say which readers have their home there, and anybody who
+    knows it which of the readers that are `doubted` have ended.
     """
 
     asker: str
@@ -297,6 +298,8 @@ class Ask(_Message, frozen=True):
     about: str | None = None
     readers: tuple[tuple[str, str], ...] = ()
     distance: int = 0  # how many hops the sender is from the asker
+    introduce: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -308,6 +311,13 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     distance: int = 0  # how many hops the sender is from the origin
 
 
+class Introduction(msgspec.Struct, frozen=True, array_like=True):
+    """The durable subscriptions that a broker has, or has handed over: identities, and where they are."""
+
+    broker: str
+    readers: tuple[tuple[str, str], ...]
+
+
 class Told(_Message, frozen=True):
     """The answers of the sender and everyone behind it; `epochs` are the different epochs that they are in."""
 
@@ -316,6 +326,8 @@ class Told(_Message, frozen=True):
     epochs: tuple[int, ...]
     heads: tuple[Head, ...] = ()
     homes: tuple[str, ...] = ()
+    introductions: tuple[Introduction, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch"):

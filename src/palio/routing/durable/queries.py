@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from palio.routing.durable.messages import Ask, Head, Told
+from palio.routing.durable.messages import Ask, Head, Introduction, Told
 
 
 class Question:
     """A question that is being answered here."""
 
-    __slots__ = ("answered", "epochs", "heads", "homes", "missing", "parent")
+    __slots__ = ("answered", "ended", "epochs", "heads", "homes", "introductions", "missing", "parent")
 
     def __init__(self, parent: str | None, missing: set[str]) -> None:
         self.parent = parent
@@ -31,6 +31,16 @@ class Question:
         self.epochs: dict[int, None] = {}
         self.heads: list[Head] = []
         self.homes: list[str] = []
+        self.introductions: list[Introduction] = []
+        self.ended: list[str] = []
+
+    def add(self, told: Told, heads: Iterable[Head]) -> None:
+        """What somebody answers; the heads are those of the answer, as far as they are from here."""
+        self.epochs.update(dict.fromkeys(told.epochs))
+        self.heads += heads
+        self.homes += told.homes
+        self.introductions += told.introductions
+        self.ended += told.ended
 
 
 class Queries:
@@ -53,10 +63,16 @@ class Queries:
         self._latest: dict[str, int] = {}
         self._ways: dict[str, tuple[int, str]] = {}  # how far it is to a broker, and by which neighbour
 
-    def ask(self, about: str | None = None, readers: tuple[tuple[str, str], ...] = ()) -> Ask:
+    def ask(
+        self,
+        about: str | None = None,
+        readers: tuple[tuple[str, str], ...] = (),
+        introduce: tuple[str, ...] = (),
+        doubted: tuple[str, ...] = (),
+    ) -> Ask:
         """Ask everyone. This broker's own answer has to be given, too (`answer`)."""
         self._number += 1
-        ask = Ask(self._broker, self._number, about, readers)
+        ask = Ask(self._broker, self._number, about, readers, introduce=introduce, doubted=doubted)
         self._begin(ask, None)
         return ask
 
@@ -78,15 +94,13 @@ class Queries:
         self._begin(ask, source)
         return True
 
-    def answer(self, asker: str, number: int, epoch: int, head: Head, homes: tuple[str, ...]) -> None:
+    def answer(self, told: Told) -> None:
         """This broker's own answer."""
-        question = self._questions.get((asker, number))
+        question = self._questions.get((told.asker, told.number))
         if question is not None:
             question.answered = True
-            question.epochs[epoch] = None
-            question.heads.append(head)
-            question.homes += homes
-            self._finish((asker, number))
+            question.add(told, told.heads)
+            self._finish((told.asker, told.number))
 
     def told(self, told: Told, source: str) -> None:
         """A neighbour gives the answers of all behind it."""
@@ -96,9 +110,7 @@ class Queries:
         question = self._questions.get((told.asker, told.number))
         if question is not None and source in question.missing:
             question.missing.discard(source)
-            question.epochs.update(dict.fromkeys(told.epochs))
-            question.heads += heads
-            question.homes += told.homes
+            question.add(told, heads)
             self._finish((told.asker, told.number))
 
     def way_to(self, broker: str) -> str | None:
@@ -138,7 +150,14 @@ class Queries:
         if question.missing or not question.answered:
             return
         del self._questions[key]
-        told = Told(*key, tuple(question.epochs), tuple(question.heads), tuple(question.homes))
+        told = Told(
+            *key,
+            tuple(question.epochs),
+            tuple(question.heads),
+            tuple(question.homes),
+            tuple(question.introductions),
+            tuple(question.ended),
+        )
         if question.parent is None:
             self._ended(told)
         else:

@@ -16,11 +16,14 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.routing.durable.counting import Origin
-from palio.routing.durable.desk import Desk, DurableSettings, UnknownBroker, require_sound
-from palio.routing.durable.effects import Read, Recovered, SaveCursor, Trim
+from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
+from palio.routing.durable.effects import Read, Recovered
 from palio.routing.durable.history import History
 from palio.routing.durable.homes import ENDED, Homes
+from palio.routing.durable.introductions import INTRODUCED, Introductions
 from palio.routing.durable.journal import Journal
+from palio.routing.durable.letters import Letters
+from palio.routing.durable.members import FORGOTTEN, KNOWN, Members, under
 from palio.routing.durable.messages import (
     Acknowledged,
     Ask,
@@ -29,7 +32,6 @@ from palio.routing.durable.messages import (
     Browsed,
     Carry,
     Change,
-    Content,
     Count,
     Counted,
     Detach,
@@ -38,11 +40,9 @@ from palio.routing.durable.messages import (
     Fetch,
     Finish,
     Forget,
-    Forgot,
     Found,
     GoOn,
     Head,
-    Mark,
     Marks,
     MovedIn,
     MoveIn,
@@ -50,7 +50,6 @@ from palio.routing.durable.messages import (
     Newer,
     NotHere,
     Page,
-    Progress,
     ReaderEnded,
     Rejected,
     Replay,
@@ -62,20 +61,16 @@ from palio.routing.durable.messages import (
 )
 from palio.routing.durable.moving import Moving
 from palio.routing.durable.queries import Queries
+from palio.routing.durable.readers import Readers
 from palio.routing.durable.spooling import Change as HomeChange
 from palio.routing.durable.subscription import Durable, State
+from palio.routing.durable.telling import Telling
 from palio.routing.durable.topology import Topology
 from palio.routing.effects import Send, SetTimer
 from palio.routing.messages import Envelope, Publish, Published, Refused
 from palio.routing.tables import Side
 
-MAX_LETTER_HOPS = 4_096
-# How many ticks may pass until everyone has answered; then the question is asked again.
-SYNC_WITHIN = 10
-# Cursors of the store under this prefix are brokers that were heard of and their versions, not readers.
-KNOWN = "known: "
-# And those under this one are brokers that were forgotten, and up to which version.
-FORGOTTEN = "forgotten: "
+PREFIXES = (ENDED, KNOWN, FORGOTTEN, INTRODUCED)
 
 
 class WaveEnded(msgspec.Struct, frozen=True):
@@ -130,20 +125,10 @@ class Service:
         incarnation = surroundings.incarnation
         links = surroundings.neighbours
         self._desk = Desk(broker, settings, surroundings.incarnation)
-        self._links = links
-        self._ways = surroundings.mark_ways
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
-        readers = tuple([row for row in recovered.readers if not row[0].startswith((ENDED, KNOWN, FORGOTTEN))])
-        # Every broker that was ever heard of, also by a former incarnation: what it published may be missing.
-        forgotten = _under(FORGOTTEN, cursors)
-        heard_of = {
-            name: version
-            for name, version in _under(KNOWN, cursors).items()
-            if version > forgotten.get(name, -1)
-        }
-        self._known = {*heard_of, broker}
+        readers = tuple([row for row in recovered.readers if not row[0].startswith(PREFIXES)])
         self.journal = Journal(
             broker,
             msgspec.structs.replace(recovered, readers=readers),
@@ -151,46 +136,68 @@ class Service:
             remembered=settings.remembered,
             keep=settings.keep,
         )
-        self.topology = Topology(broker, incarnation, heard_of, forgotten)
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
+        self._letters = Letters(self._desk, self._queries, self._tick_later)
+        self._readers = Readers(self._desk, self.journal, self._may_trim)
+        self._members = Members(
+            self._desk,
+            incarnation,
+            cursors,
+            links=links,
+            save=self._readers.save,
+            forgetting=self._forgetting,
+            gone=self._gone,
+            changed=self._epoch_changed,
+        )
+        self._known = self._members.known
         self.homes = Homes(
             self._desk,
             surroundings.filters,
             wake=self._wake,
             fetch=self._write_fetch,
-            ended=self._reader_ended,
+            ended=self._letters.reader_ended,
             tick=self._tick_later,
         )
-        self.homes.register_here = self._register_here
+        self.homes.register_here = self._readers.register_here
         self._moving = Moving(
             self._desk,
             self.homes,
             ask=self._queries.ask,
             answer=self._answer,
-            write=self._write,
+            write=self._letters.write,
         )
-        origin = Origin(self._desk, self.journal, self._write)
+        origin = Origin(self._desk, self.journal, self._letters.write)
         self._history = history = History(
             self._desk,
             ask=self._queries.ask,
             answer=self._answer,
-            write=self._write,
+            write=self._letters.write,
             first=incarnation << 32,
+        )
+        self._introductions = Introductions(
+            self._desk,
+            self.journal,
+            self.homes,
+            known=self._known,
+            introduced=set(under(INTRODUCED, cursors)),
+            ask=self._ask_about,
+            register=self._readers.register,
+            end=self._readers.end,
+        )
+        self._telling = Telling(
+            self._desk,
+            self.journal,
+            self._readers,
+            self.homes,
+            ways=surroundings.mark_ways,
+            way_to=self._queries.way_to,
+            tick=self._tick_later,
         )
         self._wave = 0
         self._syncing: tuple[int, int, tuple[str, ...]] | None = None  # epoch, question, names
         self._syncing_until = 0.0
         self._sync_due = False
         self._ticking = False
-        self._marks: dict[str, tuple[Mark, str | None]] = {}
-        self._registering: set[str] = set()  # readers whose cursors are being written
-        self._unanswered: list[tuple[set[str], Ask]] = []  # questions that wait for these
-        self._ways_missing = False
-        self._trim_from = 0.0
-        self._ending: dict[tuple[str, str], int] = {}  # origins to be told of readers: how often it is tried
-        self._own_mark = 0
-        self._told_progress: dict[tuple[str, str], int] = {}
-        self._progress: dict[str, dict[str, int]] = {}  # by origin: how far readers are, to be passed on
         self._recovered: Recovered | None = recovered
         self.handlers: dict[type, Callable[[str, Any], None]] = {
             Attach: self._on_attach,
@@ -201,7 +208,7 @@ class Service:
             Finish: lambda session, message: self.homes.finish_for(session, message.name),
             Requeue: self.homes.requeue,
             Discard: self.homes.discard,
-            Forget: self._on_forget,
+            Forget: self._members.forget,
             Survey: self._and_tick(history.survey),
             Replay: self._and_tick(history.replay),
             GoOn: self._and_tick(history.go_on),
@@ -212,13 +219,13 @@ class Service:
             Found: lambda message: self._desk.completed(message.token, message),
         }
         self.link_handlers: dict[type, Callable[[str, Any], None]] = {
-            TopologyChanged: self._on_topology,
-            Marks: self._on_marks,
+            TopologyChanged: self._members.hear,
+            Marks: lambda source, message: self._telling.hear(source, message, self.epoch),
             Ask: self._on_ask,
             Told: lambda source, message: self._queries.told(message, source),
-            Carry: lambda source, message: self._deliver(message),
+            Carry: lambda source, message: self._letters.deliver(message),
         }
-        self._letter_handlers: dict[type, Callable[[str, Any], None]] = {
+        self._letters.handlers = {
             Fetch: self._on_fetch,
             Page: self.homes.fetched,
             Count: origin.count,
@@ -240,7 +247,7 @@ class Service:
         if self._recovered is not None:
             recovered, self._recovered = self._recovered, None
             self.homes.recover(recovered)
-            self._drop_stale_cursors()
+            self._readers.drop_stale()
             if any(durable.state is State.MOVING for durable in self.homes.subscriptions.values()):
                 self._tick_later()
 
@@ -262,7 +269,11 @@ class Service:
 
     @property
     def epoch(self) -> int:
-        return self.topology.epoch
+        return self._members.topology.epoch
+
+    @property
+    def topology(self) -> Topology:
+        return self._members.topology
 
     # Publishing
 
@@ -305,54 +316,13 @@ class Service:
         if envelope.epoch == self.epoch:
             self.homes.take(holder, envelope)
 
-    def _on_marks(self, source: str, message: Marks) -> None:
-        for one in message.progress:
-            self._pass_on(one.origin, one.positions)
-        for mark in message.marks:
-            if mark.epoch == self.epoch:
-                self._marks[mark.origin] = mark, source
-                self.homes.mark(mark.origin, mark.sequence)
-                self._tick_later()
-
-    def _send_marks(self) -> None:
-        """All that is in no hurry goes out, in one message to each neighbour that it concerns."""
-        own = self.journal.stored
-        if self.journal.readers and own > self._own_mark:
-            self._own_mark = own
-            broker = self._desk.broker
-            self._marks[broker] = Mark(broker, own, broker, self.epoch), None
-            self.homes.mark(broker, own)
-        marks: dict[str, list[Mark]] = {}
-        for mark, source in self._marks.values():
-            if mark.epoch == self.epoch:
-                for way, entry in self._ways(mark.entry, source):
-                    marks.setdefault(way, []).append(Mark(mark.origin, mark.sequence, entry, mark.epoch))
-        self._marks.clear()
-        progress: dict[str, list[Progress]] = {}
-        for origin, positions in self._progress.items():
-            way_to_origin = self._queries.way_to(origin)
-            if way_to_origin is None:
-                self._ways_missing = True
-            else:
-                progress.setdefault(way_to_origin, []).append(Progress(origin, tuple(positions.items())))
-        self._progress.clear()
-        for way in {**marks, **progress}:
-            self._send(way, Marks(tuple(marks.get(way, ())), tuple(progress.get(way, ()))))
-
     # The network changes
 
     def links_changed(self, gained: str | None = None, lost: str | None = None) -> None:
         """A link of this broker came or went."""
         if lost is not None:
             self._queries.link_lost(lost)
-        self.topology.change()
-        if gained is not None:
-            self._send(gained, TopologyChanged(self.topology.all(), tuple(self.topology.forgotten.items())))
-        own = (self._desk.broker, self.topology.versions[self._desk.broker])
-        for name in self._links():
-            if name != gained:
-                self._send(name, TopologyChanged((own,)))
-        self._epoch_changed()
+        self._members.links_changed(gained)
 
     def origin_changed(self) -> None:
         """A publisher here advertises something new: filters that have not come here will come now.
@@ -362,56 +332,18 @@ class Service:
         """
         self.links_changed()
 
-    def _on_topology(self, source: str, message: TopologyChanged) -> None:
-        forgotten = tuple([one for one in message.forgotten if self._forget(*one)])
-        news = self.topology.hear(message.versions)
-        own = self._desk.broker
-        if any(broker == own for broker, _ in forgotten) and not any(broker == own for broker, _ in news):
-            news += ((own, self.topology.versions[own]),)  # this broker is there after all
-        for broker, version in news:
-            if broker not in self._known:
-                self._known.add(broker)
-                self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, version))
-        if news or forgotten:
-            for name in self._links():
-                if name != source or any(broker == own for broker, _ in news):
-                    self._send(name, TopologyChanged(news, forgotten))
-            self._epoch_changed()
+    def _forgetting(self, broker: str) -> None:
+        self._introductions.forget(broker)
 
-    def _on_forget(self, session: str, message: Forget) -> None:
-        """An operator says that a broker is gone for good."""
-        broker = message.broker
-        if broker == self._desk.broker or not (broker in self._known or broker in self.topology.forgotten):
-            raise UnknownBroker(broker)
-        version = self.topology.versions.get(broker, 0)
-        if self._forget(broker, version, lambda: self._desk.answer(session, Forgot(broker))):
-            for name in self._links():
-                self._send(name, TopologyChanged((), ((broker, version),)))
-            self._epoch_changed()
-        else:
-            self._desk.answer(session, Forgot(broker))
-
-    def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
-        """Wait no more for a broker, and keep nothing for its subscriptions. False if that is no news."""
-        if not self.topology.forget(broker, version):
-            return False
-        self._desk.effects.append(SaveCursor(self._desk.token(then), FORGOTTEN + broker, version))
-        if broker in self._known and broker not in self.topology.versions:
-            self._known.discard(broker)
-            self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, -1))
-            for reader in self.journal.at_home(broker):
-                self._end_reader(reader)
-            self._trim()
-        return True
+    def _gone(self, broker: str) -> None:
+        """Nothing is kept for the subscriptions of a broker that is gone for good."""
+        for reader in self.journal.at_home(broker):
+            self._readers.end(reader)
+        self._readers.trim()
 
     def _epoch_changed(self) -> None:
-        self._own_mark = 0
-        self._trim_from = self._desk.now + SYNC_WITHIN * self._desk.settings.tick
-        self._told_progress.clear()
-        self._progress.clear()  # the homes will tell it again
-        if self._ending:
-            self._ending = dict.fromkeys(self._ending, SYNC_WITHIN)
-            self._tick_later()
+        self._telling.epoch_changed()
+        self._letters.epoch_changed()
         self._queries.forget_ways()
         self.homes.interrupt()
         if self.homes.subscriptions:
@@ -434,7 +366,7 @@ class Service:
         self._wave += 1
         self._syncing = self.epoch, 0, names
         self.homes.begin_asking(names)
-        self._syncing_until = self._desk.now + SYNC_WITHIN * self._desk.settings.tick
+        self._syncing_until = self._desk.now + ANSWER_WITHIN * self._desk.settings.tick
         self._tick_later()
         self._begin_wave(WaveEnded(self._wave))
 
@@ -453,6 +385,9 @@ class Service:
 
     def _answered(self, told: Told) -> None:
         """Everyone in reach has answered a question of ours."""
+        self._introductions.answered(told)
+        if told.introductions or told.ended:
+            self._readers.trim()
         if self._moving.told(told, self._known) or self._history.told(told, self._known):
             self._tick_later()
             return
@@ -477,76 +412,43 @@ class Service:
         """Answer, when all readers that it names are on disk."""
         for reader, name in ask.readers:
             self._moving.hear_of(name, reader, ask.asker)
-            if self.journal.register(reader, ask.asker):
-                self._registering.add(reader)
-                token = self._desk.token(partial(self._registered, reader))
-                cursor, sequence = self.journal.cursor(reader), self.journal.readers[reader]
-                self._desk.effects.append(SaveCursor(token, cursor, sequence))
-        missing = self._registering.intersection([reader for reader, _ in ask.readers])
-        if missing:
-            self._unanswered.append((missing, ask))
-        else:
-            self._give_answer(ask)
+            self._readers.register(reader, ask.asker)
+            if self._introductions.is_due(self.epoch):
+                self._tick_later()
+        # Who asks for something that lasts is not answered before it is known here for ever, either.
+        lasting = [KNOWN + ask.asker] if ask.readers or ask.introduce else []
+        wanted = [*lasting, *[reader for reader, _ in ask.readers]]
+        self._readers.when_saved(wanted, partial(self._give_answer, ask))
 
-    def _register_here(self, reader: str) -> int:
-        """A new subscription at this home reads this journal from now on. Returns how far it is."""
-        if self.journal.register(reader, self._desk.broker):
-            cursor, sequence = self.journal.cursor(reader), self.journal.readers[reader]
-            self._desk.effects.append(SaveCursor(self._desk.token(), cursor, sequence))
-        return self.journal.stored  # what is being written may fail, and its numbers be given again
-
-    def _registered(self, reader: str) -> None:
-        """A reader is on disk; who asked for it is answered."""
-        self._registering.discard(reader)
-        self._drop_stale_cursors()
-        unanswered, self._unanswered = self._unanswered, []
-        for missing, ask in unanswered:
-            missing.discard(reader)
-            if missing:
-                self._unanswered.append((missing, ask))
-            else:
-                self._give_answer(ask)
-
-    def _drop_stale_cursors(self) -> None:
-        stale, self.journal.stale = self.journal.stale, []
-        for cursor in stale:
-            self._desk.effects.append(SaveCursor(self._desk.token(), cursor, -1))
+    def _ask_about(self, introduce: tuple[str, ...], doubted: tuple[str, ...]) -> int:
+        ask = self._queries.ask(introduce=introduce, doubted=doubted)
+        self._answer(ask)
+        return ask.number
 
     def _give_answer(self, ask: Ask) -> None:
         head = Head(self._desk.broker, self.journal.stored, self.journal.trimmed)
         homes = self._moving.home_of(ask.about, ask.asker) if ask.about is not None else ()
-        self._queries.answer(ask.asker, ask.number, self.epoch, head, homes)
+        self._queries.answer(
+            Told(
+                ask.asker,
+                ask.number,
+                (self.epoch,),
+                (head,),
+                homes,
+                self._introductions.given(ask),
+                self._introductions.ended(ask),
+            )
+        )
 
-    # Letters
-
-    def _write(self, receiver: str, content: Content) -> bool:
-        """Write to a broker. False if the way to it is not known."""
-        letter = Carry(self._desk.broker, receiver, 0, content)
-        if receiver == self._desk.broker:
-            self._deliver(letter)
-            return True
-        way = self._queries.way_to(receiver)
-        if way is None:
-            self._ways_missing = True
-            return False
-        self._send(way, letter)
-        return True
-
-    def _deliver(self, letter: Carry) -> None:
-        if letter.receiver == self._desk.broker:
-            self._letter_handlers[type(letter.content)](letter.sender, letter.content)
-        elif letter.hops < MAX_LETTER_HOPS:
-            way = self._queries.way_to(letter.receiver)
-            if way is not None:
-                self._send(way, msgspec.structs.replace(letter, hops=letter.hops + 1))
+    # Reading and trimming
 
     def _write_fetch(self, origin: str, fetch: Fetch) -> None:
-        self._write(origin, fetch)
+        self._letters.write(origin, fetch)
         self._tick_later()
 
     def _on_fetch(self, sender: str, fetch: Fetch) -> None:
         def found(result: Found) -> None:
-            self._write(sender, Page(fetch.name, fetch.after, result.upto, result.envelopes))
+            self._letters.write(sender, Page(fetch.name, fetch.after, result.upto, result.envelopes))
 
         self._desk.effects.append(
             Read(
@@ -559,47 +461,15 @@ class Service:
             )
         )
 
-    def _pass_on(self, origin: str, positions: tuple[tuple[str, int], ...]) -> None:
-        """How far readers are: for the journal here, or for one that hears of it some ticks later."""
-        if origin == self._desk.broker:
-            for reader, sequence in positions:
-                if self.journal.progress(reader, sequence):
-                    cursor = self.journal.cursor(reader)
-                    self._desk.effects.append(SaveCursor(self._desk.token(), cursor, sequence))
-            self._trim()
-        else:
-            self._progress.setdefault(origin, {}).update(positions)
-            self._tick_later()
-
-    def _trim(self) -> None:
-        # After a change of the network, homes that have not met this broker before come to register first.
-        upto = self.journal.trimmable(self._desk.now)
-        if upto > self.journal.trimmed and self._desk.now >= self._trim_from:
-            self.journal.trimmed = upto
-            self._desk.effects.append(Trim(upto))
-
-    def _reader_ended(self, durable: Durable) -> None:
-        self._ending |= {(origin, durable.identity): SYNC_WITHIN for origin in durable.position}
-        self._write_endings()
-
-    def _write_endings(self) -> None:
-        """Tell origins of readers that have ended; later, if the way is not known, but not for ever."""
-        for (origin, reader), attempts in list(self._ending.items()):
-            if self._write(origin, ReaderEnded(reader)):
-                del self._ending[origin, reader]
-            else:
-                self._ending[origin, reader] = attempts - 1
-        if any(attempts > 0 for attempts in self._ending.values()):
-            self._tick_later()
-
     def _on_reader_ended(self, sender: str, letter: ReaderEnded) -> None:
-        self._end_reader(letter.reader)
-        self._trim()
+        self._readers.end(letter.reader)
+        self._readers.trim()
 
-    def _end_reader(self, reader: str) -> None:
-        cursor = self.journal.forget(reader)
-        if cursor is not None:
-            self._desk.effects.append(SaveCursor(self._desk.token(), cursor, -1))
+    def _may_trim(self) -> bool:
+        """Not before everyone has been introduced; who is missing is asked."""
+        if self._introductions.is_due(self.epoch):
+            self._tick_later()
+        return not self._introductions.missing
 
     # Time
 
@@ -613,8 +483,8 @@ class Service:
         kind, _, rest = name.partition(" ")
         if kind == "deliver":
             self.homes.on_timer(rest)
-        elif kind == "linger":
-            self.homes.lingered(rest)
+        elif rest == "abandon":
+            self.homes.abandon()
         elif rest == "sync":
             self._sync_due = False
             self._sync()
@@ -623,35 +493,22 @@ class Service:
             self._tick()
 
     def _tick(self) -> None:
-        if self._ways_missing:
-            self._ways_missing = False
+        if self._letters.ways_missing:
+            self._letters.ways_missing = False
             self._answer(self._queries.ask())  # whoever answers shows the way to it
-        if any(attempts > 0 for attempts in self._ending.values()):
-            self._write_endings()
-        self._tell_progress()
-        self._send_marks()
+        self._letters.again()
+        if self._telling.tell(self.epoch):
+            self._letters.ways_missing = True
         self.homes.save_positions()
         if self._desk.settings.keep:
-            self._trim()  # what is old enough, also if there is no reader at all
-        self.homes.abandon()
+            self._readers.trim()  # what is old enough, also if there is no reader at all
         if self._syncing is not None and self._syncing_until <= self._desk.now:
             self._syncing = None  # an answer was lost
             self._wake()
         waiting = self.homes.fetch_again() | self._moving.again() | self._history.again()
+        waiting |= self._introductions.look(self.epoch)
         if waiting or self._syncing is not None:
             self._tick_later()
-
-    def _tell_progress(self) -> None:
-        """Tell each origin how far its readers here are."""
-        told: dict[str, list[tuple[str, int]]] = {}
-        for durable in self.homes.subscriptions.values():
-            if durable.state is not State.STORING:
-                for origin, sequence in durable.stored_position.items():
-                    if self._told_progress.get((durable.identity, origin)) != sequence:
-                        self._told_progress[durable.identity, origin] = sequence
-                        told.setdefault(origin, []).append((durable.identity, sequence))
-        for origin, positions in told.items():
-            self._pass_on(origin, tuple(positions))
 
     def settle(self) -> None:
         """A message has been handled."""
@@ -694,7 +551,3 @@ class Service:
 
     def _send(self, broker: str, message: Any) -> None:
         self._desk.effects.append(Send(broker, message))
-
-
-def _under(prefix: str, cursors: dict[str, int]) -> dict[str, int]:
-    return {name.removeprefix(prefix): value for name, value in cursors.items() if name.startswith(prefix)}

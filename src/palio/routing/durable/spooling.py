@@ -7,6 +7,7 @@ not fit into an outbox is not taken: it stays in the journal of its origin, and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from palio.model.filter import Filter
 from palio.routing.durable.desk import Desk, NotTaker
@@ -64,6 +65,8 @@ class Spooling:
         self.register_here: Callable[[str], int] = lambda name: 0
         self.subscriptions: dict[str, Durable] = {}
         self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
+        self._abandon_at = inf  # when those without a taker are looked at
+        self._handed_over: dict[str, str] = {}  # by identity: the home that it was handed over to
         self._changes: dict[str, Change] = {}
         self._taken: dict[Durable, list[Envelope]] = {}
 

@@ -23,8 +23,8 @@ _SHARES = (0.0, 1.0)
 def crash_points(scenario: FaultScenario, *, make_router: RouterMaker = Router) -> list[Plan]:
     """Every place at which a broker can crash in a scene; with a crash in it, every place after that one."""
     layout, script = prepare(scenario)
-    stage = Stage(scenario, layout, make_router=make_router)
-    stage.play(script)
+    stage = Stage(scenario, layout, script, make_router=make_router)
+    stage.play()
     found: list[Plan] = []
     for name, station in stage.world.stations.items():
         first, last = 0, station.carried - stage.begun[name]

@@ -77,9 +77,8 @@ def prepare(scenario: FaultScenario) -> tuple[Layout, list[Step]]:
 def simulate(scenario: FaultScenario, *, make_router: RouterMaker = Router, trace: bool = False) -> FaultRun:
     """Simulate a scenario, repair everything, let the world come to rest, and judge what happened."""
     layout, script = prepare(scenario)
-    absent = frozenset([step.broker for step in script if isinstance(step, Join)])
-    stage = Stage(scenario, layout, make_router=make_router, trace=trace, absent=absent)
-    stage.play(script)
+    stage = Stage(scenario, layout, script, make_router=make_router, trace=trace)
+    stage.play()
     return FaultRun(scenario, stage.world, script, judge(stage.world.record))
 
 
@@ -90,12 +89,13 @@ class Stage:
         self,
         scenario: FaultScenario,
         layout: Layout,
+        script: list[Step],
         *,
         make_router: RouterMaker = Router,
         trace: bool = False,
-        absent: frozenset[str] = frozenset(),
     ) -> None:
         self._scenario = scenario
+        self._script = script
         settings = DurableSettings(
             patience=Patience(
                 in_flight=4,
@@ -121,7 +121,7 @@ class Stage:
             batch=_BATCH,
             make_router=make_router,
             trace=trace,
-            absent=absent,
+            absent=frozenset([step.broker for step in script if isinstance(step, Join)]),
         )
         self.clients = Clients(self.world)
         stations = list(self.world.stations.values())
@@ -144,12 +144,12 @@ class Stage:
             station = self.world.stations[plan.broker]
             station.plans.append(msgspec.structs.replace(plan, at=self.begun[plan.broker] + plan.at))
 
-    def play(self, script: list[Step]) -> None:
+    def play(self) -> None:
         """Take all steps, repair everything, and go on until nothing happens any more."""
         world, record = self.world, self.world.record
-        for step in script:
+        for step in self._script:
             world.after(step.time, self._take, step)
-        last = max([step.time for step in script], default=0.0)
+        last = max([step.time for step in self._script], default=0.0)
         world.run(until=self._begin + last + 1.0)
         self.heal()
         healed = world.now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palio.sim.faults.scenario import FaultScenario
-from palio.sim.faults.steps import End, Leave, Refilter, Say, Step, Take
+from palio.sim.faults.steps import End, Join, Leave, Refilter, Say, Step, Take
 
 
 def _say(time: float, *numbers: int) -> Say:
@@ -12,8 +12,8 @@ def _say(time: float, *numbers: int) -> Say:
     )
 
 
-def _take(broker: str, filter: str = "n > 0") -> Take:
-    return Take(time=0.0, name="s0", broker=broker, filter=filter)
+def _take(broker: str, filter: str = "n > 0", name: str = "s0") -> Take:
+    return Take(time=0.0, name=name, broker=broker, filter=filter)
 
 
 SCENES: dict[str, tuple[Step, ...]] = {
@@ -40,6 +40,14 @@ SCENES: dict[str, tuple[Step, ...]] = {
         _say(0.92, 4, 5),
         _say(1.2, 6),
         _say(2.2, 7),
+    ),
+    "join": (
+        _take("b2"),
+        _take("b1", name="s1"),
+        Join(time=0.7, broker="b0"),
+        _say(1.2, 1),
+        _say(1.9, 2, 3),
+        _say(3.5, 4),
     ),
     "end": (_take("b1"), _say(0.7, 1), _say(0.9, 2, 3), End(time=0.95, name="s0"), _say(1.2, 4)),
 }

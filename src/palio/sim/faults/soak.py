@@ -20,10 +20,6 @@ from palio.sim.soak import COMBINATIONS, in_order
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
 
 
-# Trouble that keeps a home from hearing of a broker that joins.
-_AWAY = frozenset({"crashes", "pauses", "cuts", "partitions", "lags", "full_disks", "slow_disks", "jumps"})
-
-
 class FaultSoaked(msgspec.Struct, frozen=True):
     """What came of one seed."""
 
@@ -43,9 +39,6 @@ def drawn(seed: int) -> FaultScenario:
     kinds = chance.sample(list(TROUBLE), chance.choice((1, 2, 3, 4, 6, len(TROUBLE))))
     most = 2 if large else 1
     trouble: dict[str, Any] = {kind: chance.randint(1, most * TROUBLE[kind]) for kind in kinds}
-    if "joins" in trouble:
-        # A journal that is new does not know of homes that are away just then; that is not promised.
-        trouble = {kind: count for kind, count in trouble.items() if kind not in _AWAY}
     return FaultScenario(
         seed=seed,
         shape=chance.choice(_SHAPES),

@@ -21,6 +21,7 @@ import msgspec
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Hand, Trim
+from palio.routing.durable.homes import ABANDON
 from palio.routing.durable.messages import StoreMessage
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
@@ -100,13 +101,24 @@ class World:
         while queue and not record.error:
             if until is not None and queue[0][0] > until:
                 self.now = until
-                return False
+                return self._is_silent
             if self.handled > self.most_events:
                 return False
             time, _, do, arguments = heappop(queue)
             self.now = time
             do(*arguments)
         return not queue
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether nothing is left but timers that count no more, or that watch who has no taker."""
+        for _, _, do, arguments in self.queue:
+            if do != self._timer:
+                return False
+            station, life, (name, number, at) = arguments
+            if life == station.life and station.timers.get(name) == (number, at) and name != ABANDON:
+                return False
+        return True
 
     def note(self, who: str, what: str, *about: Any) -> None:
         self.record.note(self.now, who, what, *about)
