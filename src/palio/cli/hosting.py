@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ from palio.model.errors import PalioError
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
+# How many objects may come into being between two looks for garbage: some batches of events.
+_GARBAGE_EVERY = 50_000
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -69,6 +72,8 @@ def host(settings: Settings, started: Callable[[Broker], None], *, life: int | N
         broker = Broker(settings)
     except OSError as problem:
         raise _no_data(settings, problem) from None
+    # Filters stay and events pass: looking through all that stays, again and again, finds nothing.
+    gc.set_threshold(_GARBAGE_EVERY, 20, 50)
     uvloop.run(_serve(broker, started, life))
 
 

@@ -291,7 +291,7 @@ class Service:
             envelopes = self.journal.appended(message.token)
             self._confirm()
             self._send_on(envelopes)
-            if self.journal.readers:
+            if self.journal.readers or self._desk.settings.keep:
                 self._tick_later()
         self._desk.completed(message.token)
 
