@@ -74,11 +74,18 @@ def subscribe(plan: Plan, counters: Counters, line: Line) -> None:
     uvloop.run(_subscribe(plan, counters, line))
 
 
+# Deliveries that a durable subscriber may have unacknowledged.
+UNACKNOWLEDGED = 1_000
+
+
 async def _subscribe(plan: Plan, counters: Counters, line: Line) -> None:
     async with _connect(plan, "subscriber") as client:
         # A limit that the window never reaches, as for the others.
         subscription = await client.subscribe(
-            WANTED, durable=f"bench-{os.getpid()}" if plan.durable else None, limit=max(plan.events, 65_536)
+            WANTED,
+            durable=f"bench-{os.getpid()}" if plan.durable else None,
+            in_flight=UNACKNOWLEDGED if plan.durable else None,
+            limit=max(plan.events, 65_536),
         )
         tally = Tally(plan, counters)
         line.ready(wait=False)

@@ -8,6 +8,7 @@ import errno
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # How many objects may come into being between two looks for garbage: some batches of events.
 _GARBAGE_EVERY = 50_000
+# Seconds after which the thread of the store gets its turn beside a busy event loop.
+_SWITCH_EVERY = 0.0005
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -74,6 +77,7 @@ def host(settings: Settings, started: Callable[[Broker], None], *, life: int | N
         raise _no_data(settings, problem) from None
     # Filters stay and events pass: looking through all that stays, again and again, finds nothing.
     gc.set_threshold(_GARBAGE_EVERY, 20, 50)
+    sys.setswitchinterval(_SWITCH_EVERY)
     uvloop.run(_serve(broker, started, life))
 
 

@@ -86,9 +86,10 @@ class Notification:
             self.body = Body(
                 self.encode(), self.id, self.time, self.lifetime, self.priority, self.payload, self.unindexed
             )
+        elif name == "attributes":
+            self.attributes = MappingProxyType(encoding.decode(self.body.attributes))
         elif name in Notification.__slots__:
             body = self.body
-            self.attributes = MappingProxyType(encoding.decode(body.attributes))
             self.id, self.time, self.lifetime = body.id, body.time, body.lifetime
             self.priority, self.payload, self.unindexed = body.priority, body.payload, body.unindexed
         else:

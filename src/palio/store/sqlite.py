@@ -21,7 +21,8 @@ import errno
 import fcntl
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,18 @@ LOG_BYTES = 64 << 20
 CACHE_KIB = 32 << 10
 BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 
-_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES (?, ?, ?, ?, ?, ?)"
-_SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope) VALUES (?, ?, ?, ?)"
-_PUT = (
-    "INSERT INTO {} (subscription, delivery, attempts, envelope) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT (subscription, delivery) DO UPDATE "
+# Rows that one statement takes. Each statement lets go of the interpreter once, and has to wait for it again where
+# the broker is busy: so few large ones. Numbers that halve give few different texts, which SQLite prepares once.
+MOST_ROWS = 512
+
+_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES "
+_SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope) VALUES "
+_PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope) VALUES "
+_IN_PLACE = (
+    " ON CONFLICT (subscription, delivery) DO UPDATE "
     "SET attempts = excluded.attempts, envelope = excluded.envelope"
 )
-_DROP = "DELETE FROM {} WHERE subscription = ? AND delivery = ?"
+_DROP = "DELETE FROM {} WHERE subscription = ? AND delivery IN "
 
 
 class Sqlite(Backend):
@@ -139,13 +144,35 @@ class Sqlite(Backend):
         return Trouble(Kind.BROKEN, sentence(cause))
 
     def append(self, connection: Connection, rows: Rows) -> None:
-        connection.exec_driver_sql(_APPEND, list(rows))
+        _insert(connection, _APPEND, rows)
 
     def spool(self, connection: Connection, rows: Rows) -> None:
-        connection.exec_driver_sql(_SPOOL, list(rows))
+        _insert(connection, _SPOOL, rows)
 
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
-        connection.exec_driver_sql(_PUT.format(table), list(rows))
+        _insert(connection, _PUT.format(table), rows, _IN_PLACE)
 
     def drop(self, connection: Connection, table: str, rows: Rows) -> None:
-        connection.exec_driver_sql(_DROP.format(table), list(rows))
+        deliveries: dict[Any, list[Any]] = {}
+        for subscription, delivery in rows:
+            deliveries.setdefault(subscription, []).append(delivery)
+        for subscription, gone in deliveries.items():
+            for part in _parts(gone):
+                marks = f"({', '.join('?' * len(part))})"
+                connection.exec_driver_sql(_DROP.format(table) + marks, (subscription, *part))
+
+
+def _insert(connection: Connection, into: str, rows: Rows, then: str = "") -> None:
+    for part in _parts(list(rows)):
+        marks = f"({', '.join('?' * len(part[0]))})"
+        text = into + ", ".join([marks] * len(part)) + then
+        connection.exec_driver_sql(text, tuple(chain.from_iterable(part)))
+
+
+def _parts(rows: list[Any]) -> Iterator[list[Any]]:
+    """In parts whose sizes are powers of two."""
+    at = 0
+    while at < len(rows):
+        size = min(MOST_ROWS, 1 << (len(rows) - at).bit_length() - 1)
+        yield rows[at : at + size]
+        at += size
