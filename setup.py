@@ -1,4 +1,4 @@
-"""The compiled parts: the core of the matcher, a short way to bytes. Where they cannot be built, Python does it.
+"""The compiled parts: the matcher's core, a short way to bytes. Where they cannot be built, Python does it.
 
 Built for the baseline of the architecture; wider vectors are chosen at run time. `PALIO_SANITIZE=1` builds it
 with the address and undefined-behaviour sanitizers instead (`make sanitize`).

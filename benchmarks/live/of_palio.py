@@ -25,7 +25,7 @@ def _connect(plan: Plan, name: str) -> Client:
 
 
 def publish(plan: Plan, counters: Counters, line: Line) -> None:
-    uvloop.run(_confirmed(plan, line) if plan.in_flight else _publish(plan, counters, line))
+    uvloop.run(_confirmed(plan, counters, line) if plan.in_flight else _publish(plan, counters, line))
 
 
 async def _publish(plan: Plan, counters: Counters, line: Line) -> None:
@@ -48,20 +48,23 @@ async def _publish(plan: Plan, counters: Counters, line: Line) -> None:
         line.report(count)
 
 
-async def _confirmed(plan: Plan, line: Line) -> None:
-    """So many calls are always under way, each with its group of events."""
+async def _confirmed(plan: Plan, counters: Counters, line: Line) -> None:
+    """So many calls are always under way, each with its group of events, as long as the window allows."""
     async with _connect(plan, "publisher") as client:
         line.ready(wait=True)
         groups = _groups(plan)
+        begun = confirmed = 0
 
-        async def work() -> int:
-            count = 0
+        async def work() -> None:
+            nonlocal begun, confirmed
             for group in groups:
-                count += len(await client.publish(group))
-            return count
+                begun += len(group)
+                await pause(plan, counters, begun)
+                answers = await client.publish(group)
+                confirmed += len(answers)
 
-        counts = await asyncio.gather(*[work() for _ in range(max(1, plan.in_flight // plan.group))])
-        line.report(sum(counts))
+        await asyncio.gather(*[work() for _ in range(max(1, plan.in_flight // plan.group))])
+        line.report(confirmed)
 
 
 def _groups(plan: Plan) -> Iterator[list[Content]]:

@@ -44,7 +44,7 @@ def _title(scenario: Scenario) -> str:
         return f"{scenario.name}: {scenario.rate:,.0f} events a second, one publisher, one subscriber"
     if scenario.is_durable:
         calls = f"{scenario.group} events a call" if scenario.group > 1 else "one event a call"
-        return f"{scenario.name}: {calls}, up to {scenario.in_flight:,} events unconfirmed, 1,000 unacknowledged"
+        return f"{scenario.name}: {calls}, up to {scenario.in_flight:,} events unconfirmed"
     return scenario.name
 
 

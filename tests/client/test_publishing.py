@@ -217,3 +217,12 @@ async def test_large_notifications_go_by_themselves_and_too_large_ones_not_at_al
         with pytest.raises(palio.PalioError, match="the limit is 1,000,000"):
             client.publish_nowait({f"text{i}": "x" * 16_000 for i in range(63)})
         assert client.statistics().connections == 1
+
+
+async def test_what_was_known_is_confirmed_under_its_own_number():
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        first = await client.publish({"n": 0}, id="x")
+        await client.publish([{"n": n} for n in range(1, 5)])
+        known = palio.Notification({"n": 0}, id="x")
+        new = palio.Notification({"n": 5}, id="y")
+        assert await client.publish([known, new]) == [first, palio.client.Confirmation(first.origin, 6)]

@@ -98,7 +98,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     @property
     def delivery(self) -> DurableSettings | None:
         """How durable delivery works, if there is any."""
-        return msgspec.structs.replace(self.durable, keep=self.keep) if self.journal else None
+        return (
+            msgspec.structs.replace(self.durable, keep=self.durable.keep or self.keep) if self.journal else None
+        )
 
     def named(self) -> Settings:
         """With a name: the one given, the one of the last time, or one made of the machine and the port."""

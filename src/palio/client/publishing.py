@@ -68,9 +68,9 @@ class Waiter:
         self._single = single
         self.confirmations: list[Confirmation] = []
 
-    def confirm(self, origin: str, first: int, count: int) -> None:
-        self.confirmations += [Confirmation(origin, sequence) for sequence in range(first, first + count)]
-        self.missing -= count
+    def confirm(self, origin: str, sequences: Sequence[int]) -> None:
+        self.confirmations += [Confirmation(origin, sequence) for sequence in sequences]
+        self.missing -= len(sequences)
         if not self.missing and not self.future.done():
             self.future.set_result(self.confirmations[0] if self._single else self.confirmations)
 
@@ -247,10 +247,12 @@ class Publishing:
         if batch is None:
             return
         self._confirmed += len(batch.bodies)
-        sequence = answer.sequence
+        first = answer.sequence
+        sequences = answer.sequences or range(first, first + len(batch.bodies))
+        at = 0
         for waiter, count in batch.waiters:
-            waiter.confirm(answer.origin, sequence, count)
-            sequence += count
+            waiter.confirm(answer.origin, sequences[at : at + count])
+            at += count
         if not self._unconfirmed:
             release(self._done)
 

@@ -116,11 +116,15 @@ class Ended(_Message, frozen=True):
 
 
 class Published(_Message, frozen=True):
-    """The notifications were taken and numbered from `sequence` on at this origin."""
+    """The notifications were taken and numbered from `sequence` on at this origin.
+
+    `sequences` names all of them, where some were known already and have other numbers.
+    """
 
     request: int
     origin: str
     sequence: int
+    sequences: tuple[int, ...] = ()
 
 
 class Refused(_Message, frozen=True):

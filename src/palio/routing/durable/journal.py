@@ -26,12 +26,16 @@ AT = " @"  # between a reader and its home in the name of its cursor
 
 
 class Request(msgspec.Struct):
-    """A publish that waits for its confirmation: all up to `last` must be on disk."""
+    """A publish that waits for its confirmation: all up to `last` must be on disk.
+
+    `sequences` are those of all of it, where they do not simply follow the first.
+    """
 
     session: str
     number: int
     first: int
     last: int
+    sequences: tuple[int, ...] = ()
 
 
 class Journal:
@@ -86,7 +90,12 @@ class Journal:
                     self._remember(*key, known, now)
             sequences.append(known)
         if sequences:
-            self._requests.append(Request(session, number, sequences[0], max(sequences)))
+            first, last = sequences[0], max(sequences)
+            # Some of it may have been known, under other numbers.
+            given = (
+                () if len(fresh) in (0, len(sequences)) and last - first + 1 == len(sequences) else sequences
+            )
+            self._requests.append(Request(session, number, first, last, tuple(given)))
         if not fresh:
             return None
         envelopes = tuple(fresh)

@@ -307,7 +307,10 @@ class Service:
     def _confirm(self) -> None:
         for request in self.journal.confirmed():
             if request.number:
-                self._desk.answer(request.session, Published(request.number, self._desk.broker, request.first))
+                self._desk.answer(
+                    request.session,
+                    Published(request.number, self._desk.broker, request.first, request.sequences),
+                )
 
     # Events and marks on their way
 
