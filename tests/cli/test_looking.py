@@ -288,3 +288,12 @@ def test_spans_and_moments_as_people_type_them():
     assert parse_since("all") == "all"
     assert [span(seconds) for seconds in (0, 59, 60, 3_661, 90_000)] == ["0s", "59s", "1m0s", "1h1m", "1d1h"]
     assert [size(count) for count in (0, 999, 1_500, 2_000_000)] == ["0 B", "999 B", "1.5 kB", "2.0 MB"]
+
+
+def test_only_a_broker_that_was_heard_of_is_forgotten_and_only_on_purpose(command, live):
+    result = command("forget", "nobody")
+    assert result.exit_code == 1
+    assert "add --yes" in result.stderr
+    result = command("forget", "nobody", "--yes")
+    assert result.exit_code == 3
+    assert "never heard of" in result.stderr

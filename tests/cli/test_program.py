@@ -61,6 +61,7 @@ TALKING = (
         "trace",
         "stats",
         "peers",
+        "forget",
         "clients",
     ),
     *("subs", "top", "dlq", "context", "config", "network status", "explain @"),

@@ -48,6 +48,7 @@ COMMANDS = {
     "subs": "looking",
     "top": "top",
     "dlq": "dlq",
+    "forget": "forget",
     "demo": "demo",
     "sim": "sim",
     "bench": "bench",
