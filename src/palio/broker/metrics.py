@@ -53,6 +53,7 @@ class Metrics(Collector):
         for metric, help_text, counts in (
             ("palio_dropped", "Events that were dropped, by reason.", own.dropped),
             ("palio_refused_connections", "Connections that were refused, by error.", own.refused),
+            ("palio_refused_requests", "Requests that were refused, by error.", own.refused_requests),
         ):
             family = CounterMetricFamily(metric, help_text, labels=("broker", "reason"))
             for reason, count in sorted(counts.items()):

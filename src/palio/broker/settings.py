@@ -18,7 +18,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect
 
-from palio.model.errors import PalioError
+from palio.model.errors import FilterError, PalioError
+from palio.model.filter import Filter
 from palio.model.parser import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
 from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
@@ -214,6 +215,11 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         top = path.removeprefix("$.").split(".")[0].split("[")[0]
         unknown = reason.split("'")[1] if path == "$" and reason.startswith(_UNKNOWN) else top
         raise WrongSetting(path, origins.get(unknown, file), reason) from None
+    for number, peer in enumerate(settings.peers):
+        try:
+            Filter.parse(peer.export)
+        except FilterError as problem:
+            raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
@@ -225,6 +231,25 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             top = path.split("[")[0]
             raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
     return settings
+
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def require_safe(settings: Settings) -> None:
+    """Raises `WrongSetting` for a broker that would let in everyone who can reach this machine."""
+    security = settings.security
+    if security.authentication or security.insecure:
+        return
+    for path, flag, address in (("listen", "--listen", settings.listen), ("http", "--http", settings.http)):
+        if address != "off" and split_address(address)[0] not in LOOPBACK:
+            raise WrongSetting(
+                f"$.{path}",
+                "The settings",
+                f"{address} can be reached from other machines, and nobody has to say who they are. Turn on "
+                "authentication (--authentication, and `palio token create`), keep to this machine "
+                f"({flag} 127.0.0.1:PORT), or say --insecure.",
+            )
 
 
 _UNKNOWN = "There is no setting"

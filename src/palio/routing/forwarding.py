@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import compress
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -27,6 +27,7 @@ from palio.routing.configuration import Configuration, Strategy
 from palio.routing.effects import Deliver, Effect, Send
 from palio.routing.links import Link
 from palio.routing.messages import Envelope, Forward, LinkKind
+from palio.routing.scopes import Scopes, owner_of
 from palio.routing.sessions import Held
 from palio.routing.table import GRAPH, Entry, Port
 from palio.routing.tables import Tables
@@ -87,6 +88,9 @@ class Way(msgspec.Struct, frozen=True):
     onward: Envelope
 
 
+_Delivery: TypeAlias = tuple[str, tuple[str, ...], list[Envelope]]  # session, handles, what
+
+
 class _Passing:
     """A batch that passes through: from where it came, and what is to be done with it so far."""
 
@@ -96,7 +100,7 @@ class _Passing:
         self.source = source
         self.from_graph = from_graph
         self.onward: dict[str, list[Envelope]] = {}
-        self.deliveries: list[tuple[str, tuple[str, ...], list[Envelope]]] = []
+        self.deliveries: list[_Delivery] = []
         self._latest: dict[str, tuple[tuple[str, ...], list[Envelope]]] = {}  # by session
 
     def deliver(self, session: str, handles: tuple[str, ...], run: list[Envelope]) -> None:
@@ -109,12 +113,28 @@ class _Passing:
         self._latest[session] = handles, envelopes
         self.deliveries.append((session, handles, envelopes))
 
-    def effects(self) -> list[Effect]:
+    def effects(self, scopes: Scopes) -> list[Effect]:
+        deliveries = _seen(self.deliveries, scopes) if scopes.on else self.deliveries
         effects: list[Effect] = [
-            Deliver(session, tuple(envelopes), handles) for session, handles, envelopes in self.deliveries
+            Deliver(session, tuple(envelopes), handles) for session, handles, envelopes in deliveries
         ]
         effects += [Send(broker, Forward(tuple(envelopes))) for broker, envelopes in self.onward.items()]
         return effects
+
+
+def _seen(deliveries: list[_Delivery], scopes: Scopes) -> list[_Delivery]:
+    """Only what the sessions' owners may see now; what several sessions of an owner get is looked at once."""
+    known: dict[str, dict[int, bool]] = {}
+    kept: list[_Delivery] = []
+    for session, handles, envelopes in deliveries:
+        seen = known.setdefault(owner_of(session), {})
+        new = [envelope for envelope in envelopes if id(envelope) not in seen]
+        visible = scopes.visible(session, new, "delivery")
+        seen.update(zip(map(id, new), visible or [True] * len(new), strict=True))
+        left = [envelope for envelope in envelopes if seen[id(envelope)]]
+        if left:
+            kept.append((session, handles, left))
+    return kept
 
 
 class ForwardingStatistics(msgspec.Struct, frozen=True):
@@ -137,7 +157,9 @@ class Forwarding:
         tables: Tables,
         links: dict[str, Link],
         announcements: Announcements,
+        scopes: Scopes,
     ) -> None:
+        self._scopes = scopes
         self._broker = configuration.broker
         self._hop_limit = configuration.hop_limit
         self._flooding = configuration.strategy is Strategy.FLOODING
@@ -154,8 +176,9 @@ class Forwarding:
         self._dropped: Counter[str] = Counter()
 
     def statistics(self) -> ForwardingStatistics:
+        dropped = self._dropped + Counter({f"rights, {what}": n for what, n in self._scopes.withheld.items()})
         return ForwardingStatistics(
-            self._taken, self._matched, self._delivered, self._forwarded, self._wasted, dict(self._dropped)
+            self._taken, self._matched, self._delivered, self._forwarded, self._wasted, dict(dropped)
         )
 
     def take(self, envelopes: tuple[Envelope, ...], source: Port | None) -> list[Effect]:
@@ -192,7 +215,7 @@ class Forwarding:
         if run:
             self._take_run(run, same, passing)
         self._forwarded += sum(map(len, passing.onward.values()))
-        return passing.effects()
+        return passing.effects(self._scopes)
 
     def _is_fresh(self, envelope: Envelope) -> bool:
         if not self._seen.add(envelope.origin, envelope.sequence):

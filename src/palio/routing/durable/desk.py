@@ -13,6 +13,7 @@ from palio.routing.durable.messages import Attach, DurableAnswer
 from palio.routing.durable.outbox import Patience
 from palio.routing.effects import Reply
 from palio.routing.messages import Answer
+from palio.routing.scopes import Scopes
 
 # What a taker may wish. A position names at most as many origins as a network may well have.
 LONGEST_LINGER = 3_650 * 86_400.0
@@ -119,8 +120,11 @@ def created_at(identity: str) -> tuple[int, str]:
 class Desk:
     """Effects and what follows when the store has completed them."""
 
-    def __init__(self, broker: str, settings: DurableSettings, incarnation: int) -> None:
+    def __init__(
+        self, broker: str, settings: DurableSettings, incarnation: int, scopes: Scopes | None = None
+    ) -> None:
         self.broker = broker
+        self.scopes = scopes or Scopes(on=False)
         self._incarnation = incarnation
         self.settings = settings
         self.now = 0.0

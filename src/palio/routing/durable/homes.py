@@ -235,7 +235,7 @@ class Homes(CatchingUp):
 
     def _stored(self, durable: Durable) -> None:
         durable.go("stored")
-        durable.entry = self._filters.hold(durable.filter, durable)
+        self._hold(durable, durable.filter, durable.name)
         self._wake()
 
     # Takers
