@@ -162,7 +162,7 @@ class Broker:
         host, port = split_address(settings.listen)
         try:
             self._server = await self._loop.create_server(
-                lambda: Connection(self), host, port, backlog=1_024, ssl=self.tls.context if self.tls else None
+                lambda: Connection(self), host, port, backlog=1_024, **self._tls_options()
             )
         except OSError:
             await self._close_store()
@@ -237,6 +237,11 @@ class Broker:
             before, now = now, self._loop.time()
             for connection in list(self.connections):
                 connection.beat(now, max(0.0, now - before - pause))
+
+    def _tls_options(self) -> dict[str, Any]:
+        if self.tls is None:
+            return {}
+        return {"ssl": self.tls.context, "ssl_handshake_timeout": self.settings.limits.greeting}
 
     # Who may come in, and what they may do, may change at any time
 

@@ -78,8 +78,9 @@ class Dialling:
 
     def _credentials(self, peer: Peer) -> tuple[str | None, ssl.SSLContext | None]:
         """By what this broker shows who it is, read anew each time. Raises `WrongCertificate` or `NoToken`."""
-        token = read_token(peer.token_file) if peer.token_file else None
+        own = self._broker.settings.security
+        token_file = peer.token_file or own.token_file
+        token = read_token(token_file) if token_file else None
         if not peer.address.startswith(SECURE_SCHEME):
             return token, None
-        own = self._broker.settings.security
-        return token, client_context(peer.authority, own.certificate, own.key)
+        return token, client_context(peer.authority or own.authority, own.certificate, own.key)

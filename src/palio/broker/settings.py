@@ -55,8 +55,10 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: str  # with palios:// the link speaks TLS
     kind: LinkKind = LinkKind.PEER
     cost: Annotated[float, msgspec.Meta(gt=0)] = 1.0
-    token_file: str = ""  # has the token by which this broker shows who it is
-    authority: str = ""  # a file: who signs the certificate of the other; by default who the system trusts
+    token_file: str = ""  # if it is another one than that of `security`
+    authority: str = (
+        ""  # who signs the certificate of the other; by default that of `security`, or of the system
+    )
     export: str = "true"  # a filter: of all events, those that may leave by this link
 
 
@@ -81,7 +83,8 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who may come in, and how what they say is protected on its way. Files are named by their paths.
 
     With a `certificate`, the ports speak TLS. An `authority` signs the certificates by which clients and
-    brokers may show who they are, instead of by a token.
+    brokers may show who they are, instead of by a token; and those of the brokers that this one links with. To
+    them it shows its own certificate, and the token of `token_file`.
     """
 
     authentication: bool = False
@@ -91,6 +94,7 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate: str = ""
     key: str = ""
     authority: str = ""
+    token_file: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
