@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from palio.broker.access.files import NoToken, read_token
 from palio.broker.connection import Connection
+from palio.broker.files import NoToken, read_token
 from palio.broker.settings import Peer, split_address
 from palio.broker.tls import WrongCertificate, client_context
 from palio.routing.addresses import SECURE_SCHEME

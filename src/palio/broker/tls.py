@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from palio.broker.access.files import Watched
+from palio.broker.files import Watched
 from palio.model.errors import PalioError
 
 

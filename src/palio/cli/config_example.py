@@ -81,9 +81,9 @@ _EXAMPLE = """\
 
 # Who may come in. With authentication, by a token (`palio token create`) or a certificate; what they may do is
 # in the folder (`palio rights set`), by default "access" in the data folder. when_wider: a subscription for
-# more than one may see is narrowed, or refused (refuse). With a certificate (PEM files), the ports speak TLS; the
-# authority signs the certificates of clients and neighbours. token_file has the token that this broker shows
-# its neighbours. insecure: listen beyond this machine without authentication.
+# more than one may see is narrowed, or refused (refuse). With a certificate (PEM files), the ports speak TLS;
+# the authority signs the certificates of clients and neighbours. token_file has the token that this broker
+# shows its neighbours. insecure: listen beyond this machine without authentication.
 #[security]
 #authentication = false
 #folder = ""
