@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect
 
+from palio.broker.gateway.settings import GatewaySettings
 from palio.model.errors import PalioError
 from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
 from palio.routing.configuration import Strategy
@@ -87,6 +88,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     when_slow: WhenSlow = "drop-newest"
     limits: Limits = Limits()
     durable: DurableSettings = DurableSettings()
+    gateway: GatewaySettings = GatewaySettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
 
