@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from palio.broker.gateway.gateway import Gateway
 from palio.broker.gateway.guard import MAX_HEAD, PatientProtocol
-from palio.broker.gateway.websocket import MAX_MESSAGE
+from palio.broker.gateway.tunnel import MAX_MESSAGE
 from palio.broker.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class HttpServer:
         """Listen. Returns the port. Raises `OSError`."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
-        patient = type("Patient", (PatientProtocol,), {"head_within": self._broker.settings.gateway.body_within})
+        patient = type(
+            "Patient", (PatientProtocol,), {"head_within": self._broker.settings.gateway.body_within}
+        )
         config = uvicorn.Config(
             self._app,
             http=patient,

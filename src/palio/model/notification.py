@@ -122,7 +122,9 @@ class Notification:
         document = jsontext.read(batch) if isinstance(batch, (str, bytes)) else batch
         if not isinstance(document, list):
             raise InvalidNotification("$", "A batch of CloudEvents is a JSON array.")
-        return [cls._from_event(event, f"$[{index}]", strict, by_source) for index, event in enumerate(document)]
+        return [
+            cls._from_event(event, f"$[{index}]", strict, by_source) for index, event in enumerate(document)
+        ]
 
     @classmethod
     def _from_event(cls, document: Any, path: str, strict: bool, by_source: bool) -> Notification:

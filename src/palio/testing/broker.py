@@ -98,9 +98,7 @@ class Broker:
             self._running = running
             host = self._settings.listen.rpartition(":")[0]
             http = f"127.0.0.1:{running.http_port}" if running.http_port else "off"
-            self._settings = msgspec.structs.replace(
-                self._settings, listen=f"{host}:{running.port}", http=http
-            )
+            self._settings = msgspec.structs.replace(self._settings, listen=f"{host}:{running.port}", http=http)
         return self
 
     async def stop(self) -> None:

@@ -143,7 +143,6 @@ def problem_response(problem: PalioError, headers: Mapping[str, str] | None = No
     return Response(body, document["status"], more, MEDIA_TYPE)
 
 
-
 def _words(name: str) -> str:
     words = re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
     return words[:1].upper() + words[1:]

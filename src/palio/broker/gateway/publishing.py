@@ -136,7 +136,9 @@ def _properties(request: Request) -> dict[str, Any]:
     query = request.query_params
     unknown = set(query) - {"id", "priority", "lifetime"}
     if unknown:
-        raise WrongParameter(min(unknown)[:80], "There is no such parameter; there are id, lifetime and priority.")
+        raise WrongParameter(
+            min(unknown)[:80], "There is no such parameter; there are id, lifetime and priority."
+        )
     properties: dict[str, Any] = {}
     id = request.headers.get("idempotency-key", query.get("id"))
     if id is not None:

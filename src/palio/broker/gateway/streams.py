@@ -107,16 +107,16 @@ class Streams:
         self.open = 0
         self.cut_off = 0
 
-    async def begin(
-        self, wanted: Wanted, token: str | None, address: tuple[str, int] | None
-    ) -> EventStream:
+    async def begin(self, wanted: Wanted, token: str | None, address: tuple[str, int] | None) -> EventStream:
         """Subscribe. Raises what the broker refuses with."""
         visitor = await Visitor.enter(
             self._broker, f"stream-{secrets.token_hex(8)}", token=token, address=address
         )
         try:
             if wanted.durable is not None:
-                reader: _Reader = _Durable(visitor, wanted, self._sent_before(token, wanted), self._memory(token))
+                reader: _Reader = _Durable(
+                    visitor, wanted, self._sent_before(token, wanted), self._memory(token)
+                )
             elif wanted.since is not None or wanted.after is not None:
                 reader = _Reaching(visitor, wanted)
             else:
