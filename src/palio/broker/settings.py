@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect
 
+from palio.broker.gateway.settings import GatewaySettings
 from palio.model.errors import PalioError
 from palio.model.parser import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
@@ -114,6 +115,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     limits: Limits = Limits()
     security: Security = Security()
     durable: DurableSettings = DurableSettings()
+    gateway: GatewaySettings = GatewaySettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
 
