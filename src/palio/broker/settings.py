@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect
 
+from palio.broker.gateway.settings import GatewaySettings
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
 from palio.model.parser import MAX_TEXT_CHARACTERS
@@ -119,6 +120,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     limits: Limits = Limits()
     security: Security = Security()
     durable: DurableSettings = DurableSettings()
+    gateway: GatewaySettings = GatewaySettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
 
