@@ -8,7 +8,6 @@ from palio.client.errors import WrongAddress
 from palio.client.websocket import SCHEMES, complete
 from palio.routing.addresses import SCHEME, split_address
 
-
 # A host and a port, or the URL of a WebSocket.
 Place: TypeAlias = tuple[str, int] | str
 

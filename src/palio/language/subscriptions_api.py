@@ -1,19 +1,21 @@
 """The filter dialects of the CloudEvents Subscriptions API, and our own beside them.
 
-    [{"exact": {"type": "com.example.order"}}, {"not": {"prefix": {"subject": "test/"}}}, {"palio": "price > 100"}]
+    [{"exact": {"type": "order"}}, {"not": {"prefix": {"subject": "test/"}}}, {"palio": "price > 100"}]
 
-All filters of a list must be satisfied. `exact`, `prefix` and `suffix` map attributes to texts, and hold if every
-attribute is present and compares so; `all`, `any` and `not` join filters; `palio` is the text of a filter of ours.
+All filters of a list must be satisfied. `exact`, `prefix` and `suffix` map attributes to texts, and hold if
+every attribute is present and compares so; `all`, `any` and `not` join filters; `palio` is the text of a filter
+of ours.
 
 A text stands for every value that is written so: `{"exact": {"partition": "5"}}` selects the string "5" and the
-integer 5, which CloudEvents writes alike, and `"true"` also the bool, a timestamp also the time. Where JSON gives
-a number or a bool instead of a text, values are compared as by `=`. `prefix` and `suffix` look at strings only.
-Names are those of attributes, so that `data.price` can be named, too.
+integer 5, which CloudEvents writes alike, and `"true"` also the bool, a timestamp also the time. Where JSON
+gives a number or a bool instead of a text, values are compared as by `=`. `prefix` and `suffix` look at strings
+only. Names are those of attributes, so that `data.price` can be named, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from palio.language.errors import UnknownDialect, WrongExpression
@@ -65,9 +67,7 @@ class _Reader:
             raise UnknownDialect(path, str(dialect), DIALECTS)
         return read(self, content, f"{path}.{dialect}", depth + 1)
 
-    def compared(
-        self, content: Any, path: str, compare: Callable[[str, Any, str], Expression]
-    ) -> Expression:
+    def compared(self, content: Any, path: str, compare: Callable[[str, Any, str], Expression]) -> Expression:
         if not isinstance(content, Mapping) or not content:
             raise WrongExpression(path, "This is an object from attributes to values, at least one.")
         self._count += len(content) - 1
@@ -93,10 +93,8 @@ def _exact(name: str, value: Any, path: str) -> Expression:
     elif _is_integer(value):
         meant.append(Constraint("=", int(value), Kind.INT))
     else:
-        try:
+        with suppress(ValueError, InvalidNotification):
             meant.append(Constraint("=", check_scalar(parse_time(value), path)))
-        except (ValueError, InvalidNotification):
-            pass
     return disjunction([Condition(name, constraint) for constraint in meant])
 
 
