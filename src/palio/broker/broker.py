@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from palio.broker.border import bounced
 from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import Dialling
+from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.guard import Guard
 from palio.broker.inspection import Inspection
 from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
@@ -52,6 +53,9 @@ from palio.routing.protocol import Greet, Handed, Inspect, Inspected, Role
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
 from palio.routing.wire import encode, encode_envelopes, encode_events
+
+if TYPE_CHECKING:
+    from palio.broker.gateway.definitions import Keeper
 
 # What is held for a client until it gives it back.
 _HELD = frozenset((Subscribe, Advertise, Watch))
@@ -198,6 +202,12 @@ class Broker:
             retention=settings.durable.retention,
         )
 
+    def keeper(self) -> Keeper:
+        """Where the gateway keeps its subscriptions."""
+        from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper  # noqa: PLC0415 (only with HTTP)
+
+        return FileKeeper(Path(self.settings.data)) if self.settings.journal else MemoryKeeper()
+
     async def stop(self, reason: str = "The broker is stopping.") -> None:
         """Say goodbye to everyone, write what is to be written, and end."""
         if self._stopping:
@@ -284,7 +294,7 @@ class Broker:
         """Whether who greets may come in; raises what speaks against it."""
         if self._stopping:
             raise ProtocolViolation("The broker is stopping.")
-        principal = self.access.authenticate(greet.token, connection.certificate)
+        principal = connection.acting_for or self.access.authenticate(greet.token, connection.certificate)
         if greet.role is Role.PEER:
             principal.require(Allowance.PEER, "link a broker")
             self.admit_peer(connection, greet.name)
@@ -526,6 +536,10 @@ class Broker:
     def dialling_problems(self) -> dict[str, str]:
         """By address: why there is no link to a neighbour that this broker connects to."""
         return self._dialling.problems
+
+    def gateway_statistics(self) -> GatewayStatistics:
+        """What was done over HTTP; nothing, where there is none."""
+        return self._http.gateway.statistics() if self._http is not None else GatewayStatistics()
 
     def statistics(self) -> BrokerStatistics:
         dropped = Counter(self.dropped)

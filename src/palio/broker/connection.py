@@ -99,6 +99,7 @@ class Connection(asyncio.Protocol):
         self._received_frames = self._received_bytes = 0
         self._allowed: frozenset[type] = frozenset()
         self._reading = True
+        self.acting_for: Principal | None = None  # known without a greeting's token: it is from within
 
     def statistics(self) -> ConnectionStatistics:
         return ConnectionStatistics(
