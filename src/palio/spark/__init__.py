@@ -13,15 +13,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from palio.spark.matching import match, unreadable
     from palio.spark.session import start
+    from palio.spark.shards import Shards, build_shards
 
 # Where each name comes from; loaded when it is first asked for, as a program that only wants to know whether
 # there is a Java should not have to load Arrow for that.
 _PLACES = {
+    "Shards": "shards",
+    "build_shards": "shards",
+    "match": "matching",
     "start": "session",
+    "unreadable": "matching",
 }
 
-__all__ = ["start"]
+__all__ = ["Shards", "build_shards", "match", "start", "unreadable"]
 
 
 def __getattr__(name: str) -> Any:
