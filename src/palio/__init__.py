@@ -19,10 +19,15 @@ from palio.model.errors import (
     FilterError,
     FilterSyntaxError,
     FilterTooLarge,
+    ImpossiblePattern,
     InvalidNotification,
     MissingDependency,
     PalioError,
+    PatternError,
+    PatternSyntaxError,
+    PatternTooLarge,
     ReadOnlyIndex,
+    UnboundedPattern,
     UnknownId,
     UnreadableIndex,
     UnsupportedColumn,
@@ -32,6 +37,7 @@ from palio.model.explanation import Explanation
 from palio.model.filter import Filter
 from palio.model.merging import Merge
 from palio.model.notification import Notification
+from palio.model.patterns.pattern import Pattern
 from palio.model.valueset import ValueSet
 
 if TYPE_CHECKING:
@@ -89,6 +95,7 @@ __all__ = [
     "FilterError",
     "FilterSyntaxError",
     "FilterTooLarge",
+    "ImpossiblePattern",
     "InvalidNotification",
     "MatchIndex",
     "Merge",
@@ -96,6 +103,10 @@ __all__ = [
     "NotConnected",
     "Notification",
     "PalioError",
+    "Pattern",
+    "PatternError",
+    "PatternSyntaxError",
+    "PatternTooLarge",
     "ReadOnlyIndex",
     "RequestRefused",
     "RequestTimeout",
@@ -104,6 +115,7 @@ __all__ = [
     "SubscriptionEnded",
     "TakenOver",
     "TooMuchUnsent",
+    "UnboundedPattern",
     "UnknownId",
     "UnreadableIndex",
     "UnsupportedColumn",
