@@ -101,7 +101,8 @@ def parse_items(text: str) -> list[Expression]:
 
 
 class Reader:
-    """The tokens of a text, and one method for each rule of the grammar. Patterns extend it (`patterns.reader`)."""
+    """The tokens of a text, and one method for each rule of the grammar. Patterns extend it
+    (`patterns.reader`)."""
 
     tokens: ClassVar[re.Pattern[str]] = _TOKENS
     mistake: ClassVar[type[FilterSyntaxError]] = FilterSyntaxError

@@ -54,7 +54,9 @@ class Maker:
         conditions = [self.random.choice([f't = "{self.random.choice(LETTERS)}"', 't in ("a", "b")'])]
         if earlier and self.random.random() < 0.3:
             other = self.random.choice(earlier)
-            conditions.append(self.random.choice([f"v > {other}.v", f"v < {other}.v * 2 - 1", f"v != {other}.v"]))
+            conditions.append(
+                self.random.choice([f"v > {other}.v", f"v < {other}.v * 2 - 1", f"v != {other}.v"])
+            )
         return f"{name}[{' and '.join(conditions)}]"
 
     def events(self, most: int = 7) -> list[Event]:
@@ -63,7 +65,11 @@ class Maker:
             Event(
                 self.random.randint(0, 9),
                 position,
-                {"t": self.random.choice(LETTERS), "v": self.random.randint(0, 3), "k": self.random.randint(0, 1)},
+                {
+                    "t": self.random.choice(LETTERS),
+                    "v": self.random.randint(0, 3),
+                    "k": self.random.randint(0, 1),
+                },
             )
             for position in range(count)
         ]

@@ -11,7 +11,8 @@ from palio.model.patterns.variants import Gap, Variant
 from palio.model.values import Value
 
 Guard: TypeAlias = "Callable[[Mapping[str, Value], Events], bool]"
-# A slot that can be filled: its number, its bit, the bits of its steps, those steps, the slots that it comes after.
+# A slot that can be filled: its number, its bit, the bits of its steps, those steps, the slots that it comes
+# after.
 Way: TypeAlias = "tuple[int, int, int, tuple[int, ...], int]"
 
 

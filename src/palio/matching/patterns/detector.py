@@ -1,16 +1,16 @@
 """`Detector`: many patterns in one stream of events.
 
-One `MatchIndex` holds the filters of all steps of all patterns, so that an event costs one match, and only what it
-hits goes on: into the partition of its pattern and key. `advance` says how far time has come; then every partition
-that got events, or was due, is looked at (`partition`), and what is certain is returned.
+One `MatchIndex` holds the filters of all steps of all patterns, so that an event costs one match, and only what
+it hits goes on: into the partition of its pattern and key. `advance` says how far time has come; then every
+partition that got events, or was due, is looked at (`partition`), and what is certain is returned.
 
 What a caller promises: an event with a time up to the watermark does not come any more, and for patterns in the
-order of arrival, positions grow from one `advance` to the next (in between they may come in any order). An event
-that breaks the promise is dropped and counted, so the answer never depends on luck.
+order of arrival, positions grow from one `advance` to the next (in between they may come in any order). An
+event that breaks the promise is dropped and counted, so the answer never depends on luck.
 
-The state is what partitions remember, and is bounded: so many events a partition, so many in all; what is dropped is
-counted. `encode` gives it as bytes, in which partitions stay as they are until somebody needs them, since a store of
-a million keys is read and written for each small batch of events.
+The state is what partitions remember, and is bounded: so many events a partition, so many in all; what is
+dropped is counted. `encode` gives it as bytes, in which partitions stay as they are until somebody needs them,
+since a store of a million keys is read and written for each small batch of events.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class UnreadableState(PalioError):
 class Counts(msgspec.Struct, array_like=True):
     """What a detector has counted; each drop by its reason.
 
-    `late` events had a time up to the watermark; `disordered` hits came for a pattern in the order of arrival after a
-    later position had been looked at; `unkeyed` ones had no value for an attribute that their pattern goes by;
-    `overflow` ones were forgotten because a partition or the detector was full; `abandoned` searches took too long.
+    `late` events had a time up to the watermark; `disordered` hits came for a pattern in the order of arrival
+    after a later position had been looked at; `unkeyed` ones had no value for an attribute that their pattern
+    goes by; `overflow` ones were forgotten because a partition or the detector was full; `abandoned` searches
+    took too long.
     """
 
     events: int = 0
@@ -118,7 +119,12 @@ class Detector:
         patterns = self.patterns
         for pattern, steps in patterns.hits(notification):
             hit = patterns.hit(
-                pattern, steps, notification.attributes, time, position, str(position) if id is None else id
+                pattern,
+                steps,
+                notification.attributes,
+                time=time,
+                position=position,
+                id=str(position) if id is None else id,
             )
             if hit is None:
                 self.counts.unkeyed += 1
@@ -209,9 +215,7 @@ class Detector:
                 due = NEVER if place in touched else partition.due
                 partition = _Kept(due, len(partition), msgspec.Raw(_encoder.encode(partition)))
             partitions.setdefault(automata[place[0]].digest, {})[place[1]] = partition
-        state = _State(
-            _VERSION, self.watermark, self._evaluated, self._highest, self.counts, partitions
-        )
+        state = _State(_VERSION, self.watermark, self._evaluated, self._highest, self.counts, partitions)
         return _encoder.encode(state)
 
     @classmethod

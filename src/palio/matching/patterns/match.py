@@ -28,7 +28,8 @@ class Constituent(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A pattern found. `time` is when it was complete: its last event's, or when the window of an absence ended."""
+    """A pattern found. `time` is when it was complete: its last event's, or when the window of an absence
+    ended."""
 
     pattern: str
     key: dict[str, Value]

@@ -1,8 +1,8 @@
 """The events of one pattern and one key that can still matter, and what a watermark makes of them.
 
-`hits` are known and in their order; `waiting` have come, but others may still come before them. The policies are
-decided here. Since an open beginning keeps everything behind it waiting (`search`), what has to be remembered is
-always a stretch of events from the first open beginning on; everything before it is forgotten.
+`hits` are known and in their order; `waiting` have come, but others may still come before them. The policies
+are decided here. Since an open beginning keeps everything behind it waiting (`search`), what has to be
+remembered is always a stretch of events from the first open beginning on; everything before it is forgotten.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from palio.matching.patterns.search import Exhausted, Found, Search
 # What was found: the events with the numbers of their steps, and when it was complete.
 Finding: TypeAlias = "tuple[tuple[tuple[Hit, int], ...], int]"
 
-# Events that one pattern remembers for one key: some hours of a busy symbol. Beyond it the oldest are forgotten.
+# Events that one pattern remembers for one key: some hours of a busy symbol. Beyond it the oldest are
+# forgotten.
 MAX_HITS = 1_024
 
 
 class Partition(msgspec.Struct, array_like=True):
-    """What is remembered, when it has to be looked at again at the latest, and the watermark of the last look."""
+    """What is remembered, when it has to be looked at again at the latest, and the watermark of the last
+    look."""
 
     hits: list[Hit] = []
     waiting: list[Hit] = []
@@ -101,7 +103,7 @@ class Partition(msgspec.Struct, array_like=True):
                 found.append((tuple((hits[one], step) for one, step in answer.chosen), answer.time))
                 place = _spend(hits, place, answer, consume)
                 continue
-            elif answer is not None:
+            if answer is not None:
                 self.due = min(self.due, answer)
                 keep = place if keep is None else keep
                 if consume != "none":

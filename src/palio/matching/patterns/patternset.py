@@ -59,7 +59,7 @@ class PatternSet:
         return list(steps.items())
 
     def hit(
-        self, pattern: int, steps: int, attributes: Mapping[str, Value], time: int, position: int, id: str
+        self, pattern: int, steps: int, attributes: Mapping[str, Value], *, time: int, position: int, id: str
     ) -> tuple[bytes, Hit] | None:
         """The key of the partition that a hit belongs to, and what is remembered of it; None without a key."""
         automaton = self.automata[pattern]

@@ -1,18 +1,18 @@
 """Looking for a match among the events of one pattern and one key that are known so far.
 
-The events stand in their order: that of arrival, or of time. A match is a choice of them that fills all slots of a
-variant; the first match is the one whose events come first, compared one by one. So the search takes events in
-their order and goes back when it cannot go on (`_extended`), and the first complete choice that it meets is the
-first match.
+The events stand in their order: that of arrival, or of time. A match is a choice of them that fills all slots
+of a variant; the first match is the one whose events come first, compared one by one. So the search takes
+events in their order and goes back when it cannot go on (`_extended`), and the first complete choice that it
+meets is the first match.
 
-What is not known yet comes behind all that is known, and has a time after the watermark. Hence a choice that has
-begun and still has time left (its window ends after the watermark) might be continued by an event to come, behind
-all continuations that are known. It is *open*: whatever is found behind it in the search is not the first match, for
-now. The answer to a search is therefore one of three: a match, open until some time, or none.
+What is not known yet comes behind all that is known, and has a time after the watermark. Hence a choice that
+has begun and still has time left (its window ends after the watermark) might be continued by an event to come,
+behind all continuations that are known. It is *open*: whatever is found behind it in the search is not the
+first match, for now. The answer to a search is therefore one of three: a match, open until some time, or none.
 
-One choice of events can fill the slots of a pattern in several ways; all of them are followed side by side, as the
-states of an automaton are. Choices that have failed are remembered by all that the future can depend on, so that
-they do not fail again and again; what is left of the exponential is bounded, and who gives up says so.
+One choice of events can fill the slots of a pattern in several ways; all of them are followed side by side, as
+the states of an automaton are. Choices that have failed are remembered by all that the future can depend on, so
+that they do not fail again and again; what is left of the exponential is bounded, and who gives up says so.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ MAX_EFFORT = 50_000
 Filling: TypeAlias = "tuple[Ways, int, tuple[tuple[int, int, int], ...]]"
 
 
-class Exhausted(Exception):  # noqa: N818 - never leaves this room
+class Exhausted(Exception):
     """A search that passed its bound."""
 
 
-class Found(Exception):  # noqa: N818 - never leaves this room
-    """Ends a search: these places, as these steps, complete at this time, which may be the end of an absence."""
+class Found(Exception):
+    """Ends a search: these places, as these steps, complete at this time, which may be the end of an
+    absence."""
 
     def __init__(self, chosen: tuple[tuple[int, int], ...], time: int, *, by_absence: bool) -> None:
         self.chosen = chosen
@@ -179,7 +180,8 @@ class Search:
         return guard(own, events)
 
     def _violated(self, gap: Gap, filling: Filling, until: int, before: int) -> bool:
-        """Whether something that must not happen stands after the slots of a gap, and before a place and a time."""
+        """Whether something that must not happen stands after the slots of a gap, and before a place and a
+        time."""
         hits = self.hits
         since, begins = -1, 0
         for number, place, _ in filling[2]:
@@ -206,13 +208,13 @@ class Search:
             if self.automaton.guarded:
                 parts += [id(ways), slots]
                 continue
-            times = []
+            times: list[object] = []
             for number, slot in enumerate(ways.variant.slots):
                 if not filled >> number & 1 and slot.after & filled:
                     times.append(max((hits[p].time for n, p, _ in slots if slot.after >> n & 1), default=0))
             for gap in ways.variant.gaps:
                 if not gap.before & filled:
-                    times += [(hits[p].time, p) for n, p, _ in slots if gap.after >> n & 1]  # type: ignore[misc]
+                    times += [(hits[p].time, p) for n, p, _ in slots if gap.after >> n & 1]
             parts += [id(ways), filled, tuple(times)]
         return tuple(parts)
 
@@ -221,6 +223,5 @@ def _least_from(hits: list[Hit]) -> list[int]:
     """For each place the least time from there on: where a search need not look further."""
     least = [hit.time for hit in hits]
     for place in range(len(least) - 2, -1, -1):
-        if least[place + 1] < least[place]:
-            least[place] = least[place + 1]
+        least[place] = min(least[place], least[place + 1])
     return least

@@ -49,7 +49,11 @@ def check_absences(shape: Shape) -> None:
 
 
 def _single_steps(part: Shape) -> list[Step]:
-    return [part] if isinstance(part, Step) else [one for one in getattr(part, "parts", ()) if isinstance(one, Step)]
+    return (
+        [part]
+        if isinstance(part, Step)
+        else [one for one in getattr(part, "parts", ()) if isinstance(one, Step)]
+    )
 
 
 def check_names(steps: Sequence[Step]) -> None:
@@ -85,9 +89,7 @@ def _check_reference(step: Step, number: int, name: str, other: int, variants: S
     for variant in variants:
         places = [place for place, slot in enumerate(variant.slots) if number in slot.steps]
         known = [variant.before(place) for place in places]
-        known += [
-            gap.after | _closure(variant, gap.after) for gap in variant.gaps if number in gap.steps
-        ]
+        known += [gap.after | _closure(variant, gap.after) for gap in variant.gaps if number in gap.steps]
         there = sum(1 << place for place, slot in enumerate(variant.slots) if other in slot.steps)
         if known and there and not all(there & one == there for one in known):
             raise PatternError(
@@ -95,11 +97,20 @@ def _check_reference(step: Step, number: int, name: str, other: int, variants: S
             )
         ever = ever or bool(known and there)
     if not ever:
-        raise PatternError(f"Step `{step.name}` is compared with step `{name}`, which does not happen before it.")
+        raise PatternError(
+            f"Step `{step.name}` is compared with step `{name}`, which does not happen before it."
+        )
 
 
 def _closure(variant: Variant, slots: int) -> int:
-    return sum({1 << one for place in range(len(variant.slots)) if slots >> place & 1 for one in _bits(variant.before(place))})
+    return sum(
+        {
+            1 << one
+            for place in range(len(variant.slots))
+            if slots >> place & 1
+            for one in _bits(variant.before(place))
+        }
+    )
 
 
 def _bits(slots: int) -> list[int]:

@@ -1,8 +1,9 @@
-"""What a step compares with when the other side is no constant: attributes of earlier events, and sums over them.
+"""What a step compares with when the other side is no constant: attributes of earlier events, and sums over
+them.
 
-`price > A.price * 1.1` is a condition like any other whose operand is such a `Computed`; its text is its `repr`,
-as for every constant. What cannot be computed (an absent attribute, a text times two, a division by zero) makes
-its comparison false, in the same way in which a comparison with an absent attribute is false.
+`price > A.price * 1.1` is a condition like any other whose operand is such a `Computed`; its text is its
+`repr`, as for every constant. What cannot be computed (an absent attribute, a text times two, a division by
+zero) makes its comparison false, in the same way in which a comparison with an absent attribute is false.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def flattened(guard: Expression) -> Expression:
         case And(operands) | Or(operands):
             flat: list[Expression] = []
             for operand in map(flattened, operands):
-                flat += operand.operands if type(operand) is type(guard) else [operand]  # type: ignore[union-attr]
+                flat += operand.operands if type(operand) is type(guard) else [operand]
             return type(guard)(tuple(flat))
         case _:
             return guard

@@ -30,8 +30,8 @@ from palio.model.patterns.variants import Variant, variants_of
 class Pattern:
     """An immutable pattern; all that can be wrong with it is found when it is made.
 
-    `steps` are its steps in the order of the text, `within` its window in microseconds, `by` the attributes that all
-    its events share, `policies` which matches count, and `variants` the automata that find them.
+    `steps` are its steps in the order of the text, `within` its window in microseconds, `by` the attributes
+    that all its events share, `policies` which matches count, and `variants` the automata that find them.
     """
 
     __slots__ = ("by", "policies", "shape", "steps", "variants", "within")
@@ -43,7 +43,9 @@ class Pattern:
     steps: tuple[Step, ...]
     variants: tuple[Variant, ...]
 
-    def __init__(self, shape: Shape, within: int, by: tuple[str, ...] = (), policies: Policies | None = None) -> None:
+    def __init__(
+        self, shape: Shape, within: int, by: tuple[str, ...] = (), policies: Policies | None = None
+    ) -> None:
         self.shape = shape
         self.within = within
         self.by = by

@@ -3,10 +3,11 @@
 `order`: in which order events are looked at. By `arrival`, a step comes after another if it arrived later *and*
 has a later time; by `time`, if it has a later time, whenever it arrived.
 
-`select`: `first` is the match whose events come first, compared one by one in that order; `every` is every match.
+`select`: `first` is the match whose events come first, compared one by one in that order; `every` is every
+match.
 
-`consume`: what a match uses up. `all` begins anew after its last event; `own` uses up its own events; with `none`
-an event that can begin a match begins one, whatever others did with it.
+`consume`: what a match uses up. `all` begins anew after its last event; `own` uses up its own events; with
+`none` an event that can begin a match begins one, whatever others did with it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """From text to pattern: the filter language's reader, with the few rules more that patterns have.
 
-    pattern     = sequence "within" span { span } [ "by" name { "," name } ] { policy }
-    sequence    = alternative { "then" alternative }
-    alternative = all { "or" all }
-    all         = unit { "and" unit }
-    unit        = count ("×" | "x") unit | "not" unit | "(" sequence ")" | [ word ] "[" filter "]"
-    policy      = "select" ("first" | "every") | "consume" ("all" | "own" | "none") | "order" ("arrival" | "time")
+    pattern     = sequence "within" span { span } [ "by" name { "," name } ] { policy } sequence    =
+    alternative { "then" alternative } alternative = all { "or" all } all         = unit { "and" unit } unit
+    = count ("×" | "x") unit | "not" unit | "(" sequence ")" | [ word ] "[" filter "]" policy      = "select"
+    ("first" | "every") | "consume" ("all" | "own" | "none") | "order" ("arrival" | "time")
 
 A filter stands in brackets, which filters themselves do not use: nothing in it can be taken for a part of the
 pattern. Within it, the other side of a comparison may be computed from events of earlier steps. A word that
@@ -122,7 +120,7 @@ class PatternReader(Reader):
             one: Shape = part()
             parts += one.parts if type(one) is kind else (one,)  # type: ignore[union-attr]
             if not more():
-                return kind(tuple(parts)) if len(parts) > 1 else parts[0]  # type: ignore[no-any-return]
+                return kind(tuple(parts)) if len(parts) > 1 else parts[0]
 
     def unit(self) -> Shape:
         if self.kind == "times":
@@ -147,11 +145,12 @@ class PatternReader(Reader):
     def _single(self, sign: str) -> Shape:
         """A step, or several of which one is enough: what can be counted, and be missing."""
         start, part = self.at, self.unit()
-        if isinstance(part, Step) or (
+        single = isinstance(part, Step) or (
             isinstance(part, Either) and all(isinstance(one, Step) for one in part.parts)
-        ):
-            return part
-        self.fail_at(start, f"behind `{sign}` stands a step, or steps joined by `or` in parentheses.")
+        )
+        if not single:
+            self.fail_at(start, f"behind `{sign}` stands a step, or steps joined by `or` in parentheses.")
+        return part
 
     def step(self) -> Step:
         start, name = self.at, None
@@ -243,7 +242,9 @@ class PatternReader(Reader):
             return super().test(demanded, name)
         operator = self.token
         follows = _TOKENS.match(self.text, self.at + len(self.raw))
-        if follows is None or follows.lastgroup not in ("word", "reference", "number") and follows[0][-1:] != "(":
+        if follows is None or (
+            follows.lastgroup not in ("word", "reference", "number") and follows[0][-1:] != "("
+        ):
             return super().test(demanded, name)
         if follows.lastgroup == "word" and follows["word"].lower() in ("true", "false"):
             return super().test(demanded, name)
@@ -295,7 +296,9 @@ class PatternReader(Reader):
             advice = None
             if self.kind == "word":
                 known = ", ".join(f"`{step}.{self.raw[:20]}`" for step in self.columns)
-                advice = f'A string is written in quotes: "{self.raw[:40]}"; an attribute with its step: {known}.'
+                advice = (
+                    f'A string is written in quotes: "{self.raw[:40]}"; an attribute with its step: {known}.'
+                )
             self.fail(f"expected a value, found {self.found()}.", advice)
         self.advance()
         return reference

@@ -1,7 +1,7 @@
 """A pattern as people write it: steps joined by `then`, `or`, `and`, `×` and `not`; and its text.
 
-The text is what `reader` reads back to an equal tree, with no more parentheses than needed. `then` binds weakest,
-then `or`, then `and`; `×` and `not` stand before what they mean.
+The text is what `reader` reads back to an equal tree, with no more parentheses than needed. `then` binds
+weakest, then `or`, then `and`; `×` and `not` stand before what they mean.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Absence(msgspec.Struct, frozen=True):
 
 Shape: TypeAlias = "Step | Then | All | Either | Times | Absence"
 
-_STRENGTH = {Then: 0, Either: 1, All: 2, Times: 3, Absence: 3, Step: 4}
+_STRENGTH: dict[type, int] = {Then: 0, Either: 1, All: 2, Times: 3, Absence: 3, Step: 4}
 _WORDS: dict[type, str] = {Then: " then ", Either: " or ", All: " and "}
 
 

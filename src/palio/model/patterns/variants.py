@@ -2,12 +2,12 @@
 
 Each way to satisfy a shape is a `Variant`: slots that events fill. A slot can be filled once all slots `behind`
 which it stands are filled; events are taken in their order, so its event comes behind theirs. Its time must be
-later than those of the slots `after` which it comes. A state of the automaton is the set of slots that are filled,
-a set of bits.
+later than those of the slots `after` which it comes. A state of the automaton is the set of slots that are
+filled, a set of bits.
 
 `or` between steps makes a slot that takes any of them, only `or` between larger parts makes several variants.
-`3 × A` are three slots each behind the one before: otherwise the same three events would be found in six ways, and
-events of the same moment count, too.
+`3 × A` are three slots each behind the one before: otherwise the same three events would be found in six ways,
+and events of the same moment count, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ MAX_SLOTS = 64
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A place for one event of one of these steps (by number). `after` and `behind` are sets of slots, as bits."""
+    """A place for one event of one of these steps (by number). `after` and `behind` are sets of slots, as
+    bits."""
 
     steps: tuple[int, ...]
     after: int = 0
@@ -95,9 +96,7 @@ def _sequences(parts: tuple[Shape, ...], numbers: dict[str, int]) -> tuple[Varia
         found = _combined([found, variants_of(part, numbers)], partial(_followed, missing=missing))
         missing = ()
     if missing:
-        found = tuple(
-            msgspec.structs.replace(one, gaps=(*one.gaps, Gap(missing, one.last))) for one in found
-        )
+        found = tuple(msgspec.structs.replace(one, gaps=(*one.gaps, Gap(missing, one.last))) for one in found)
     return found
 
 
@@ -112,8 +111,8 @@ def _combined(
     found = []
     for choice in product(*several):
         whole = choice[0]
-        for one in choice[1:]:
-            whole = join(whole, one)
+        for part in choice[1:]:
+            whole = join(whole, part)
         found.append(whole)
     return _bounded(found)
 
