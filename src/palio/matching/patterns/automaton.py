@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from palio.model.patterns.computed import Events, compile_guard, computed_references, conditions
@@ -53,7 +54,6 @@ class Automaton:
     def __init__(self, name: str, pattern: Pattern) -> None:
         self.name = name
         self.pattern = pattern
-        self.digest = pattern.digest
         self.by = pattern.by
         self.within = pattern.within
         self.by_arrival = pattern.policies.order == "arrival"
@@ -67,6 +67,10 @@ class Automaton:
             self.starters |= ways.from_state(0)[0]
         self.guarded = any(self.guards)
         self.remembered = _remembered(pattern)
+
+    @cached_property
+    def digest(self) -> bytes:
+        return self.pattern.digest
 
     def can_complete(self, steps: int) -> bool:
         """Whether events of these steps, as bits, could fill all slots of a variant."""

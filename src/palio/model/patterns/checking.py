@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palio.model.errors import ImpossiblePattern, PatternError, PatternTooLarge
+from palio.model.errors import PatternError, PatternTooLarge
 from palio.model.patterns.computed import computed_references
-from palio.model.patterns.shape import Absence, All, Either, Shape, Step, Then, Times
+from palio.model.patterns.shape import Absence, All, Either, Shape, Step, Then, Times, steps_of
 from palio.model.patterns.variants import Variant
 from palio.model.valueset import EMPTY, PRESENT, ValueSet
 
@@ -31,7 +31,7 @@ def check_absences(shape: Shape) -> None:
     """An absence needs something that it comes after. Raises `PatternError`."""
     match shape:
         case Absence(part):
-            names = " or ".join(f"`{step.name}`" for step in _single_steps(part))
+            names = " or ".join(f"`{step.name}`" for step in steps_of(part))
             raise PatternError(
                 f"The absence of {names} has no beginning: a `not` stands behind a step and `then`, as in "
                 "A[…] then not B[…] within 10 min."
@@ -46,14 +46,6 @@ def check_absences(shape: Shape) -> None:
                 check_absences(part)
         case Times() | Step():
             pass
-
-
-def _single_steps(part: Shape) -> list[Step]:
-    return (
-        [part]
-        if isinstance(part, Step)
-        else [one for one in getattr(part, "parts", ()) if isinstance(one, Step)]
-    )
 
 
 def check_names(steps: Sequence[Step]) -> None:
@@ -87,9 +79,8 @@ def check_references(steps: Sequence[Step], variants: Sequence[Variant]) -> None
 def _check_reference(step: Step, number: int, name: str, other: int, variants: Sequence[Variant]) -> None:
     ever = False
     for variant in variants:
-        places = [place for place, slot in enumerate(variant.slots) if number in slot.steps]
-        known = [variant.before(place) for place in places]
-        known += [gap.after | _closure(variant, gap.after) for gap in variant.gaps if number in gap.steps]
+        known = [variant.up_to(slot.behind) for slot in variant.slots if number in slot.steps]
+        known += [variant.up_to(gap.after) for gap in variant.gaps if number in gap.steps]
         there = sum(1 << place for place, slot in enumerate(variant.slots) if other in slot.steps)
         if known and there and not all(there & one == there for one in known):
             raise PatternError(
@@ -102,32 +93,16 @@ def _check_reference(step: Step, number: int, name: str, other: int, variants: S
         )
 
 
-def _closure(variant: Variant, slots: int) -> int:
-    return sum(
-        {
-            1 << one
-            for place in range(len(variant.slots))
-            if slots >> place & 1
-            for one in _bits(variant.before(place))
-        }
-    )
-
-
-def _bits(slots: int) -> list[int]:
-    return [place for place in range(slots.bit_length()) if slots >> place & 1]
-
-
-def check_possible(text: str, steps: Sequence[Step], variants: Sequence[Variant], by: Sequence[str]) -> None:
-    """Raises `ImpossiblePattern`."""
+def impossibility(steps: Sequence[Step], variants: Sequence[Variant], by: Sequence[str]) -> str | None:
+    """Why a pattern can never fire, as the end of a sentence; None if nothing is known that prevents it."""
     for step in steps:
         reason = step.filter.contradiction
         if reason is not None:
-            raise ImpossiblePattern(text, f"in step `{step.name}`, {reason}")
+            return f"in step `{step.name}`, {reason}"
     for attribute in by:
         if not any(_shared(attribute, steps, variant) for variant in variants):
-            raise ImpossiblePattern(
-                text, f"no value of `{attribute}` is possible in all the steps that it has to be the same in."
-            )
+            return f"no value of `{attribute}` is possible in all the steps that it has to be the same in."
+    return None
 
 
 def _shared(attribute: str, steps: Sequence[Step], variant: Variant) -> bool:

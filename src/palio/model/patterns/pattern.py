@@ -11,14 +11,14 @@ import hashlib
 from datetime import timedelta
 from typing import Any
 
-from palio.model.errors import FilterTooLarge, PatternTooLarge
+from palio.model.errors import FilterTooLarge, ImpossiblePattern, PatternTooLarge
 from palio.model.expression import name_text
 from palio.model.patterns.checking import (
     check_absences,
     check_names,
-    check_possible,
     check_references,
     check_sizes,
+    impossibility,
 )
 from palio.model.patterns.policies import Policies
 from palio.model.patterns.reader import PatternReader, Said
@@ -56,7 +56,9 @@ class Pattern:
         check_names(self.steps)
         self.variants = variants_of(shape, {step.name: number for number, step in enumerate(self.steps)})
         check_references(self.steps, self.variants)
-        check_possible(str(self), self.steps, self.variants, by)
+        problem = impossibility(self.steps, self.variants, by)
+        if problem is not None:
+            raise ImpossiblePattern(str(self), problem)
 
     @classmethod
     def parse(cls, text: str) -> Pattern:

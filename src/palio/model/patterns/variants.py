@@ -50,14 +50,13 @@ class Variant(msgspec.Struct, frozen=True):
     first: int = 0
     last: int = 0
 
-    def before(self, number: int) -> int:
-        """All slots that are filled whenever this one is."""
-        known, waiting = 0, self.slots[number].behind
+    def up_to(self, slots: int) -> int:
+        """All slots that are filled once these are."""
+        known, waiting = 0, slots
         while waiting:
             lowest = waiting & -waiting
-            waiting ^= lowest
             known |= lowest
-            waiting |= self.slots[lowest.bit_length() - 1].behind & ~known
+            waiting = (waiting | self.slots[lowest.bit_length() - 1].behind) & ~known
         return known
 
 
