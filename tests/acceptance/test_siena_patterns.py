@@ -3,7 +3,7 @@
 from palio import Notification, Pattern
 from palio.matching.patterns import Detector
 
-ARRIVALS = "B4 A3 A1 B2 A5 B6 A7 B8".split()
+ARRIVALS = ["B4", "A3", "A1", "B2", "A5", "B6", "A7", "B8"]
 
 
 def found(pattern: str) -> list[str]:

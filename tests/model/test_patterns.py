@@ -123,6 +123,12 @@ def test_any_text_reads_back_to_an_equal_pattern(random):
     assert Pattern.parse(str(pattern)) == pattern
 
 
+def test_a_step_may_be_called_by_any_word():
+    pattern = Pattern.parse("order[a = 1] then then[a > order.a] then not within[a = 2] within 5 s by by")
+    assert [step.name for step in pattern.steps] == ["order", "then", "within"]
+    assert Pattern.parse(str(pattern)) == pattern
+
+
 def test_patterns_differ_by_all_that_they_say():
     texts = [
         "A[a = 1] then B[a = 2] within 5 s",
@@ -165,7 +171,7 @@ def test_patterns_differ_by_all_that_they_say():
         ("A[a = 1] within 5 s order time order time", "Column 32: `order` is there twice."),
         ("A[a = 1] within 5 s please", "Column 21: expected `by`, `select`, `consume`, `order` or the end"),
         ("A.b[a = 1] within 5 s", "Column 1: the name of a step has no points."),
-        ("then[a = 1] within 5 s", "Column 1: expected a step or `(`, found `then`."),
+        ("A[a = 1] then within 5 s", "Column 15: expected a step or `(`, found `within`."),
     ],
 )
 def test_a_mistake_is_told_with_its_place(text, message):

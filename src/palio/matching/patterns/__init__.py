@@ -5,7 +5,8 @@ it asks which events matter, so that a broker, Spark and a test can all use it: 
 """
 
 from palio.matching.patterns.detector import Detector, DetectorStatistics
+from palio.matching.patterns.hit import watermark_for
 from palio.matching.patterns.match import Constituent, Match
 from palio.matching.patterns.patternset import PatternSet
 
-__all__ = ["Constituent", "Detector", "DetectorStatistics", "Match", "PatternSet"]
+__all__ = ["Constituent", "Detector", "DetectorStatistics", "Match", "PatternSet", "watermark_for"]

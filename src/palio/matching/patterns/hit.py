@@ -11,6 +11,11 @@ NEVER = -(2**62)
 FOREVER = 2**62
 
 
+def watermark_for(newest: int, delay: int) -> int:
+    """The watermark where events may be so much older than the newest one; another of its time may come, too."""
+    return newest - delay - 1
+
+
 class Hit(msgspec.Struct, array_like=True, gc=False):
     """One event that some steps of a pattern select.
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from palio.model.notification import Notification
-from palio.model.values import Value
+from palio.model.values import TIME_MAX, Value
 
 # The attributes of a notification about a match begin with this; by the name a pattern knows its own.
 PATTERN = "pattern"
@@ -25,6 +25,10 @@ class Constituent(msgspec.Struct, frozen=True, array_like=True):
     id: str
     time: int
     position: int
+
+    @property
+    def moment(self) -> datetime:
+        return moment_of(self.time)
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -44,7 +48,7 @@ class Match(msgspec.Struct, frozen=True):
 
     @property
     def moment(self) -> datetime:
-        return _EPOCH + timedelta(microseconds=self.time)
+        return moment_of(self.time)
 
     def notification(self) -> Notification:
         """What is published about it: it names the pattern, the key, and the events."""
@@ -57,3 +61,11 @@ class Match(msgspec.Struct, frozen=True):
         if self.key:
             content["key"] = dict(self.key)
         return Notification({PATTERN: content}, id=self.id)
+
+
+def moment_of(time: int) -> datetime:
+    """A time in microseconds since 1970, as values have it; what lies beyond all times is the last one."""
+    try:
+        return _EPOCH + timedelta(microseconds=time)
+    except OverflowError:
+        return TIME_MAX

@@ -40,8 +40,8 @@ class PatternSet:
 
     @cached_property
     def index(self) -> MatchIndex:
-        """The filters of all steps, by the place of each in `steps`."""
-        filters = (step.filter for automaton in self.automata for step in automaton.pattern.steps)
+        """What selects the events of all steps, by the place of each in `steps`."""
+        filters = (step.selects for automaton in self.automata for step in automaton.pattern.steps)
         return MatchIndex(enumerate(filters))
 
     def hits(self, notification: Notification) -> list[tuple[int, int]]:

@@ -38,7 +38,8 @@ from palio.model.patterns.shape import Absence, All, Either, Shape, Step, Then, 
 from palio.model.patterns.spans import UNITS, microseconds
 from palio.model.values import Kind
 
-PATTERN_WORDS = frozenset(("then", "within", "by", "x", *POLICIES))
+# None of them is taken from anybody: before a bracket, a word is the name of a step.
+PATTERN_WORDS = frozenset(("then", "within", "by", *POLICIES))
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])"
 _TOKENS = re.compile(
     rf"""\s*(?:
@@ -153,14 +154,14 @@ class PatternReader(Reader):
         return part
 
     def step(self) -> Step:
-        start, name = self.at, None
+        start, name, found = self.at, None, self.found()
         if self.kind == "word":
             name = self._step_name()
         if not (self.kind == "symbol" and self.token == "["):
-            advice = None
-            if name is not None:
-                advice = f"A step has its filter in brackets: {name}[price > 100]."
-            self.fail(f"expected {'`[`' if name else 'a step or `(`'}, found {self.found()}.", advice)
+            if name is None or name.lower() in PATTERN_WORDS:
+                self.fail_at(start, f"expected a step or `(`, found {found}.")
+            advice = f"A step has its filter in brackets: {name}[price > 100]."
+            self.fail(f"expected `[`, found {self.found()}.", advice)
         own = name or f"step{len(self.columns) + 1}"
         if own in self.columns:
             self.fail_at(start, f"there is a step called `{own}` already; each has a name of its own.")
@@ -177,8 +178,6 @@ class PatternReader(Reader):
         name = self.token
         if "." in name:
             self.fail("the name of a step has no points.")
-        if name.lower() in PATTERN_WORDS:
-            self.fail(f"expected a step or `(`, found {self.found()}.", "This word has a meaning in patterns.")
         self.advance()
         return name
 

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from palio.model.expression import Expression, conjunction, text_of
+from palio.model.constraint import Constraint
+from palio.model.expression import And, Condition, Expression, conjunction, text_of
 from palio.model.filter import Filter
 
 
@@ -22,6 +23,16 @@ class Step(msgspec.Struct, frozen=True):
     filter: Filter
     guard: Expression | None = None
     named: bool = True
+
+    @property
+    def selects(self) -> Filter:
+        """A filter for all events that can be this step: what is compared with earlier events is there at least."""
+        guards = self.guard.operands if isinstance(self.guard, And) else (self.guard,)
+        needed = {one.attribute for one in guards if isinstance(one, Condition)}
+        if not needed:
+            return self.filter
+        there = (Condition(attribute, Constraint("exists")) for attribute in sorted(needed))
+        return self.filter.intersect(Filter.from_expression(conjunction(there)))
 
     def __str__(self) -> str:
         parts = [self.filter.expression] if self.filter.attributes or not self.filter.conjunctions else []
