@@ -1,8 +1,8 @@
 """Holds: readers that are no subscriptions write down how far they are, and nothing after that is trimmed.
 
-A reader that can speak to the broker asks it (`Client.hold`). One that has only the store writes its cursor itself,
-in a short transaction beside the broker's: the store looks at these cursors whenever something is trimmed. The
-broker learns of it at its next start; until then it may believe that more is trimmed than is.
+A reader that can speak to the broker asks it (`Client.hold`). One that has only the store writes its cursor
+itself, in a short transaction beside the broker's: the store looks at these cursors whenever something is
+trimmed. The broker learns of it at its next start; until then it may believe that more is trimmed than is.
 """
 
 from __future__ import annotations

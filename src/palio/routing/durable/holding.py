@@ -1,8 +1,8 @@
 """Readers of this broker's journal that are no subscriptions: the lake, and queries that come back later.
 
-Each says up to where it has everything, and what follows is kept for it, also from one life of the broker to
-the next. The store has these cursors, too, and trims beyond none of them, whoever asks: so a reader that has the
-store, but not the broker, may write its own cursor there, and the broker hears of it when it begins anew.
+Each says up to where it has everything, and what follows is kept for it, also from one life of the broker
+to the next. The store has these cursors, too, and trims beyond none of them, whoever asks: so a reader that
+has the store, but not the broker, may write its own cursor there; the broker hears of it when it begins anew.
 """
 
 from __future__ import annotations
