@@ -48,6 +48,8 @@ def commands() -> list[tuple[str, ...]]:
 COMMANDS = commands()
 # These run until they are stopped.
 FOREVER = ("palio up", "palio network up")
+# The examples of these run in tests/spark, in the session that all tests share.
+SPARK = "palio spark"
 # These talk to a broker.
 TALKING = (
     *(
@@ -97,7 +99,7 @@ def talks(example: str) -> bool:
 
 
 def test_the_examples_of_the_help_run(shown, environment):
-    offline = [one for one in shown if not talks(one) and not one.startswith(FOREVER)]
+    offline = [one for one in shown if not talks(one) and not one.startswith((*FOREVER, SPARK))]
     offline.remove("palio demo")  # ten seconds; a shorter one is among the others
     slow = {
         name: sorted(one for one in offline if one.startswith(f"palio {name}")) for name in ("demo", "bench")

@@ -19,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from palio.broker.access import Access
+from palio.broker.access.rights import Allowance
 from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import Dialling
@@ -102,6 +104,8 @@ class Broker:
         self.settings = settings.named()
         self.now = Clock(clock)
         self.log = logging.getLogger(f"palio.broker.{self.settings.name}")
+        security = self.settings.security
+        self.access = Access(self.settings.access_folder if security.authentication else None, self.now)
         self.connections: dict[Connection, None] = {}
         self.sessions: dict[str, Connection] = {}
         self.links: dict[str, Connection] = {}
@@ -140,6 +144,7 @@ class Broker:
     async def start(self) -> None:
         """Open the store, listen, and connect to the neighbours. Raises what the store or the socket does."""
         settings = self.settings
+        self.access.open()
         self._loop = asyncio.get_running_loop()
         self.failed = self._loop.create_future()
         configuration = Configuration(
@@ -242,8 +247,11 @@ class Broker:
         """Whether who greets may come in; raises what speaks against it."""
         if self._stopping:
             raise ProtocolViolation("The broker is stopping.")
+        principal = self.access.authenticate(greet.token, connection.certificate)
         if greet.role is Role.PEER:
+            principal.require(Allowance.PEER, "link a broker")
             self.admit_peer(connection, greet.name)
+        connection.principal = principal
 
     def admit_peer(self, connection: Connection, name: str) -> None:
         """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
@@ -263,12 +271,13 @@ class Broker:
         if greet.role is Role.PEER:
             self.linked(connection, COUNTERPART[greet.kind], greet.cost)
             return
-        known = self.sessions.get(greet.name)
+        name = connection.name
+        known = self.sessions.get(name)
         if known is not None:
             known.end("This client has connected again.", event="taken over")
-        self.sessions[greet.name] = connection
+        self.sessions[name] = connection
         connection.read(self._reading)
-        self.handle(Open(), greet.name)
+        self.handle(Open(), name)
 
     def linked(self, connection: Connection, kind: LinkKind, cost: float) -> None:
         """There is a link to a neighbour."""

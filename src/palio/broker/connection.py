@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import msgspec
 
+from palio.broker.access import ANYONE, Principal
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
@@ -75,7 +76,8 @@ class Connection(asyncio.Protocol):
         self.broker = broker
         self.peer = peer
         self.role: Role | None = None
-        self.name = ""
+        self.name = ""  # of a session: with its principal's name before it
+        self.principal: Principal = ANYONE
         self.state = State.CONNECTING
         self.reason = ""  # why it ended, as a sentence
         self.address = ""
@@ -108,6 +110,11 @@ class Connection(asyncio.Protocol):
     def go(self, event: str) -> None:
         """Change the state as the table of transitions says."""
         self.state = TRANSITIONS[self.state][event]
+
+    @property
+    def certificate(self) -> dict[str, Any] | None:
+        """The verified certificate of the other end, if it has shown one."""
+        return self._transport.get_extra_info("peercert") if self._transport is not None else None
 
     @property
     def is_live(self) -> bool:
@@ -215,7 +222,7 @@ class Connection(asyncio.Protocol):
         if not 0 < len(greet.name) <= MAX_NAME:
             raise ProtocolViolation(f"A name of 1 to {MAX_NAME} characters is needed.")
         self.broker.admit(self, greet)
-        self.name = greet.name
+        self.name = self.principal.own(greet.name) if greet.role is Role.CLIENT else greet.name
         self.role = greet.role
         self._frames.limit = self.broker.settings.limits.frame
         self._allowed = _FROM_CLIENTS if greet.role is Role.CLIENT else _FROM_PEERS

@@ -18,7 +18,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect
 
+from palio.broker.gateway.settings import GatewaySettings
 from palio.model.errors import PalioError
+from palio.model.parser import MAX_TEXT_CHARACTERS
+from palio.model.values import MAX_ATTRIBUTES
 from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
@@ -49,9 +52,12 @@ class WrongSetting(PalioError):
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A broker to connect to, and what it shall be to this one."""
 
-    address: str
+    address: str  # with palios:// the link speaks TLS
     kind: LinkKind = LinkKind.PEER
     cost: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    token_file: str = ""  # has the token by which this broker shows who it is
+    authority: str = ""  # a file: who signs the certificate of the other; by default who the system trusts
+    export: str = "true"  # a filter: of all events, those that may leave by this link
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,11 +65,32 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     frame: Positive = MAX_FRAME
     connections: Positive = 10_000
+    connections_per_address: Positive = 10_000  # of one machine
+    connections_per_principal: Positive = 10_000
     subscriptions: Positive = 200_000  # of one client
+    attributes: Annotated[int, msgspec.Meta(ge=1, le=MAX_ATTRIBUTES)] = MAX_ATTRIBUTES  # of one notification
+    filter: Positive = MAX_TEXT_CHARACTERS  # characters of one filter
+    publish_rate: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # notifications a second and client; 0: any number
     outgoing: Positive = 16 * 1024 * 1024
     link: Positive = 256 * 1024 * 1024  # what waits for a neighbour before the link is taken for dead
     unwritten: Positive = 64 * 1024 * 1024  # what waits for the disk before publishers have to wait
     greeting: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds until a new connection must have greeted
+
+
+class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may come in, and how what they say is protected on its way. Files are named by their paths.
+
+    With a `certificate`, the ports speak TLS. An `authority` signs the certificates by which clients and
+    brokers may show who they are, instead of by a token.
+    """
+
+    authentication: bool = False
+    folder: str = ""  # where tokens and rights are; by default `access` in the data folder
+    when_wider: Literal["narrow", "refuse"] = "narrow"  # of a subscription for more than one may see
+    insecure: bool = False  # listen beyond this machine without authentication
+    certificate: str = ""
+    key: str = ""
+    authority: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -86,7 +113,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     heartbeat: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT
     when_slow: WhenSlow = "drop-newest"
     limits: Limits = Limits()
+    security: Security = Security()
     durable: DurableSettings = DurableSettings()
+    gateway: GatewaySettings = GatewaySettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
 
@@ -94,6 +123,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def store_url(self) -> str:
         """Where the journal is."""
         return self.store or f"sqlite:///{Path(self.data) / 'palio.db'}"
+
+    @property
+    def access_folder(self) -> Path:
+        """Where tokens and rights are."""
+        return Path(self.security.folder or Path(self.data) / "access")
 
     @property
     def delivery(self) -> DurableSettings | None:

@@ -14,7 +14,7 @@ _EXAMPLE = """\
 # Where clients and other brokers connect. 127.0.0.1 is this machine only; 0.0.0.0:7070 is open to everyone.
 #listen = "127.0.0.1:7070"
 
-# Health (/health) and metrics for Prometheus (/metrics); "off" for none.
+# HTTP: events, subscriptions, WebSocket, health and metrics (/docs lists all); "off" for none.
 #http = "127.0.0.1:7080"
 
 # What is kept is kept in this folder; the journal can be elsewhere: postgresql://user@host/database
@@ -72,6 +72,29 @@ _EXAMPLE = """\
 #[durable]
 #retention = 3600.0
 #abandon_after = 2592000.0
+
+# HTTP beyond health and metrics: bytes of one request, and of all that are being read; seconds until it must have
+# come, between signs of life on an event stream, and until a reader that takes nothing is cut off. origins: web
+# pages of other places that may call. hosts: further names of a broker that is for this machine only.
+# sinks: networks that are not public and in which webhooks may be, such as 10.0.0.0/8. A webhook has to agree
+# before it is sent anything (validate_sinks); push_…: requests that are out to one at a time, seconds until it
+# must have answered, how often it is tried, and seconds between two attempts, which double from first to longest.
+#[gateway]
+#body = 8388608
+#bodies = 67108864
+#body_within = 30.0
+#keep_alive = 15.0
+#stalled = 60.0
+#origins = []
+#hosts = []
+#subscriptions = 1000
+#sinks = []
+#validate_sinks = true
+#push_in_flight = 8
+#push_within = 10.0
+#push_attempts = 12
+#push_first_pause = 1.0
+#push_longest_pause = 300.0
 """
 
 

@@ -51,6 +51,7 @@ COMMANDS = {
     "forget": "forget",
     "demo": "demo",
     "sim": "sim",
+    "spark": "spark",
     "bench": "bench",
 }
 

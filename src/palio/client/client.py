@@ -256,6 +256,8 @@ def connect(
 ) -> Client:
     """A client of the brokers at `palio://host:port`, of which several may be named after commas.
 
+    `ws://host:port` (and `wss://…`) reaches a broker through its HTTP port, by WebSocket.
+
     Use it as `async with palio.connect(…) as client`, or `client = await palio.connect(…)` and later
     `await client.close()`. Raises `WrongAddress` here, and `NotConnected` when it is opened.
 

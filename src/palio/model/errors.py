@@ -169,3 +169,58 @@ class MissingDependency(PalioError):
             package=package,
             extra=extra,
         )
+
+
+class NotAuthenticated(PalioError):
+    """Somebody who did not prove who it is. What was shown for a proof is never repeated here."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason} Connect with a token or a certificate that this broker knows.", reason=reason
+        )
+
+
+class TokenExpired(NotAuthenticated):
+    """A token whose time is over."""
+
+    id: str
+    expired: str
+
+    def __init__(self, id: str, expired: str) -> None:
+        PalioError.__init__(
+            self,
+            f"The token {id} expired at {expired}; ask for a new one (`palio token create`).",
+            id=id,
+            expired=expired,
+        )
+
+
+class NotAllowed(PalioError):
+    """Something that the rights of a principal do not cover; `missing` is the condition or the right."""
+
+    principal: str
+    what: str
+    missing: str
+
+    def __init__(self, principal: str, what: str, missing: str) -> None:
+        super().__init__(
+            f"{principal or 'This client'} may not {what}: {missing}",
+            principal=principal,
+            what=what,
+            missing=missing,
+        )
+
+
+class TooFast(PalioError):
+    """More notifications in a second than may be published."""
+
+    limit: float
+
+    def __init__(self, limit: float) -> None:
+        super().__init__(
+            f"More than {limit:g} notifications a second were published, as many as one client may; nothing of "
+            "this request was. Wait a moment, or raise the limit `limits.publish_rate` of the broker.",
+            limit=limit,
+        )

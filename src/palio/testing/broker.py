@@ -53,6 +53,11 @@ class Broker:
         return f"palio://{self._settings.listen}"
 
     @property
+    def url(self) -> str:
+        """Its gateway, if it has one."""
+        return f"http://{self._settings.http}"
+
+    @property
     def running(self) -> MemoryBroker:
         """The broker itself, with its router and connections."""
         assert self._running is not None, "The broker is not running; start it first."
@@ -92,7 +97,8 @@ class Broker:
             await running.start()
             self._running = running
             host = self._settings.listen.rpartition(":")[0]
-            self._settings = msgspec.structs.replace(self._settings, listen=f"{host}:{running.port}")
+            http = f"127.0.0.1:{running.http_port}" if running.http_port else "off"
+            self._settings = msgspec.structs.replace(self._settings, listen=f"{host}:{running.port}", http=http)
         return self
 
     async def stop(self) -> None:
@@ -148,6 +154,7 @@ def broker(
     *,
     name: str = "broker",
     journal: bool = False,
+    http: bool = False,
     clock: Clock | None = None,
     durable: DurableSettings = PATIENCE,
     limits: Limits = Limits(),  # noqa: B008 (it is immutable)
@@ -156,13 +163,13 @@ def broker(
     """A broker for a test: `async with palio.testing.broker() as address`.
 
     With a `journal`, which is in memory, there are durable subscriptions and confirmations that mean something.
-    Further `settings` are those of `palio.toml`.
+    With `http` it has a gateway. Further `settings` are those of `palio.toml`.
     """
     return Broker(
         Settings(
             name=name,
             listen="127.0.0.1:0",
-            http="off",
+            http="127.0.0.1:0" if http else "off",
             journal=journal,
             durable=durable,
             limits=limits,

@@ -18,6 +18,8 @@ from palio.routing.messages import Answer
 LONGEST_LINGER = 3_650 * 86_400.0
 MAX_IN_FLIGHT = 10_000
 MAX_ORIGINS = 10_000
+LONGEST_WAIT = 86_400.0
+MAX_ATTEMPTS = 1_000
 # How many ticks may pass until a question is answered, or a way known; then it is tried again, or given up.
 ANSWER_WITHIN = 10
 
@@ -90,6 +92,13 @@ def require_sound(attach: Attach) -> None:
         raise WrongAttachment("linger", f"It is from 0 to {LONGEST_LINGER:,.0f} seconds.")
     if attach.in_flight is not None and not 1 <= attach.in_flight <= MAX_IN_FLIGHT:
         raise WrongAttachment("in_flight", f"It is from 1 to {MAX_IN_FLIGHT:,}.")
+    patience = attach.patience
+    if patience is not None:
+        times = (patience.acknowledge_within, patience.first_pause, patience.longest_pause)
+        if not all(0.0 < one <= LONGEST_WAIT for one in times) or not 1 <= patience.in_flight <= MAX_IN_FLIGHT:
+            raise WrongAttachment("patience", f"Its times are from 0 to {LONGEST_WAIT:,.0f} seconds.")
+        if not 1 <= patience.attempts <= MAX_ATTEMPTS:
+            raise WrongAttachment("patience", f"It has from 1 to {MAX_ATTEMPTS:,} attempts.")
     after = attach.after or {}
     if len(after) > MAX_ORIGINS or any(sequence < 0 for sequence in after.values()):
         raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from palio.model.filter import Filter
+from palio.routing.durable.outbox import Patience
 from palio.routing.messages import Envelope, _Message
 
 Position: TypeAlias = dict[str, int]  # origin -> sequence: everything up to there is known
@@ -23,7 +24,8 @@ class Attach(_Message, frozen=True):
     reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
 
     `linger` is how many seconds the subscription outlives its taker. None leaves that as it is, which for a new
-    one is the broker's own limit. `in_flight` is how many deliveries may be out to this taker at a time.
+    one is the broker's own limit. `in_flight` is how many deliveries may be out to this taker at a time, and
+    `patience` how it is treated otherwise, if not as the broker says.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Attach(_Message, frozen=True):
     linger: float | None = None
     in_flight: int | None = None
     after: dict[str, int] | None = None
+    patience: Patience | None = None
 
 
 class Change(_Message, frozen=True):

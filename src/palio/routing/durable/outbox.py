@@ -41,7 +41,7 @@ class Outbox:
     """Deliveries that are on disk and not acknowledged."""
 
     def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+        self.patience = patience  # the broker's, or what the taker has asked for
         self.in_flight = patience.in_flight  # how many may be out; the taker may have asked for another number
         self.deliveries: dict[int, Delivery] = {}
         self._ready: list[tuple[int, int]] = []  # (9 - priority, number): a heap
@@ -72,7 +72,7 @@ class Outbox:
             delivery.out = True
             self._out[number] = delivery
             delivery.attempts += 1
-            delivery.due = now + self._patience.acknowledge_within
+            delivery.due = now + self.patience.acknowledge_within
             heappush(self._waiting, (delivery.due, number))
             going.append((number, delivery.attempts, delivery.envelope))
         return going
@@ -87,9 +87,9 @@ class Outbox:
         delivery = self.deliveries[number]
         delivery.out = False
         self._out.pop(number, None)
-        if delivery.attempts >= self._patience.attempts:
+        if delivery.attempts >= self.patience.attempts:
             return False
-        pause = min(self._patience.first_pause * 2 ** (delivery.attempts - 1), self._patience.longest_pause)
+        pause = min(self.patience.first_pause * 2 ** (delivery.attempts - 1), self.patience.longest_pause)
         delivery.due = now + pause
         heappush(self._waiting, (delivery.due, number))
         return True

@@ -1,0 +1,23 @@
+"""`palio spark`: the jobs of the data pipeline, one module each."""
+
+from __future__ import annotations
+
+import typer
+
+from palio.cli import spark_experiments
+from palio.cli.terminal import help_epilog
+
+app = typer.Typer(
+    help="Work on everything that was published, with Spark.",
+    no_args_is_help=True,
+    epilog=help_epilog(
+        "palio spark experiments examples/experiment.toml -o /tmp/palio-example",
+        notes="All of them run here unless --master or --remote names a cluster; docs/spark.md says more.",
+    ),
+)
+app.command("experiments", epilog=spark_experiments.EPILOG)(spark_experiments.experiments)
+
+
+@app.callback()
+def spark() -> None:
+    """Work on everything that was published, with Spark."""
