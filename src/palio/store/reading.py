@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from sqlalchemy import Connection, text
@@ -36,6 +36,14 @@ _ROWS = text(
     "ORDER BY sequence LIMIT :limit"
 )
 Row: TypeAlias = tuple[int, float, str, bytes]
+
+_STORED = text(
+    "SELECT sequence, time, publisher, id, body FROM palio_journal "
+    "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since AND time < :until "
+    "ORDER BY sequence LIMIT :limit"
+)
+# As it lies there: sequence, time, publisher, id, body; `records.from_column` gives back the two texts.
+StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes]
 
 _FIRST_SPAN = text(
     "SELECT min(span) FROM palio_spans WHERE broker = :broker AND span >= :span AND newest >= :since"
@@ -77,6 +85,12 @@ class Selection:
             rows = connection.execute(_ROWS, wanted).all()
             after = rows[-1].sequence if len(rows) == BATCH else upto
             yield after, self._select([(*row,) for row in rows])
+
+    def stored(self, connection: Connection, after: int, upto: int, limit: int) -> tuple[int, list[StoredRow]]:
+        """Up to which sequence was read, and the rows up to there as they are stored; filters are not asked."""
+        wanted = {"after": after, "upto": upto, "limit": limit, **self._wanted}
+        rows: list[Any] = list(connection.execute(_STORED, wanted))
+        return (rows[-1][0] if len(rows) == limit else upto), rows
 
     def pass_over(self, connection: Connection, after: int, upto: int) -> int:
         """The sequence up to which everything is older."""
