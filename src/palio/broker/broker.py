@@ -23,6 +23,7 @@ from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import Dialling
 from palio.broker.inspection import Inspection
+from palio.broker.outgoing import MAX_BATCH, halves
 from palio.broker.settings import Settings, split_address
 from palio.model.errors import InvalidNotification, PalioError
 from palio.routing.clients import subject_of
@@ -356,7 +357,12 @@ class Broker:
         # Many sessions mostly get the same: the comparison is by identity, and so costs next to nothing.
         if self._encoded is None or self._encoded[0] != effect.envelopes:
             self._encoded = effect.envelopes, encode_envelopes(effect.envelopes)
-        connection.put(encode_events(effect.handles, self._encoded[1]), len(effect.envelopes))
+        payload = encode_events(effect.handles, self._encoded[1])
+        if len(payload) > MAX_BATCH and len(effect.envelopes) > 1:
+            for part in halves(effect.envelopes):
+                self._deliver(Deliver(effect.session, part, effect.handles))
+        else:
+            connection.put(payload, len(effect.envelopes))
 
     def _reply(self, effect: Reply) -> None:
         connection = self.sessions.get(effect.session)
@@ -365,8 +371,14 @@ class Broker:
 
     def _hand(self, effect: Hand) -> None:
         connection = self.sessions.get(effect.session)
-        if connection is not None:
-            connection.put(encode(Handed(effect.name, effect.deliveries)))
+        if connection is None:
+            return
+        payload = encode(Handed(effect.name, effect.deliveries))
+        if len(payload) > MAX_BATCH and len(effect.deliveries) > 1:
+            for part in halves(effect.deliveries):
+                self._hand(Hand(effect.session, effect.name, part))
+        else:
+            connection.put(payload)
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)

@@ -81,7 +81,7 @@ class Inspection:
         wanted = argument.get("name")
         for name, subscription in sorted(durable.homes.subscriptions.items()):
             if wanted is None or name == wanted:
-                for number, (attempts, envelope) in sorted(subscription.dead.items()):
+                for number, attempts, envelope in subscription.dead:
                     yield {
                         "name": name,
                         "delivery": number,
