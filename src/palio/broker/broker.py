@@ -29,6 +29,7 @@ from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.guard import Guard
 from palio.broker.inspection import Inspection
 from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
+from palio.broker.outgoing import MAX_BATCH, halves
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls, WrongCertificate
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
@@ -447,7 +448,12 @@ class Broker:
         # Many sessions mostly get the same: the comparison is by identity, and so costs next to nothing.
         if self._encoded is None or self._encoded[0] != effect.envelopes:
             self._encoded = effect.envelopes, encode_envelopes(effect.envelopes)
-        connection.put(encode_events(effect.handles, self._encoded[1]), len(effect.envelopes))
+        payload = encode_events(effect.handles, self._encoded[1])
+        if len(payload) > MAX_BATCH and len(effect.envelopes) > 1:
+            for part in halves(effect.envelopes):
+                self._deliver(Deliver(effect.session, part, effect.handles))
+        else:
+            connection.put(payload, len(effect.envelopes))
 
     def _reply(self, effect: Reply) -> None:
         connection = self.sessions.get(effect.session)
@@ -458,8 +464,14 @@ class Broker:
 
     def _hand(self, effect: Hand) -> None:
         connection = self.sessions.get(effect.session)
-        if connection is not None:
-            connection.put(encode(Handed(connection.principal.called(effect.name), effect.deliveries)))
+        if connection is None:
+            return
+        payload = encode(Handed(connection.principal.called(effect.name), effect.deliveries))
+        if len(payload) > MAX_BATCH and len(effect.deliveries) > 1:
+            for part in halves(effect.deliveries):
+                self._hand(Hand(effect.session, effect.name, part))
+        else:
+            connection.put(payload)
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)

@@ -560,7 +560,7 @@ class Service:
             DeadLetter(durable.name, number, attempts, envelope)
             for durable in self.homes.subscriptions.values()
             if name is None or durable.name == name
-            for number, (attempts, envelope) in sorted(durable.dead.items())
+            for number, attempts, envelope in durable.dead
         ]
 
     def _and_tick(self, handler: Callable[[str, Any], None]) -> Callable[[str, Any], None]:

@@ -132,17 +132,21 @@ class Spooling:
             if not has_expired(envelope, self._desk.now):
                 entries.append((durable.next_delivery, 0, envelope))
                 durable.next_delivery += 1
-        position = {envelope.origin: durable.position[envelope.origin] for envelope in envelopes}
+        origins = dict.fromkeys([envelope.origin for envelope in envelopes])
+        position = {origin: durable.position[origin] for origin in origins}
+        size = sum([envelope.notification.body.size for _, _, envelope in entries])
 
         def stored() -> None:
             durable.spooling -= len(entries)
+            durable.spooling_bytes -= size
             for number, attempts, envelope in entries:
                 durable.outbox.add(number, attempts, envelope)
             self._pump(durable)
 
         durable.spooling += len(entries)
+        durable.spooling_bytes += size
         self._write(durable, add=tuple(entries), position=tuple(position.items()), then=stored)
-        if len(durable.outbox) + durable.spooling >= self._desk.settings.outbox:
+        if self._is_full(durable):
             self._no_room(durable)
 
     def _write(
@@ -176,18 +180,27 @@ class Spooling:
     def _no_room(self, durable: Durable) -> None:
         """What does not fit stays where it is, and is fetched when there is room; perhaps there is by then."""
         durable.interrupt()
-        if 2 * (len(durable.outbox) + durable.spooling) < self._desk.settings.outbox:
+        if self._is_half_empty(durable):
             self._wake()
 
     def _has_room(self, durable: Durable, taken: int) -> bool:
         """Whether there is room for one more than those that were taken; asked for each event."""
         if durable.catching_up:
             return self._room(durable) > taken
-        return len(durable.outbox.deliveries) + durable.spooling + taken < self._desk.settings.outbox
+        return not self._is_full(durable, taken)
+
+    def _is_full(self, durable: Durable, taken: int = 0) -> bool:
+        settings, outbox = self._desk.settings, durable.outbox
+        return (
+            len(outbox.deliveries) + durable.spooling + taken >= settings.outbox
+            or outbox.bytes + durable.spooling_bytes >= settings.outbox_bytes
+        )
 
     def _room(self, durable: Durable) -> int:
         """How many deliveries more may be kept for a subscription."""
-        asked_for = sum(one.limit for one in durable.catching_up.values())
+        if self._is_full(durable):
+            return 0
+        asked_for = sum([one.limit for one in durable.catching_up.values()])
         return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling - asked_for)
 
     # What of a filter its owner may see
@@ -227,6 +240,14 @@ class Spooling:
         self._write(durable, remove=hidden)
         return [one for one, seen in zip(going, visible, strict=True) if seen]
 
+    def _is_half_empty(self, durable: Durable) -> bool:
+        """Whether it is worth while to fetch what did not fit."""
+        settings, outbox = self._desk.settings, durable.outbox
+        return (
+            2 * (len(outbox) + durable.spooling) < settings.outbox
+            and 2 * (outbox.bytes + durable.spooling_bytes) < settings.outbox_bytes
+        )
+
     def _pump(self, durable: Durable) -> None:
         """Let deliveries go out as long as the taker may have more."""
         desk, outbox = self._desk, durable.outbox
@@ -247,5 +268,5 @@ class Spooling:
         if wake is not None and (durable.timer is None or wake < durable.timer):
             durable.timer = max(wake, desk.now)
             desk.effects.append(SetTimer(f"deliver {durable.name}", durable.timer))
-        if durable.state is State.BEHIND and 2 * (len(outbox) + durable.spooling) < desk.settings.outbox:
+        if durable.state is State.BEHIND and self._is_half_empty(durable):
             self._wake()
