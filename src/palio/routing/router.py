@@ -156,7 +156,7 @@ class Router:
     def subscriptions(self) -> Iterator[dict[str, Any]]:
         """Every subscription of this broker's clients, as plain data."""
         for entry in self._core.tables.filters.table.entries():
-            for held in entry.holders:
+            for held in entry.sources.holders:
                 if held.session:
                     handles = sorted(held.handles)
                     yield {"session": held.session, "handles": handles, "filter": str(entry.item)}
@@ -172,7 +172,7 @@ class Router:
             advertisements=len(self._core.tables.advertisements.table),
             rows_received=sum(len(link.rows) for link in self._core.links.values())
             + sum(len(one.rows) for one in known),
-            rows_sent=sum(len(self.sent(port)) for port in self._core.waves.ports),
+            rows_sent=self._core.tables.filters.table.rows_sent(),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
         )
