@@ -80,6 +80,7 @@ class Taker:
                 self.news.set()
 
         self.reading = asyncio.get_running_loop().create_task(follow())
+        self.reading.add_done_callback(lambda _: self.news.set())
 
     async def ended(self, step: int) -> None:
         async with asyncio.timeout(PATIENCE):
