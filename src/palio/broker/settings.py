@@ -33,7 +33,7 @@ DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
 DEFAULT_HTTP_PORT = 7080
 # Flags that are not named after their settings.
-_FLAGS = {"peers": "--peer", "journal": "--no-journal"}
+_FLAGS = {"peers": "--peer", "journal": "--no-journal", "security": "--authentication or another one"}
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 WhenSlow = Literal["drop-newest", "drop-oldest", "disconnect"]
@@ -194,7 +194,8 @@ def gather(
             origins[key] = f"The environment variable {name}"
     for key, value in (flags or {}).items():
         if value is not None:
-            given[key] = value
+            known = given.get(key)
+            given[key] = known | value if isinstance(known, dict) and isinstance(value, dict) else value
             origins[key] = f"The flag {_FLAGS.get(key, '--' + key.replace('_', '-'))}"
     return Gathered(given, origins, file)
 
@@ -256,6 +257,16 @@ def require_safe(settings: Settings) -> None:
                 "authentication (--authentication, and `palio token create`), keep to this machine "
                 f"({flag} 127.0.0.1:PORT), or say --insecure.",
             )
+
+
+def require_files(settings: Settings) -> None:
+    """Raises `WrongSetting` for a file of `security` that is not there."""
+    for key in ("certificate", "key", "authority", "token_file"):
+        file = getattr(settings.security, key)
+        if file and not Path(file).is_file():
+            raise WrongSetting(f"$.security.{key}", "The settings", f"There is no file {file}.")
+    if settings.security.key and not settings.security.certificate:
+        raise WrongSetting("$.security.key", "The settings", "A key is of no use without its certificate.")
 
 
 _UNKNOWN = "There is no setting"

@@ -209,6 +209,8 @@ class Spooling:
         """Let the network know of a filter, in the place of what the holder had there."""
         former: Entry[Filter] | None = getattr(holder, "entry", None)
         narrow = self._desk.scopes.narrow(name, filter)
+        if former is not None and former.item == narrow:
+            return
         holder.entry = self._filters.hold(narrow, holder) if narrow.conjunctions else None
         if former is not None:
             self._filters.let_go(former, holder)
