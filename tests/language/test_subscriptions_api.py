@@ -60,18 +60,24 @@ values = st.one_of(
     st.integers(-6, 6),
     st.booleans(),
     st.sampled_from([5.0, 2.5, -5.0]),
-    times.map(lambda text: datetime.fromisoformat(text)),
+    times.map(datetime.fromisoformat),
 )
 names = st.sampled_from(["type", "source", "subject", "data.x"])
 compared = st.dictionaries(names, texts, min_size=1, max_size=2)
 leaves = st.one_of(
     st.fixed_dictionaries({"exact": compared}),
     st.fixed_dictionaries(
-        {"exact": st.dictionaries(names, st.integers(-6, 6) | st.booleans() | st.just(2.5), min_size=1, max_size=2)}
+        {
+            "exact": st.dictionaries(
+                names, st.integers(-6, 6) | st.booleans() | st.just(2.5), min_size=1, max_size=2
+            )
+        }
     ),
     st.fixed_dictionaries({"prefix": compared}),
     st.fixed_dictionaries({"suffix": compared}),
-    st.fixed_dictionaries({"palio": st.sampled_from(['type = "a"', "exists(subject)", "`data.x` > 1", "not source"])}),
+    st.fixed_dictionaries(
+        {"palio": st.sampled_from(['type = "a"', "exists(subject)", "`data.x` > 1", "not source"])}
+    ),
 )
 filters = st.recursive(
     leaves,

@@ -16,9 +16,9 @@ from starlette.requests import Request
 
 from palio.broker.gateway.binding import read_events
 from palio.broker.gateway.bodies import Bodies
+from palio.broker.gateway.keys import read_key
 from palio.broker.gateway.problems import WrongParameter
 from palio.broker.gateway.visitor import Visitor
-from palio.model.body import MAX_ID_CHARACTERS
 from palio.model.notification import Notification
 from palio.routing.messages import Publish, Published
 
@@ -140,10 +140,8 @@ def _properties(request: Request) -> dict[str, Any]:
             min(unknown)[:80], "There is no such parameter; there are id, lifetime and priority."
         )
     properties: dict[str, Any] = {}
-    id = request.headers.get("idempotency-key", query.get("id"))
+    id = read_key(request.headers, query)
     if id is not None:
-        if not 0 < len(id) <= MAX_ID_CHARACTERS - 8:
-            raise WrongParameter("id", f"An id has 1 to {MAX_ID_CHARACTERS - 8} characters.")
         properties["id"] = id
     for name, kind in (("priority", int), ("lifetime", float)):
         if name in query:

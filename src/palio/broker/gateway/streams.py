@@ -49,6 +49,7 @@ MAX_REMEMBERED = 1_000
 # Origins that the id of an event names; a stream from more cannot be resumed.
 MAX_ORIGINS = 64
 _TAKER = Patience(in_flight=WINDOW, acknowledge_within=86_400.0)  # until the reader comes back or goes away
+LONGEST_WAIT = 86_400.0
 _RETRY = 500  # milliseconds until a browser comes back
 
 Shape = Literal["json", "cloudevents"]
@@ -64,6 +65,18 @@ class Wanted(msgspec.Struct, frozen=True):
     after: dict[str, int] | None = None
     last: str | None = None
     shape: Shape = "json"
+    wait: float | None = None
+
+
+def read_wait(text: str | None) -> float | None:
+    """Seconds of silence after which a stream ends. Raises `WrongParameter`."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        seconds = float(text)
+        if 0 <= seconds <= LONGEST_WAIT:
+            return seconds
+    raise WrongParameter("wait", f"It is a number of seconds from 0 to {LONGEST_WAIT:,.0f}.")
 
 
 def read_since(text: str | None) -> str | float | None:
@@ -164,9 +177,14 @@ class _Reader:
     async def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """What is to be sent. When one was taken, the next is asked for."""
         yield f": subscribed\nretry: {_RETRY}\n\n".encode()
+        left = wait = self._wanted.wait
         try:
             while not self.is_full:
-                message = await self.visitor.take(silence)
+                message = await self.visitor.take(silence if left is None else min(silence, left))
+                if left is not None:
+                    left = wait if message is not None else left - silence
+                    if left is not None and left <= 0 and message is None:
+                        return
                 match message:
                     case None:
                         yield b": still here\n\n"
