@@ -178,9 +178,9 @@ async def test_parameters_are_looked_at():
     async with calling() as (_, session):
         found = await problem(await published(session, {}, priority="high"), 400, "WrongParameter")
         assert found["path"] == "priority"
-        found = await problem(await published(session, {}, priority="10"), 400, "InvalidNotification")
+        found = await problem(await published(session, {}, priority="10"), 400, "WrongParameter")
         assert found["path"] == "priority"
-        await problem(await published(session, {}, lifetime="nan"), 400, "InvalidNotification")
+        await problem(await published(session, {}, lifetime="nan"), 400, "WrongParameter")
         await problem(await published(session, {}, urgency="1"), 400, "WrongParameter")
 
 

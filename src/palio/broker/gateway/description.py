@@ -6,8 +6,10 @@ from typing import Any
 
 from palio.broker.gateway.binding import BATCH, EVENT, JSON
 from palio.broker.gateway.definitions import MAX_SINK, MAX_TEXT
-from palio.broker.gateway.keys import KEY_PATTERN
+from palio.broker.gateway.parameters import KEY_PATTERN
 from palio.broker.gateway.problems import MEDIA_TYPE
+from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
+from palio.broker.gateway.streams import LONGEST_WAIT
 from palio.language import DIALECTS
 
 _TEXT = {"type": "string"}
@@ -219,7 +221,11 @@ PUBLISH = _route(
         _KEY,
         _query("id", "As Idempotency-Key.", _ONCE),
         _query("priority", "Of plain JSON; 9 first.", {"type": "integer", "minimum": 0, "maximum": 9}),
-        _query("lifetime", "Of plain JSON, in seconds.", {"type": "number", "minimum": 0.001, "maximum": 1e9}),
+        _query(
+            "lifetime",
+            "Of plain JSON, in seconds.",
+            {"type": "number", "minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME},
+        ),
     ],
     requestBody=_body(
         content={
@@ -261,7 +267,7 @@ STREAM = _route(
         _query(
             "wait",
             "End when nothing has come for so many seconds; without it the stream goes on.",
-            {"type": "number", "minimum": 0, "maximum": 86_400},
+            {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
         ),
         _header("Last-Event-ID", "The id of the last event that was received.", _POSITION),
     ],

@@ -22,7 +22,7 @@ from palio.broker.gateway.binding import JSON, WrongMediaType, is_json
 from palio.broker.gateway.bodies import Bodies
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.guard import Guard
-from palio.broker.gateway.keys import read_key
+from palio.broker.gateway.parameters import read_key, read_number
 from palio.broker.gateway.problems import (
     BrokerMistake,
     NotFound,
@@ -33,7 +33,7 @@ from palio.broker.gateway.problems import (
 )
 from palio.broker.gateway.publishing import Publishing
 from palio.broker.gateway.sinks import Sinks
-from palio.broker.gateway.streams import Streams, Wanted, read_position, read_since, read_wait
+from palio.broker.gateway.streams import LONGEST_WAIT, Streams, Wanted, read_position, read_since
 from palio.broker.gateway.subscriptions import Enter, Subscriptions
 from palio.broker.gateway.visitor import Visitor
 from palio.broker.settings import split_address
@@ -264,7 +264,7 @@ def _wanted(request: Request) -> Wanted:
         None if durable is not None else position,
         last,
         shape,  # type: ignore[arg-type]
-        read_wait(query.get("wait")),
+        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
     )
 
 

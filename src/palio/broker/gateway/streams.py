@@ -28,6 +28,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from palio.broker.gateway.binding import to_json
+from palio.broker.gateway.parameters import read_number
 from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
 from palio.broker.gateway.visitor import Visitor
 from palio.model.cloudevents import as_event, content_of, wrapped
@@ -68,25 +69,12 @@ class Wanted(msgspec.Struct, frozen=True):
     wait: float | None = None
 
 
-def read_wait(text: str | None) -> float | None:
-    """Seconds of silence after which a stream ends. Raises `WrongParameter`."""
-    if text is None:
-        return None
-    with suppress(ValueError):
-        seconds = float(text)
-        if 0 <= seconds <= LONGEST_WAIT:
-            return seconds
-    raise WrongParameter("wait", f"It is a number of seconds from 0 to {LONGEST_WAIT:,.0f}.")
-
-
 def read_since(text: str | None) -> str | float | None:
     """`all`, `now`, seconds since 1970 or a time. Raises `WrongParameter`."""
     if text is None or text in ("all", "now"):
         return text
-    with suppress(ValueError):
-        seconds = float(text)
-        if 0 <= seconds < 1e11:
-            return seconds
+    with suppress(WrongParameter):
+        return read_number("since", text, 0, 1e11)
     try:
         return parse_time(text).timestamp()
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: what is sent again with the same key is done once."""
+"""What a request says beside its body: keys by which what is sent again is done once, and numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from palio.broker.gateway.problems import WrongParameter
 
 KEY_PATTERN = "^[!-~]{1,200}$"
+_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 
 
 def read_key(headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
@@ -18,3 +19,10 @@ def read_key(headers: Mapping[str, str], query: Mapping[str, str]) -> str | None
                 raise WrongParameter(name, "It has 1 to 200 characters, of ASCII and without spaces.")
             return given
     return None
+
+
+def read_number(name: str, text: str, low: float, high: float) -> float:
+    """A number as JSON writes it, within bounds. Raises `WrongParameter`."""
+    if _NUMBER.fullmatch(text) and low <= float(text) <= high:
+        return float(text)
+    raise WrongParameter(name, f"It is a number from {low:g} to {high:g}.")
