@@ -13,15 +13,52 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from palio.spark.archiving import archive, archive_continuously
+    from palio.spark.lookback import history
+    from palio.spark.lake import read_lake, read_quarantine
+    from palio.spark.reading import Crossed, read, read_stream
+    from palio.spark.registering import register
+    from palio.spark.rewriting import compact, forget, sweep
     from palio.spark.session import start
+    from palio.spark.writing import write, write_stream
 
 # Where each name comes from; loaded when it is first asked for, as a program that only wants to know whether
 # there is a Java should not have to load Arrow for that.
 _PLACES = {
+    "Crossed": "reading",
+    "archive": "archiving",
+    "archive_continuously": "archiving",
+    "compact": "rewriting",
+    "forget": "rewriting",
+    "history": "lookback",
+    "read": "reading",
+    "read_lake": "lake",
+    "read_quarantine": "lake",
+    "read_stream": "reading",
+    "register": "registering",
     "start": "session",
+    "sweep": "rewriting",
+    "write": "writing",
+    "write_stream": "writing",
 }
 
-__all__ = ["start"]
+__all__ = [
+    "Crossed",
+    "archive",
+    "archive_continuously",
+    "compact",
+    "forget",
+    "history",
+    "read",
+    "read_lake",
+    "read_quarantine",
+    "read_stream",
+    "register",
+    "start",
+    "sweep",
+    "write",
+    "write_stream",
+]
 
 
 def __getattr__(name: str) -> Any:
