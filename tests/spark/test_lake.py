@@ -263,7 +263,8 @@ def test_versions_are_created_once(tmp_path):
         state = lake.state()
         gone = tuple(state.files)
         lake.commit(
-            state, Change("archive", (msgspec.structs.replace(file, path=f"{number}.parquet"),), gone, {"b": number})
+            state,
+            Change("archive", (msgspec.structs.replace(file, path=f"{number}.parquet"),), gone, {"b": number}),
         )
     assert list(lake.state().files) == ["69.parquet"]
     assert list(lake.state(40).files) == ["37.parquet"]

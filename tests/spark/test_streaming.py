@@ -105,5 +105,9 @@ def test_offsets_are_divided_by_what_there_is():
     assert sum(offsets.limited(start, end, 9).values()) - 10 == 9
     assert offsets.limited(start, end, 100) == end
     assert offsets.limited({"a": 0}, {"a": 3, "b": 3}, 1) in ({"a": 1, "b": 0}, {"a": 0, "b": 1})
-    assert offsets.spans_between({"a": 5}, {"a": 12}, 3) == [Span("a", 5, 8), Span("a", 8, 11), Span("a", 11, 12)]
+    assert offsets.spans_between({"a": 5}, {"a": 12}, 3) == [
+        Span("a", 5, 8),
+        Span("a", 8, 11),
+        Span("a", 11, 12),
+    ]
     assert offsets.without_lost({"a": 5}, [Standing("a", 7, 9), Standing("b", 2, 4)]) == {"a": 7, "b": 2}

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from palio.broker.gateway import description
 from palio.broker.gateway.gateway import Gateway
 from palio.broker.gateway.guard import MAX_HEAD, PatientProtocol
 from palio.broker.gateway.tunnel import MAX_MESSAGE
@@ -40,11 +41,11 @@ class HttpServer:
         self.gateway = Gateway(broker, app)
         registry.register(Metrics(broker))
 
-        @app.get("/health")
+        @app.get("/health", **description.HEALTH)
         async def health() -> Response:
             return self._health()
 
-        @app.get("/metrics")
+        @app.get("/metrics", **description.METRICS)
         async def metrics() -> Response:
             return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 

@@ -25,14 +25,12 @@ _PAUSE = 0.05
 def trim_store(url: str, broker: str | None = None, upto: int | None = None) -> JournalTrimmed:
     """Let go all of a journal that nobody needs, at a broker that does not run.
 
-    Returns when it is deleted. `broker` may be left out where a store has one journal. Raises `StoreInUse` if the
-    broker runs, `NoSuchJournal`, and what opening a store raises.
+    Returns when it is deleted. `broker` may be left out where a store has one journal. Raises `StoreInUse` if
+    the broker runs, `NoSuchJournal`, and what opening a store raises.
     """
     names = [broker] if broker is not None else journals_in(url)
     problems: list[StoreError] = []
-    store = Store.open(
-        url, broker=names[0], completed=lambda _: None, broken=problems.append
-    )
+    store = Store.open(url, broker=names[0], completed=lambda _: None, broken=problems.append)
     try:
         recovered, incarnation = store.recovered()
         router = Router(Configuration(broker=names[0], incarnation=incarnation), recovered=recovered)

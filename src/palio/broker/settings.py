@@ -19,7 +19,8 @@ import msgspec
 import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings
-from palio.model.errors import PalioError
+from palio.model.errors import FilterError, PalioError
+from palio.model.filter import Filter
 from palio.model.parser import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
 from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
@@ -55,8 +56,10 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: str  # with palios:// the link speaks TLS
     kind: LinkKind = LinkKind.PEER
     cost: Annotated[float, msgspec.Meta(gt=0)] = 1.0
-    token_file: str = ""  # has the token by which this broker shows who it is
-    authority: str = ""  # a file: who signs the certificate of the other; by default who the system trusts
+    token_file: str = ""  # if it is another one than that of `security`
+    authority: str = (
+        ""  # who signs the certificate of the other; by default that of `security`, or of the system
+    )
     export: str = "true"  # a filter: of all events, those that may leave by this link
 
 
@@ -81,7 +84,8 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who may come in, and how what they say is protected on its way. Files are named by their paths.
 
     With a `certificate`, the ports speak TLS. An `authority` signs the certificates by which clients and
-    brokers may show who they are, instead of by a token.
+    brokers may show who they are, instead of by a token; and those of the brokers that this one links with. To
+    them it shows its own certificate, and the token of `token_file`.
     """
 
     authentication: bool = False
@@ -91,6 +95,7 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate: str = ""
     key: str = ""
     authority: str = ""
+    token_file: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -216,6 +221,11 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         top = path.removeprefix("$.").split(".")[0].split("[")[0]
         unknown = reason.split("'")[1] if path == "$" and reason.startswith(_UNKNOWN) else top
         raise WrongSetting(path, origins.get(unknown, file), reason) from None
+    for number, peer in enumerate(settings.peers):
+        try:
+            Filter.parse(peer.export)
+        except FilterError as problem:
+            raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
@@ -227,6 +237,25 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             top = path.split("[")[0]
             raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
     return settings
+
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def require_safe(settings: Settings) -> None:
+    """Raises `WrongSetting` for a broker that would let in everyone who can reach this machine."""
+    security = settings.security
+    if security.authentication or security.insecure:
+        return
+    for path, flag, address in (("listen", "--listen", settings.listen), ("http", "--http", settings.http)):
+        if address != "off" and split_address(address)[0] not in LOOPBACK:
+            raise WrongSetting(
+                f"$.{path}",
+                "The settings",
+                f"{address} can be reached from other machines, and nobody has to say who they are. Turn on "
+                "authentication (--authentication, and `palio token create`), keep to this machine "
+                f"({flag} 127.0.0.1:PORT), or say --insecure.",
+            )
 
 
 _UNKNOWN = "There is no setting"

@@ -21,7 +21,9 @@ app = typer.Typer(
 
 StoreUrl = Annotated[
     str | None,
-    typer.Option("--store", metavar="URL", help="The store of a broker that is stopped; else a broker is asked."),
+    typer.Option(
+        "--store", metavar="URL", help="The store of a broker that is stopped; else a broker is asked."
+    ),
 ]
 BrokerName = Annotated[
     str | None,
@@ -92,7 +94,9 @@ def release(
     server: Server = None,
     store: StoreUrl = None,
     broker: BrokerName = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it: what is trimmed then cannot be read again.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it: what is trimmed then cannot be read again.")
+    ] = False,
 ) -> None:
     """Keep nothing for a reader any more: a lake that was given up, or a query that will not come back."""
     if not yes:
@@ -123,7 +127,9 @@ def _tell(trimmed: JournalTrimmed) -> None:
         )
     for name, sequence in trimmed.needed_by[:10]:
         left = plural(journal.head - sequence, "event")
-        console.print(f"{name} has read up to {sequence:,}: {left} are kept for it.", style="dim", soft_wrap=True)
+        console.print(
+            f"{name} has read up to {sequence:,}: {left} are kept for it.", style="dim", soft_wrap=True
+        )
 
 
 async def _list(server: str | None) -> JournalsListed:

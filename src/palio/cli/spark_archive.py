@@ -44,9 +44,7 @@ def archive(
     every: Annotated[
         str | None, typer.Option(metavar="SPAN", help="Go on: archive what is new again and again.")
     ] = None,
-    compact: Annotated[
-        bool, typer.Option("--compact", help="Put small files together in the end.")
-    ] = False,
+    compact: Annotated[bool, typer.Option("--compact", help="Put small files together in the end.")] = False,
     grace: Grace = "1d",
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Go on where a journal was trimmed before it was archived.")
@@ -85,7 +83,6 @@ def archive(
     if done.quarantined:
         sentence = f"{plural(done.quarantined, 'event')} could not be read, and lie in {lake}/quarantine."
         console.print(sentence, style="yellow", soft_wrap=True)
-
 
 
 def _tell(now: Progress) -> None:

@@ -50,7 +50,9 @@ def forget(
     moment = None if before is None else parse_moment(before)
     files = Lake(lake).state().events()
     if not yes:
-        sentence = f"What {filter_text} selects is removed for good from {lake}. If that is what you want, add --yes."
+        sentence = (
+            f"What {filter_text} selects is removed for good from {lake}. If that is what you want, add --yes."
+        )
         error_console().print(sentence, style="yellow", soft_wrap=True)
         raise typer.Exit(ExitCode.NO)
     with (

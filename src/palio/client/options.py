@@ -34,6 +34,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     unsent_limit: int = UNSENT_LIMIT
     on_state: Callable[[State, str], None] | None = None
 
+    def __repr__(self) -> str:  # the token is a secret
+        return f"Options(name={self.name!r})"
+
 
 class ClientStatistics(msgspec.Struct, frozen=True):
     """A client, as data. `dropped` counts by reason what came and was for nobody."""

@@ -153,4 +153,51 @@ class LakeChanged(LakeError):
             f"The lake in {lake} has become version {version} by somebody else meanwhile. Try it again.",
             lake=lake,
             version=version,
+
+
+class MissingColumn(PalioError):
+    """A table without a column that it must have."""
+
+    table: str
+    column: str
+
+    def __init__(self, table: str, column: str, there: list[str]) -> None:
+        super().__init__(
+            f"The table of {table} needs a column {column!r}; it has {', '.join(there) or 'none'}. "
+            f"Rename the one that is meant with withColumnRenamed.",
+            table=table,
+            column=column,
+        )
+
+
+class BadSubscriptions(PalioError):
+    """Subscriptions whose filters cannot be read; `id` and `reason` are of one of them."""
+
+    count: int
+    id: str
+    reason: str
+
+    def __init__(self, count: int, id: str, reason: str) -> None:
+        many = "1 filter" if count == 1 else f"{count:,} filters"
+        super().__init__(
+            f"{many} cannot be read, for example that of subscription {id}: {reason} "
+            'Leave such out with invalid="skip", and list them with palio.spark.unreadable.',
+            count=count,
+            id=id,
+            reason=reason,
+        )
+
+
+class BadEvent(PalioError):
+    """An event whose payload is no encoded notification."""
+
+    id: object
+    reason: str
+
+    def __init__(self, id: object, reason: str) -> None:
+        super().__init__(
+            f"The payload of event {id} cannot be read: {reason} "
+            'Leave such out with invalid="skip", and list them with palio.spark.unreadable.',
+            id=id,
+            reason=reason,
         )

@@ -73,7 +73,9 @@ def events_of(journal: str, rows: Sequence[StoredRow], damage: Damage | None = N
         ],
         schema=EVENT,
     )
-    return batch if not wrong else batch.take(pa.array(sorted({*range(len(rows))}.difference(wrong)), pa.int64()))
+    return (
+        batch if not wrong else batch.take(pa.array(sorted({*range(len(rows))}.difference(wrong)), pa.int64()))
+    )
 
 
 def _texts(values: Sequence[str | None]) -> Any:

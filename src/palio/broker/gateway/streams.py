@@ -101,8 +101,9 @@ def write_position(position: dict[str, int]) -> str:
 class Streams:
     """All event streams of a broker."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, filter_named: Callable[[str, str], Filter | None]) -> None:
         self._broker = broker
+        self._filter_named = filter_named
         self._sent: OrderedDict[tuple[str | None, str], list[Key]] = OrderedDict()
         self.open = 0
         self.cut_off = 0
@@ -114,6 +115,9 @@ class Streams:
         )
         try:
             if wanted.durable is not None:
+                known = self._filter_named(visitor.principal, wanted.durable)
+                if known is not None:
+                    wanted = msgspec.structs.replace(wanted, filter=known)
                 reader: _Reader = _Durable(
                     visitor, wanted, self._sent_before(token, wanted), self._memory(token)
                 )

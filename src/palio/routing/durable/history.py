@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from palio.model.errors import PalioError
+from palio.model.errors import NotAllowed, PalioError
 from palio.routing.durable.counting import Tally
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.messages import (
@@ -36,6 +36,8 @@ from palio.routing.durable.messages import (
     Surveyed,
     Told,
 )
+from palio.routing.messages import Refused
+from palio.routing.scopes import owner_of
 
 # What a survey may ask for.
 MAX_BUCKETS = 1_000
@@ -125,21 +127,23 @@ class History:
         self._find_origins(self._number)
 
     def survey(self, session: str, message: Survey) -> None:
-        """Count. Raises `WrongSurvey`, `TooManySurveys` or `ContradictoryFilter`."""
+        """Count. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if not 1 <= message.buckets <= MAX_BUCKETS:
             raise WrongSurvey("buckets", f"It is from 1 to {MAX_BUCKETS:,}.")
         if not 0 <= message.samples <= MAX_SAMPLES:
             raise WrongSurvey("samples", f"It is from 0 to {MAX_SAMPLES:,}.")
         number = self._begin(session, message)
         until = self._until(message)
-        count = Count(number, message.filter, message.since, until, message.buckets, message.samples)
+        narrow = self._desk.scopes.exactly(session, message.filter, "count these")
+        count = Count(number, narrow, message.since, until, message.buckets, message.samples)
         self._surveys[number] = _Surveying(session, message, count, self._patience())
         self._find_origins(number)
 
     def replay(self, session: str, message: Replay) -> None:
-        """Read. Raises `WrongSurvey`, `TooManySurveys` or `ContradictoryFilter`."""
+        """Read. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if message.page < 1:
             raise WrongSurvey("page", "It is at least 1.")
+        self._desk.scopes.exactly(session, message.filter, "read these")
         number = self._begin(session, message)
         replay = self._replays[number] = _Replaying(session, message, self._patience())
         if message.ranges:
@@ -209,9 +213,10 @@ class History:
         replay.origins[0] = origin, max(letter.upto, after), upto
         if letter.upto >= upto or letter.upto <= after:
             replay.origins.popleft()
-        if letter.envelopes:
+        envelopes = self._desk.scopes.shown(replay.session, letter.envelopes, "replay")
+        if envelopes:
             replay.until = None
-            answer = Replayed(replay.message.number, origin, letter.envelopes)
+            answer = Replayed(replay.message.number, origin, envelopes)
             self._desk.answer(replay.session, answer)
         else:
             self._turn(letter.number, replay)
@@ -247,6 +252,17 @@ class History:
         self._asking = {question: number for question, number in self._asking.items() if number in open_ones}
         waiting = any(replay.until is not None for replay in self._replays.values())
         return bool(self._surveys) or bool(self._lists) or waiting
+
+    def scope_changed(self, owner: str) -> None:
+        """What was counted before and after must not be one sum."""
+        for number, survey in list(self._surveys.items()):
+            if owner_of(survey.session) == owner:
+                del self._surveys[number]
+                problem = NotAllowed(owner, "go on with this survey", "its rights have changed; ask again.")
+                self._refuse(survey, f"survey {survey.message.number}", problem)
+
+    def _refuse(self, asked: _Surveying | _Replaying, subject: str, problem: PalioError) -> None:
+        self._desk.answer(asked.session, Refused(subject, type(problem).__name__, str(problem)))
 
     def session_closed(self, session: str) -> None:
         """Nobody waits for what a session has asked."""
@@ -294,7 +310,13 @@ class History:
         message = replay.message
         span = after, upto
         until = self._until(message)
-        self._write(origin, Browse(number, message.filter, *span, message.since, until, message.page))
+        try:
+            narrow = self._desk.scopes.exactly(replay.session, message.filter, "read these")
+        except PalioError as problem:  # the rights have changed meanwhile
+            del self._replays[number]
+            self._refuse(replay, f"replay {message.number}", problem)
+            return
+        self._write(origin, Browse(number, narrow, *span, message.since, until, message.page))
 
     def _begin(self, session: str, message: Survey | Replay) -> int:
         message.filter.require_satisfiable()

@@ -72,6 +72,7 @@ from palio.routing.durable.telling import Telling
 from palio.routing.durable.topology import Topology
 from palio.routing.effects import Send, SetTimer
 from palio.routing.messages import Envelope, Publish, Published, Refused
+from palio.routing.scopes import Scopes, not_seen
 from palio.routing.tables import Side
 
 PREFIXES = (ENDED, KNOWN, FORGOTTEN, INTRODUCED, HELD)
@@ -103,6 +104,10 @@ class Surroundings(Protocol):
     def filters(self) -> Side[Filter]:
         """The table of filters."""
 
+    @property
+    def scopes(self) -> Scopes:
+        """What owners may see."""
+
     def neighbours(self) -> Mapping[str, Any]:
         """The brokers to which there is a link in use."""
 
@@ -128,7 +133,7 @@ class Service:
     ) -> None:
         incarnation = surroundings.incarnation
         links = surroundings.neighbours
-        self._desk = Desk(broker, settings, surroundings.incarnation)
+        self._desk = Desk(broker, settings, surroundings.incarnation, surroundings.scopes)
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
@@ -530,6 +535,14 @@ class Service:
         if waiting or self._syncing is not None:
             self._tick_later()
 
+    def scope_changed(self, owner: str) -> None:
+        """An owner may see something else from now on."""
+        self._history.scope_changed(owner)
+        if self.homes.scope_changed(owner):
+            self._wave += 1  # the one that is under way has told of what was wanted before
+            self._syncing = None
+            self._wake()
+
     def settle(self) -> None:
         """A message has been handled."""
         self.homes.settle()
@@ -547,7 +560,7 @@ class Service:
             DeadLetter(durable.name, number, attempts, envelope)
             for durable in self.homes.subscriptions.values()
             if name is None or durable.name == name
-            for number, (attempts, envelope) in sorted(durable.dead.items())
+            for number, attempts, envelope in durable.dead
         ]
 
     def _and_tick(self, handler: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
@@ -562,6 +575,8 @@ class Service:
     def _on_attach(self, session: str, message: Attach) -> None:
         message.filter.require_satisfiable()
         require_sound(message)
+        if not self._desk.scopes.narrow(message.name, message.filter).conjunctions:
+            raise not_seen(message.name, "subscribe to this")
         durable = self.homes.subscriptions.get(message.name)
         if durable is not None and durable.state is not State.MOVING:
             self.homes.give_to(durable, session, message)
