@@ -151,8 +151,8 @@ def test_an_int_today_and_a_text_tomorrow(spark, url, place):
     archive(spark, url, place)
     whole = content(palio.spark.read(spark, url))
     assert content(palio.spark.read_lake(spark, place)) == whole
-    for schema in ("n int, x double", "n bigint, x string", "n int, x tinyint", "n int, x float", "n int, x bigint",
-                   "n int, x boolean", "n int, x array<int>", "n int, x binary"):  # fmt: skip
+    for kind in ("double", "string", "tinyint", "float", "bigint", "boolean", "array<int>", "binary"):
+        schema = f"n int, x {kind}"
         old = palio.spark.history(spark, place, schema=schema).collect()
         new = palio.spark.read(spark, url, schema=schema).collect()
         assert sorted(old, key=lambda row: row.n) == sorted(new, key=lambda row: row.n)

@@ -61,9 +61,9 @@ def test_a_table_that_is_written_again_after_a_failure_is_there_once(spark, addr
 def test_half_of_the_rows_of_a_task_are_sent_before_it_fails_and_recognised_later(spark, address, tmp_path):
     frame = spark.createDataFrame([(n, f"id {n}") for n in range(5_000)], "x int, key string").coalesce(1)
     failing = frame.mapInArrow(failing_after(3_000), "x int, key string")
+    writer = failing.write.format("palio").option("url", address).option("idColumn", "key").mode("append")
     with pytest.raises(Exception, match="half-way"):
-        writer = failing.write.format("palio").option("url", address).option("idColumn", "key")
-        writer.mode("append").save()
+        writer.save()
     before = len(published(address))
     assert 0 < before < 5_000
     palio.spark.write(frame, address, sink="spark", id="key")
@@ -105,10 +105,10 @@ def test_what_cannot_be_written_is_refused_with_a_sentence(spark, address):
         write_options({"url": "palio://h", "idColumn": "x"}, plain, overwrite=True)
     with pytest.raises(WrongOption, match="at a broker"):
         write_options({"url": "sqlite:///x"}, plain, overwrite=False)
-    with pytest.raises(WrongOption, match="no password|PALIO_TOKEN"):
+    with pytest.raises(WrongOption, match="PALIO_TOKEN"):
         write_options({"url": "palio://me:secret@h"}, plain, overwrite=False)
     frame = spark.createDataFrame([(1, None)], "x int, key string")
     with pytest.raises(Exception, match="A row has no id"):
         palio.spark.write(frame, address, sink="s", id="key")
-    with pytest.raises(Exception, match="cannot be|UnsupportedColumn|date"):
+    with pytest.raises(Exception, match="date32"):
         palio.spark.write(spark.sql("SELECT current_date() AS d"), address, sink="s")

@@ -20,7 +20,7 @@ EPILOG = help_epilog(
     "palio spark archive sqlite:///palio-data/palio.db --lake /data/lake",
     "palio spark archive palio://127.0.0.1:7070 --lake /data/lake --every 5m",
     "palio spark archive --compact --grace 7d",
-    notes="Then `palio journal trim` lets the journals go. The lake is plain Parquet: palio.spark.history reads both.",
+    notes="Then `palio journal trim` lets the journals go; palio.spark.history reads both as one.",
 )
 DEFAULT_STORE = "sqlite:///palio-data/palio.db"
 DEFAULT_LAKE = "palio-lake"

@@ -153,6 +153,7 @@ class LakeChanged(LakeError):
             f"The lake in {lake} has become version {version} by somebody else meanwhile. Try it again.",
             lake=lake,
             version=version,
+        )
 
 
 class MissingColumn(PalioError):

@@ -123,7 +123,7 @@ def _has_columns(file: LakeFile, columns: Columns | None) -> bool:
 
 
 def _typed(column: Column, found: set[str]) -> SparkColumn:
-    """A column of a schema from those of the files: the only kind that there is, or what converts of several."""
+    """A column of a schema from those of the files: of the only kind that there is, or put together."""
     from pyspark.sql import functions  # noqa: PLC0415
 
     if column.source == "beside":
@@ -174,7 +174,8 @@ def read_quarantine(spark: SparkSession, place: str | Lake) -> DataFrame:
     """What could not be read: journal, sequence, time, publisher, id, the bytes, and the reason."""
     lake = place if isinstance(place, Lake) else Lake(place)
     files = lake.state().quarantine()
-    schema = "journal string, sequence bigint, time timestamp, publisher string, id string, body binary, reason string"
+    schema = "journal string, sequence bigint, time timestamp, publisher string, id string"
+    schema += ", body binary, reason string"
     if not files:
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).parquet(*lake.absolute(files))

@@ -247,8 +247,8 @@ def _folder(place: str) -> Path:
     if parts.scheme not in ("", "file"):
         raise WrongLake(
             place,
-            f"A manifest must be created only if there is none, which is not supported for {parts.scheme}. Use a "
-            "folder that driver and executors reach under the same path, such as one of NFS.",
+            f"A manifest must be created only if there is none, which is not supported for {parts.scheme}. Use "
+            "a folder that driver and executors reach under the same path, such as one of NFS.",
         )
     path = unquote(parts.path) if parts.scheme else place
     return Path(path).absolute()

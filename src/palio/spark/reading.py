@@ -1,4 +1,4 @@
-"""`read` and `read_stream`: journals as DataFrames, each with a `load()` of its own; what crosses is counted."""
+"""`read` and `read_stream`: journals as DataFrames, each with a `load()` of its own; what came is counted."""
 
 from __future__ import annotations
 

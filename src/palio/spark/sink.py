@@ -68,8 +68,8 @@ def write_options(given: Mapping[str, str], schema: StructType, *, overwrite: bo
     if names.get(id) != "string":
         raise WrongOption(
             "idColumn",
-            "Every row needs an id, in a column of strings, so that what is sent again is recognised. Name it, or "
-            "use palio.spark.write or write_stream, which make ids of the content.",
+            "Every row needs an id, in a column of strings, so that what is sent again is recognised. Name it, "
+            "or use palio.spark.write or write_stream, which make ids of the content.",
         )
     return WriteOptions(url, options.get("sink", DEFAULT_SINK), id)
 
