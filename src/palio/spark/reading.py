@@ -132,5 +132,5 @@ def struct_of(schema: Any) -> StructType:
     """From Spark's text of a schema, from another one, or from fields."""
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
-    found = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    found: Any = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     return found if isinstance(found, StructType) else StructType(found)
