@@ -158,6 +158,16 @@ def test_an_int_today_and_a_text_tomorrow(spark, url, place):
         assert sorted(old, key=lambda row: row.n) == sorted(new, key=lambda row: row.n)
 
 
+def test_names_that_differ_only_in_case_are_two_attributes(spark, url, place):
+    fill(url, [{"x": 1, "X": 10}, {"x": 2}, {"x": 3, "X": 30}])
+    archive(spark, url, place)
+    fill(url, [{"X": 40}])
+    archive(spark, url, place)
+    for schema, expected in (("x int", [1, 2, 3]), ("X int", [10, 30, 40])):
+        rows = palio.spark.history(spark, place, schema=schema).collect()
+        assert sorted(row[0] for row in rows if row[0] is not None) == expected
+
+
 def test_where_reaches_the_statistics_of_the_files(spark, url, place):
     fill(url, [{"class": "a", "price": n * 1.0} for n in range(100)])
     archive(spark, url, place)
