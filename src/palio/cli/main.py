@@ -52,6 +52,7 @@ COMMANDS = {
     "top": "top",
     "dlq": "dlq",
     "forget": "forget",
+    "journal": "journal",
     "demo": "demo",
     "sim": "sim",
     "spark": "spark",
