@@ -53,6 +53,7 @@ COMMANDS = {
     "sim": "sim",
     "spark": "spark",
     "bench": "bench",
+    "doctor": "doctor",
 }
 
 

@@ -14,20 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from palio.spark.matching import match, unreadable
+    from palio.spark.runs import Run, match_new, matches
     from palio.spark.session import start
     from palio.spark.shards import Shards, build_shards
 
 # Where each name comes from; loaded when it is first asked for, as a program that only wants to know whether
 # there is a Java should not have to load Arrow for that.
 _PLACES = {
+    "Run": "runs",
     "Shards": "shards",
     "build_shards": "shards",
     "match": "matching",
+    "match_new": "runs",
+    "matches": "runs",
     "start": "session",
     "unreadable": "matching",
 }
 
-__all__ = ["Shards", "build_shards", "match", "start", "unreadable"]
+__all__ = ["Run", "Shards", "build_shards", "match", "match_new", "matches", "start", "unreadable"]
 
 
 def __getattr__(name: str) -> Any:
