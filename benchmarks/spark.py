@@ -144,13 +144,17 @@ def show(console: Console, results: Sequence[Compared]) -> None:
             f"{one.ceiling / one.plain:.0%}",
         )  # fmt: skip
     console.print(shown)
-    for one in results:
-        looked_at = one.data.rows * one.data.size / one.join / 1e6
-        console.print(
-            f"{one.data.workload.name}: building included {one.join / (one.bulk + one.build):,.0f} times as "
-            f"fast as the join, which looks at {looked_at:,.0f} M pairs/s; one thread takes {duration(one.alone)}, "
-            f"emitting alone {duration(one.ceiling)}"
-        )
+
+
+def tell(console: Console, one: Compared) -> None:
+    """What does not fit into the table."""
+    looked_at = one.data.rows * one.data.size / one.join / 1e6
+    console.print(
+        f"{one.data.workload.name}: {duration(one.bulk)}, {one.join / one.bulk:,.0f} times as fast as "
+        f"the join, which looks at {looked_at:,.0f} M pairs/s; building included "
+        f"{one.join / (one.bulk + one.build):,.0f} times; one thread takes {duration(one.alone)}, "
+        f"emitting alone {duration(one.ceiling)}"
+    )
 
 
 def growth(console: Console, workload: Workload, folder: Path, *, rows: int, size: int, runs: int) -> None:
@@ -223,8 +227,12 @@ def _measure(console: Console, chosen: argparse.Namespace, folder: Path) -> None
         elif chosen.memory:
             spark_memory.run(console, spark, folder, chosen.subscriptions or MANY_SUBSCRIPTIONS)
         else:
-            data = (prepared(spark, one, folder, chosen.events, size) for one in workloads)
-            show(console, [compared(one, chosen.runs, chosen.cores) for one in data])
+            results = []
+            for one in workloads:
+                data = prepared(spark, one, folder, chosen.events, size)
+                results.append(compared(data, chosen.runs, chosen.cores))
+                tell(console, results[-1])
+            show(console, results)
 
 
 def _version() -> str:

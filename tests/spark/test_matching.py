@@ -1,4 +1,4 @@
-"""Bulk matching: ids as they came, rows as in a join, bounded pieces, and a sentence for what cannot be read."""
+"""Bulk matching: ids as they came, rows as in a join, bounded pieces, a sentence for what cannot be read."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_what_a_worker_holds_is_bounded_whatever_comes_next():
     for subscriptions in (1, 10, 10_000, 200_000):
         step = matching._next_step(1, subscriptions, subscriptions)
         for pairs_an_event in (0, subscriptions, 0, 1):
-            assert 1 <= step
+            assert step >= 1
             assert step == 1 or step * subscriptions <= 1 << 26
             step = matching._next_step(step, step * pairs_an_event, subscriptions)
 
@@ -179,7 +179,7 @@ def test_an_event_that_cannot_be_read_is_an_error_or_left_out(spark, shards):
     good = palio.Notification({"symbol": "ACME", "price": 101.5}).encode()
     rows = [(1, good), (2, b"\xc1nonsense"), (3, good), (4, b""), (5, None)]
     events = spark.createDataFrame(rows, "event_id int, payload binary")
-    with pytest.raises(PySparkException, match="BadEvent: Event [24] cannot be read"):
+    with pytest.raises(PySparkException, match=r"BadEvent: Event [24] cannot be read"):
         palio.spark.match(events, shards, partitions=1).collect()
     found = collected(palio.spark.match(events, shards, invalid="skip", partitions=1))
     assert sorted(found) == [(1, "a"), (1, "b"), (1, "d"), (3, "a"), (3, "b"), (3, "d"), (5, "c"), (5, "d")]

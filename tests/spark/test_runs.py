@@ -1,4 +1,4 @@
-"""Day by day: what all runs together have found is what one run over everything finds, at the cost of what is new."""
+"""Day by day: all runs together find what one over everything finds, at the cost of what is new."""
 
 from __future__ import annotations
 
