@@ -32,7 +32,7 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     @property
     def address(self) -> str:
         """As the client wants it. Raises `WrongAddress`."""
-        text = self.server if self.server.startswith("palio://") else f"palio://{self.server}"
+        text = self.server if "://" in self.server else f"palio://{self.server}"
         parse_addresses(text)
         return text
 

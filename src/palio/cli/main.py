@@ -40,6 +40,7 @@ COMMANDS = {
     "trace": "trace",
     "explain": "explain",
     "match": "match",
+    "patterns": "patterns",
     "covers": "covers",
     "lint": "lint",
     "stats": "looking",

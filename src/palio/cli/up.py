@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from palio.broker.settings import DEFAULT_FILE, Settings, load, split_address
-from palio.cli.hosting import LOOPBACK, CannotStart, host
+from palio.broker.settings import DEFAULT_FILE, LOOPBACK, Settings, load, split_address
+from palio.cli.hosting import CannotStart, host
 from palio.cli.terminal import error_console, help_epilog
 from palio.routing.messages import LinkKind
 from palio.routing.protocol import DEFAULT_PORT

@@ -24,6 +24,7 @@ from palio.routing.forwarding import ForwardingStatistics
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
+from palio.routing.scopes import SetScope
 from palio.routing.table import GRAPH
 
 
@@ -63,7 +64,7 @@ class Router:
 
     def handle(
         self,
-        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage,
+        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage | SetScope,
         source: str,
         now: float,
     ) -> list[Effect]:
@@ -78,6 +79,8 @@ class Router:
             self._neighbours.handle(kind, message, source)
         elif isinstance(message, LinkUp):
             self._neighbours.link_up(source, message)
+        elif isinstance(message, SetScope):
+            self._set_scope(message)
         elif durable is not None and kind in durable.store_handlers:
             durable.store_handlers[kind](message)
         else:
@@ -88,6 +91,13 @@ class Router:
             core.settle()
             self._asking.watching.settle()
         return effects
+
+    def _set_scope(self, message: SetScope) -> None:
+        if self._core.scopes.set(message):
+            self._core.sessions.scope_changed(message.owner)
+            self._asking.watching.scope_changed(message.owner)
+            if self._core.durable is not None:
+                self._core.durable.scope_changed(message.owner)
 
     def on_timer(self, name: str, now: float) -> list[Effect]:
         """A timer that was set has come due."""
@@ -146,7 +156,7 @@ class Router:
     def subscriptions(self) -> Iterator[dict[str, Any]]:
         """Every subscription of this broker's clients, as plain data."""
         for entry in self._core.tables.filters.table.entries():
-            for held in entry.holders:
+            for held in entry.sources.holders:
                 if held.session:
                     handles = sorted(held.handles)
                     yield {"session": held.session, "handles": handles, "filter": str(entry.item)}
@@ -162,7 +172,7 @@ class Router:
             advertisements=len(self._core.tables.advertisements.table),
             rows_received=sum(len(link.rows) for link in self._core.links.values())
             + sum(len(one.rows) for one in known),
-            rows_sent=sum(len(self.sent(port)) for port in self._core.waves.ports),
+            rows_sent=self._core.tables.filters.table.rows_sent(),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
         )
