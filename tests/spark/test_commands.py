@@ -1,82 +1,57 @@
-"""`palio spark …` as it is typed: the examples of the help, and what is said when something is wrong."""
-
-from __future__ import annotations
+"""`palio spark archive`, `palio spark forget` and `palio journal` as users type them."""
 
 import json
-import re
-import shlex
 
 import pytest
 
-from palio.cli.main import Commands
+import palio.sync
+import palio.testing
+from tests.spark.filling import fill
 
-FILES = ("-e", "examples/events.jsonl", "-f", "examples/filters.jsonl")
-JOBS = ("match", "package", "experiments")
-
-
-def examples(text: str) -> list[str]:
-    return re.findall(r"^\s*\$ (palio spark .*?)\s*$", text, re.MULTILINE)
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 
-def test_every_job_is_there():
-    assert set(JOBS) <= set(Commands()["spark"].commands)
+def lines(result):
+    return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
 
 
-@pytest.mark.parametrize("job", ["match", "package"])
-def test_the_examples_of_the_help_run(spark, command, tmp_path, job):
-    shown = examples(command("spark", job, "--help").stdout)
-    assert shown
-    for example in shown:
-        words = [word.replace("/tmp", str(tmp_path)) for word in shlex.split(example)[1:]]
-        result = command(*words)
-        assert result.exit_code == 0, (example, result.stderr)
-        assert result.stdout or result.stderr, example
+def test_archive_trim_and_forget(spark, command, tmp_path):
+    url, lake = f"sqlite:///{tmp_path}/palio.db", str(tmp_path / "lake")
+    fill(url, [{"x": n, "class": "a"} for n in range(40)])
+    done = command("spark", "archive", url, "--lake", lake)
+    assert done.exit_code == 0, done.output
+    assert lines(done)[0] == {"version": 2, "events": 40, "quarantined": 0, "files": 1, "merged": 0, "swept": 0}
+    fill(url, [{"x": n, "class": "a"} for n in range(40, 50)])
+    trimmed = command("journal", "trim", "--store", url)
+    assert lines(trimmed) == [{"journal": "b", "first": 41, "last": 50}]
+    assert "has read up to 40: 10 events are kept for it" in trimmed.stderr
+    assert command("spark", "archive", url, "--lake", lake, "--compact").exit_code == 0
+    refused = command("spark", "forget", "x < 5", "--lake", lake)
+    assert (refused.exit_code, "add --yes" in refused.stderr) == (1, True)
+    forgotten = command("spark", "forget", "x < 5", "--lake", lake, "--grace", "0s", "--yes")
+    assert lines(forgotten)[0]["events"] == 5
+    assert palio.spark.read_lake(spark, lake).count() == 45
+    assert lines(command("journal", "trim", "--store", url)) == [{"journal": "b", "first": 51, "last": 50}]
 
 
-def test_it_answers_as_palio_match_does(spark, command):
-    """Events have the numbers of their lines, which is how `palio match` names them, too."""
-    bulk = command("spark", "match", *FILES).stdout.splitlines()
-    found = {(int(one["event_id"]), one["subscription_id"]) for one in map(json.loads, bulk)}
-    alone = command("match", "-q", "-f", FILES[3], "-e", FILES[1]).stdout.splitlines()
-    wanted = {
-        (one["event"], id) for one in map(json.loads, alone) for id in one["matches"] if isinstance(id, str)
-    }
-    assert wanted <= found
-    bare = {id for _, id in found - wanted}  # filters without an id: a number there, their text here
-    assert all(" " in id for id in bare)
+def test_what_is_wrong_is_a_sentence(spark, command, tmp_path):
+    missing = command("spark", "archive", f"sqlite:///{tmp_path}/none.db", "--lake", str(tmp_path / "lake"))
+    assert (missing.exit_code, "There is no such file" in missing.stderr) == (2, True)
+    assert "There is no lake" in command("spark", "forget", "x = 1", "--lake", str(tmp_path / "x")).stderr
+    assert "not both" in command("journal", "trim", "--store", "sqlite:///x", "--server", "h:1").stderr
 
 
-def test_what_cannot_be_read_ends_it_or_goes_into_quarantine(spark, command, tmp_path):
-    events, filters = tmp_path / "events.jsonl", tmp_path / "filters.jsonl"
-    events.write_text('{"x": 1}\n{"x": \n{"x": 3}\n')
-    filters.write_text('{"id": "a", "filter": "x > 0"}\n# a note\n{"id": "b", "filter": "x >"}\n')
-    arguments = ("spark", "match", "-e", str(events), "-f", str(filters))
-    result = command(*arguments)
-    assert result.exit_code == 3
-    assert "Event 2 cannot be read" in result.stderr
-    result = command(*arguments, "--quarantine", str(tmp_path / "aside"))
-    assert result.exit_code == 0, result.stderr
-    assert [json.loads(line)["event_id"] for line in result.stdout.splitlines()] == ["1", "3"]
-    bad = spark.read.parquet(str(tmp_path / "aside" / "events")).collect()
-    assert [row["event_id"] for row in bad] == ["2"]
-    worse = spark.read.parquet(str(tmp_path / "aside" / "subscriptions")).collect()
-    assert [row["subscription_id"] for row in worse] == ["b"]
-
-
-def test_wrong_places_are_named(spark, command, tmp_path):
-    result = command("spark", "match", "-e", str(tmp_path / "none"), "-f", FILES[3])
-    assert (result.exit_code, "there is no such file" in result.stderr) == (3, True)
-    result = command("spark", "match", *FILES, "--new", "-o", str(tmp_path / "out"))
-    assert (result.exit_code, "which have positions" in result.stderr) == (3, True)
-    assert command("spark", "match", *FILES, "--new").exit_code == 2
-    assert command("spark", "match", *FILES, "--master", "local", "--remote", "sc://x").exit_code == 2
-    assert command("spark", "match", *FILES, "--conf", "nonsense").exit_code == 2
-
-
-def test_a_task_that_fails_says_why_in_one_sentence(spark, command, tmp_path):
-    spark.createDataFrame([(1, b"\xc1")], "event_id int, payload binary").write.parquet(
-        str(tmp_path / "events")
-    )
-    result = command("spark", "match", "-e", str(tmp_path / "events"), "-f", FILES[3])
-    assert result.exit_code == 3
-    assert result.stderr.strip().splitlines()[-1].startswith("The job failed: Event 1 cannot be read")
+def test_a_running_broker_trims_its_journal(command):
+    with palio.testing.broker(journal=True) as address:
+        with palio.sync.connect(address) as client:
+            client.publish([{"x": n} for n in range(10)])
+            client.hold("query", 4)
+        listed = command("journal", "list", "--server", address)
+        assert lines(listed) == [{"journal": "broker", "first": 1, "last": 10}]
+        trimmed = command("journal", "trim", "--server", address)
+        assert lines(trimmed) == [{"journal": "broker", "first": 5, "last": 10}]
+        assert "reader query has read up to 4: 6 events are kept for it." in trimmed.stderr
+        assert command("journal", "release", "query", "--server", address).exit_code == 1
+        assert command("journal", "release", "query", "--server", address, "--yes").exit_code == 0
+        trimmed = command("journal", "trim", "--server", address)
+        assert lines(trimmed) == [{"journal": "broker", "first": 11, "last": 10}]

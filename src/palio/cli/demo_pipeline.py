@@ -1,7 +1,7 @@
 """The last part of `palio demo`: what the network carried becomes data.
 
-The journals of all brokers go to a lake, Spark matches everything in it in bulk, and what it finds has to be what
-was delivered.
+The journals of all brokers go to a lake, Spark matches everything in it in bulk, and what it finds has to be
+what was delivered.
 """
 
 from __future__ import annotations

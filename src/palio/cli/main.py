@@ -50,6 +50,7 @@ COMMANDS = {
     "top": "top",
     "dlq": "dlq",
     "forget": "forget",
+    "journal": "journal",
     "demo": "demo",
     "sim": "sim",
     "spark": "spark",

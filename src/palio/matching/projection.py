@@ -34,6 +34,7 @@ MAX_BYTES = 2**31 - 1
 
 _decode_body = msgspec.msgpack.Decoder(Body).decode
 _encode_body = msgspec.msgpack.Encoder().encode
+_NOTHING = Body(b"")
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -136,13 +137,18 @@ def attributes_of_bodies(bodies: Any) -> tuple[Any, Any, list[int]]:
         if kind and body is None:
             wrong.append(row)
         if body is not None:
-            bare = Body(b"", None, body.time, body.lifetime, body.priority, body.payload, body.unindexed)
-            properties[row] = None if bare == Body(b"") else _encode_body(bare)
+            properties[row] = properties_of(body)
         if attributes is None:
             parts.append(None if body is None else body.attributes)
     if attributes is None:
         attributes = arrow.array(parts, arrow.large_binary())
     return attributes, arrow.array(properties, arrow.binary()), wrong
+
+
+def properties_of(body: Body) -> bytes | None:
+    """What a body says beside its attributes and its id, as a body; None if that is nothing."""
+    bare = msgspec.structs.replace(body, attributes=b"", id=None)
+    return None if bare == _NOTHING else _encode_body(bare)
 
 
 def body_of(attributes: bytes, id: str | None, properties: bytes | None) -> Body:

@@ -33,6 +33,133 @@ class JavaMissing(PalioError):
         )
 
 
+class WrongOption(PalioError):
+    """An option of `format("palio")`, or of a job, that cannot be so."""
+
+    option: str
+    reason: str
+
+    def __init__(self, option: str, reason: str) -> None:
+        super().__init__(f"The option {option!r} cannot be so: {reason}", option=option, reason=reason)
+
+
+class WrongSchema(PalioError):
+    """A column that no attribute can be read into."""
+
+    column: str
+    reason: str
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(f"The column {column!r} cannot be read: {reason}", column=column, reason=reason)
+
+
+class DamagedEvent(PalioError):
+    """Something in a journal or a lake that is no notification."""
+
+    journal: str
+    sequence: int
+
+    def __init__(self, journal: str, sequence: int, reason: str) -> None:
+        super().__init__(
+            f"Sequence {sequence} of the journal {journal!r} cannot be read: {reason} "
+            "`palio spark archive` sets such events aside, with the reason.",
+            journal=journal,
+            sequence=sequence,
+        )
+
+
+class DataLoss(PalioError):
+    """What was to be read is not in the journal any more."""
+
+    journal: str
+    wanted: int
+    first: int
+
+    def __init__(self, journal: str, wanted: int, first: int) -> None:
+        super().__init__(
+            f"The journal {journal!r} was to be read from {wanted} on, but begins with {first} by now. "
+            "Read what was archived with `palio.spark.history`, or do without it: failOnDataLoss=false.",
+            journal=journal,
+            wanted=wanted,
+            first=first,
+        )
+
+
+class JournalMissing(PalioError):
+    """Journals of brokers that cannot be reached now."""
+
+    brokers: tuple[str, ...]
+
+    def __init__(self, brokers: tuple[str, ...]) -> None:
+        super().__init__(
+            f"The journals of {', '.join(brokers)} cannot be reached now. Try again when they can, let the "
+            "network forget what is gone for good (`palio forget`), or do without them: failOnDataLoss=false.",
+            brokers=brokers,
+        )
+
+
+class LakeError(PalioError):
+    """The base of all that can be wrong with a lake."""
+
+
+class NoLake(LakeError):
+    """A folder that is no lake."""
+
+    lake: str
+
+    def __init__(self, lake: str) -> None:
+        super().__init__(f"There is no lake in {lake}; `palio spark archive` makes one.", lake=lake)
+
+
+class WrongLake(LakeError):
+    """A place where a lake cannot be."""
+
+    lake: str
+
+    def __init__(self, lake: str, reason: str) -> None:
+        super().__init__(f"A lake cannot be in {lake!r}: {reason}", lake=lake)
+
+
+class LakeTooNew(LakeError):
+    """A lake that was written by a later version."""
+
+    lake: str
+    format: int
+    known: int
+
+    def __init__(self, lake: str, format: int, known: int) -> None:
+        super().__init__(
+            f"The lake in {lake} has the format {format}, and this version of Palio knows those up to {known}. "
+            "Read it with a newer one; nothing was changed.",
+            lake=lake,
+            format=format,
+            known=known,
+        )
+
+
+class LakeDamaged(LakeError):
+    """A lake in which something is missing, or cannot be read."""
+
+    lake: str
+
+    def __init__(self, lake: str, reason: str) -> None:
+        super().__init__(f"The lake in {lake} is damaged: {reason} Restore it from a copy.", lake=lake)
+
+
+class LakeChanged(LakeError):
+    """Somebody else has changed the lake meanwhile; nothing of this change was done."""
+
+    lake: str
+    version: int
+
+    def __init__(self, lake: str, version: int) -> None:
+        super().__init__(
+            f"The lake in {lake} has become version {version} by somebody else meanwhile. Try it again.",
+            lake=lake,
+            version=version,
+        )
+
+
 class MissingColumn(PalioError):
     """A table without a column that it must have."""
 
