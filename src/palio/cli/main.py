@@ -57,6 +57,7 @@ COMMANDS = {
     "sim": "sim",
     "spark": "spark",
     "bench": "bench",
+    "doctor": "doctor",
 }
 
 
