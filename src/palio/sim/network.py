@@ -66,14 +66,15 @@ class Line:
         self.latency = link.latency
         self.epoch = 0
         self.up = False
-        # How many messages went here, by type, and how many notifications in forwards.
+        # How many messages went here, and how many notifications in forwards.
         self.updates = self.forwards = self.notifications = 0
-        self.others: dict[type, int] = {}
+        self.others: dict[type, int] = {}  # by type
 
-    def count(self, *kinds: type) -> int:
-        """How many messages of these types (without any: of all) went here."""
-        counts = {**self.others, Update: self.updates, Forward: self.forwards}
-        return sum(number for kind, number in counts.items() if not kinds or kind in kinds)
+    @property
+    def messages(self) -> dict[type, int]:
+        """How many messages went here, by type."""
+        common = {Update: self.updates, Forward: self.forwards}
+        return self.others | {kind: number for kind, number in common.items() if number}
 
 
 class Station:
@@ -142,7 +143,7 @@ class Network:
         """How many messages of these types (without any: of all) went over links, and at what cost."""
         messages, cost = 0, 0.0
         for line in (line for pair in self.lines for line in pair):
-            count = line.count(*kinds)
+            count = sum(number for kind, number in line.messages.items() if not kinds or kind in kinds)
             messages += count
             cost += count * line.cost
         return messages, cost
@@ -210,7 +211,7 @@ class Network:
                 return
             if step is not None and (not queue or step_time <= queue[0][0]):
                 self.now = step_time
-                if step.__class__ is LinkStep:
+                if isinstance(step, LinkStep):
                     self._link_step(step, initial=initial)
                 else:
                     self._client_step(step)
