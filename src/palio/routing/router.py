@@ -38,6 +38,7 @@ class RouterStatistics(msgspec.Struct, frozen=True):
     rows_sent: int
     forwarding: ForwardingStatistics
     inquiries: EchoStatistics
+    handed: int  # deliveries of durable subscriptions, also those that came again
 
 
 class Router:
@@ -165,4 +166,5 @@ class Router:
             rows_sent=sum(len(self.sent(port)) for port in self._core.waves.ports),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
+            handed=self.durable.homes.handed if self.durable is not None else 0,
         )
