@@ -42,6 +42,7 @@ class RouterStatistics(msgspec.Struct, frozen=True):
     rows_sent: int
     forwarding: ForwardingStatistics
     inquiries: EchoStatistics
+    handed: int  # deliveries of durable subscriptions, also those that came again
 
 
 class Router:
@@ -178,4 +179,5 @@ class Router:
             rows_sent=self._core.tables.filters.table.rows_sent(),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
+            handed=self.durable.homes.handed if self.durable is not None else 0,
         )
