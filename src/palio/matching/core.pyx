@@ -226,9 +226,9 @@ cdef class Core:
                 for box in filter.conjunctions:
                     self._compile(slot, box.sides, &staged)
                 if staged.count > STAGED_MOST:
-                    file_staged(&self.index, &staged)
+                    index_add_staged(&self.index, &staged)
         finally:
-            file_staged(&self.index, &staged)
+            index_add_staged(&self.index, &staged)
             words_free(&staged)
             index_finish(&self.index)
         try:

@@ -310,7 +310,7 @@ static uint32_t merged_order(const Block *const *sources, uint32_t *const *moved
         for (s = 0; s < 2 && sources[s]; s++) {
             if (!(stale >> s & 1)) continue;
             for (; at[s] < sources[s]->size && bit_of(block_dead(sources[s]), at[s]); at[s]++) moved[s][at[s]] = NOWHERE;
-            if (at[s] < sources[s]->size) next[s] = rank_of(attributes[s][at[s]], (size_t)s);
+            if (at[s] < sources[s]->size) next[s] = rank_of(attributes[s][at[s]], 0, (uint32_t)s);
         }
         if (at[0] < sources[0]->size) s = sources[1] && at[1] < sources[1]->size && rank_order(next + 1, next) < 0;
         else if (sources[1] && at[1] < sources[1]->size) s = 1;

@@ -7,12 +7,8 @@
 
 #include "workspace.h"
 
-/* Whether what a record demands besides ranges holds. */
-INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_t *values, uint32_t value_count,
-                        const uint32_t *programs, uint32_t program_count, uint32_t event) {
-    for (uint32_t i = 0; i < value_count; i++)
-        if (!bit_of(work->demanded, values[i])) return 0;
-    for (uint32_t i = 0; i < program_count; i++) {
+INLINE int programs_hold(const Index *index, const Workspace *work, const uint32_t *programs, uint32_t count, uint32_t event) {
+    for (uint32_t i = 0; i < count; i++) {
         const uint32_t *program = program_at(index, programs[i]);
         const Column *column = work->columns[program[1]];
         Value value = {KIND_ABSENT, 0, {0}};
@@ -20,6 +16,14 @@ INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_
         if (!program_holds((const uint8_t *)(program + 2), 0, value)) return 0;
     }
     return 1;
+}
+
+/* Whether what a record demands besides ranges holds. */
+INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_t *values, uint32_t value_count,
+                        const uint32_t *programs, uint32_t program_count, uint32_t event) {
+    for (uint32_t i = 0; i < value_count; i++)
+        if (!bit_of(work->demanded, values[i])) return 0;
+    return programs_hold(index, work, programs, program_count, event);
 }
 
 INLINE void mark_demanded(Workspace *work, const uint32_t *values, uint32_t count) {
@@ -91,7 +95,7 @@ static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *vis
     }
     work->sorted_order.count = work->sorted_numbers.count = at + events;
     work->sorted_at.items[attribute] = at + 1;
-    PUSH(work->probes, attribute);
+    PUSH(work->sorted, attribute);
     return at;
 }
 
@@ -229,7 +233,7 @@ static void sweep_block_attribute(Workspace *work, const Block *block, uint32_t 
 
 /* All events of one group through all its blocks. */
 static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events, uint32_t stride) {
-    work->sorted_order.count = work->sorted_numbers.count = work->probes.count = 0;
+    work->sorted_order.count = work->sorted_numbers.count = work->sorted.count = 0;
     for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = k + 1;
     for (uint32_t number = index->groups.items[visits->group].block; number; number = index->blocks.items[number - 1]->next) {
         const Block *block = index->blocks.items[number - 1];
@@ -258,7 +262,7 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
                     work->values.items + (size_t)event * stride, work->value_counts.items[2 * event]);
         }
     }
-    for (size_t i = 0; i < work->probes.count; i++) work->sorted_at.items[work->probes.items[i]] = 0;
+    for (size_t i = 0; i < work->sorted.count; i++) work->sorted_at.items[work->sorted.items[i]] = 0;
     for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = 0;
 }
 
