@@ -29,6 +29,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define PREFETCH(address) __builtin_prefetch(address)
 #define PREFETCH_WRITE(address) __builtin_prefetch(address, 1)
+#define PREFETCH_SECOND(address) __builtin_prefetch(address, 0, 2) /* to the second cache: more of these can be on their way */
 #define LOWEST_BIT(word) ((unsigned)__builtin_ctzll(word))
 #define BITS_SET(word) ((unsigned)__builtin_popcountll(word))
 #define INLINE static inline __attribute__((always_inline))
@@ -38,6 +39,7 @@
 #else
 #define PREFETCH(address) ((void)0)
 #define PREFETCH_WRITE(address) ((void)0)
+#define PREFETCH_SECOND(address) ((void)0)
 #define INLINE static inline
 #define MAYBE_UNUSED
 #define COUNT_UP(counter) ((counter)++)

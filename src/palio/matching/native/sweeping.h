@@ -30,36 +30,16 @@ INLINE void mark_demanded(Workspace *work, const uint32_t *values, uint32_t coun
     for (uint32_t i = 0; i < count; i++) flip(work->demanded, values[i]);
 }
 
-static int placed_order(const void *left, const void *right) {
-    double a = ((const Placed *)left)->number, b = ((const Placed *)right)->number;
-    if (a != a || b != b) return (b != b) - (a != a); /* NaN first */
-    return a < b ? -1 : a > b;
-}
-
-/* Sort small things by insertion, others by qsort. */
-static void sort_placed(Placed *placed, uint32_t count) {
-    if (count > 24) {
-        qsort(placed, count, sizeof *placed, placed_order);
-        return;
-    }
-    for (uint32_t i = 1; i < count; i++) {
-        Placed one = placed[i];
-        uint32_t j = i;
-        while (j && placed_order(placed + j - 1, &one) > 0) placed[j] = placed[j - 1], j--;
-        placed[j] = one;
-    }
-}
-
 /* All events of the tile in the order of an attribute; kept until the tile is done. */
 static const uint32_t *tile_order_for(Workspace *work, uint32_t attribute) {
     uint32_t at = work->tile_order_at.items[attribute];
     if (at) return work->tile_order.items + (at - 1);
     at = (uint32_t)work->tile_order.count;
-    RESERVE(work->placed, work->events);
+    RESERVE(work->placed, (size_t)work->events * 2);
     RESERVE(work->tile_order, at + work->events);
     for (uint32_t e = 0; e < work->events; e++) work->placed.items[e] = (Placed){work->numbers[attribute][e], e};
     sort_placed(work->placed.items, work->events);
-    for (uint32_t e = 0; e < work->events; e++) work->tile_order.items[at + e] = work->placed.items[e].event;
+    for (uint32_t e = 0; e < work->events; e++) work->tile_order.items[at + e] = work->placed.items[e].owner;
     work->tile_order.count = at + work->events;
     work->tile_order_at.items[attribute] = at + 1;
     return work->tile_order.items + at;
@@ -84,12 +64,12 @@ static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *vis
             numbers[k++] = work->numbers[attribute][all[e]];
         }
     } else {
-        RESERVE(work->placed, events);
+        RESERVE(work->placed, (size_t)events * 2);
         for (uint32_t k = 0; k < events; k++)
             work->placed.items[k] = (Placed){work->numbers[attribute][visits[k].event], k};
         sort_placed(work->placed.items, events);
         for (uint32_t k = 0; k < events; k++) {
-            order[k] = work->placed.items[k].event;
+            order[k] = work->placed.items[k].owner;
             numbers[k] = work->placed.items[k].number;
         }
     }

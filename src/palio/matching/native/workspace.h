@@ -12,7 +12,6 @@
 
 typedef struct { uint32_t group, event; } Visit;
 typedef struct { uint32_t event, count; size_t start; } Segment;
-typedef struct { double number; uint32_t event; } Placed;
 typedef struct { uint64_t partners; uint32_t hash, value, attribute; } Asker; /* a value that is part of some pair */
 typedef struct { uint32_t hash, first, second, group; } Probe;                /* two values, and who seems to have them */
 
