@@ -81,5 +81,5 @@ class Liar:
             return choose(list(kind))
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             hints = get_type_hints(kind, include_extras=True)
-            return kind(*[self.draw(hints[field], depth + 1) for field in kind.__struct_fields__])
+            return kind(**{field: self.draw(hints[field], depth + 1) for field in kind.__struct_fields__})
         raise AssertionError(f"How is a {kind} drawn?")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from sqlalchemy import Connection, text
@@ -41,6 +41,14 @@ _ROWS = text(
     "ORDER BY sequence LIMIT :limit"
 )
 Row: TypeAlias = tuple[int, float, str, bytes]
+
+_STORED = text(
+    "SELECT sequence, time, publisher, id, body FROM palio_journal "
+    "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since AND time < :until "
+    "ORDER BY sequence LIMIT :limit"
+)
+# As it lies there: sequence, time, publisher, id, body; `records.from_column` gives back the two texts.
+StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes]
 
 _FIRST_SPAN = text(
     "SELECT min(span) FROM palio_spans WHERE broker = :broker AND span >= :span AND newest >= :since"
@@ -85,6 +93,14 @@ class Selection:
             yield after, self._select(rows)
             size = sum([len(body) for *_, body in rows])
             limit = max(1, min(BATCH, len(rows) * BATCH_BYTES // max(size, 1)))
+
+    def stored(self, connection: Connection, after: int, upto: int, limit: int) -> tuple[int, list[StoredRow]]:
+        """Up to which sequence was read, and the rows up to there as they are stored; filters are not asked."""
+        wanted = {"after": after, "upto": upto, "limit": limit, **self._wanted}
+        cursor: Any = connection.execute(_STORED, wanted).cursor
+        rows: list[StoredRow] = cursor.fetchall()  # the driver's own tuples: nothing is to be converted
+        cursor.close()
+        return (rows[-1][0] if len(rows) == limit else upto), rows
 
     def pass_over(self, connection: Connection, after: int, upto: int) -> int:
         """The sequence up to which everything is older."""

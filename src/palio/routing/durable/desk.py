@@ -14,12 +14,15 @@ from palio.routing.durable.messages import Attach, DurableAnswer
 from palio.routing.durable.outbox import Patience
 from palio.routing.effects import Reply
 from palio.routing.messages import Answer
+from palio.routing.scopes import Scopes
 
 # What a taker may wish. A position names at most as many origins as a network may well have.
 LONGEST_LINGER = 3_650 * 86_400.0
 MAX_IN_FLIGHT = 10_000
 MAX_ORIGINS = 10_000
 MAX_SEQUENCE = 2**62  # more than any journal will ever have, and less than what a column holds
+LONGEST_WAIT = 86_400.0
+MAX_ATTEMPTS = 1_000
 # How many ticks may pass until a question is answered, or a way known; then it is tried again, or given up.
 ANSWER_WITHIN = 10
 
@@ -100,6 +103,13 @@ def require_sound(attach: Attach) -> None:
     since = attach.since
     if since not in ("now", "all") and (isinstance(since, str) or not isfinite(since)):
         raise WrongAttachment("since", "It is a time, now, or all.")
+    patience = attach.patience
+    if patience is not None:
+        times = (patience.acknowledge_within, patience.first_pause, patience.longest_pause)
+        if not all(0.0 < one <= LONGEST_WAIT for one in times) or not 1 <= patience.in_flight <= MAX_IN_FLIGHT:
+            raise WrongAttachment("patience", f"Its times are from 0 to {LONGEST_WAIT:,.0f} seconds.")
+        if not 1 <= patience.attempts <= MAX_ATTEMPTS:
+            raise WrongAttachment("patience", f"It has from 1 to {MAX_ATTEMPTS:,} attempts.")
     after = attach.after or {}
     if len(after) > MAX_ORIGINS or not all(0 <= sequence <= MAX_SEQUENCE for sequence in after.values()):
         raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
@@ -133,8 +143,11 @@ def created_at(identity: str) -> tuple[int, str]:
 class Desk:
     """Effects and what follows when the store has completed them."""
 
-    def __init__(self, broker: str, settings: DurableSettings, incarnation: int) -> None:
+    def __init__(
+        self, broker: str, settings: DurableSettings, incarnation: int, scopes: Scopes | None = None
+    ) -> None:
         self.broker = broker
+        self.scopes = scopes or Scopes(on=False)
         self._incarnation = incarnation
         self.settings = settings
         self.now = 0.0

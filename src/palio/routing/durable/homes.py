@@ -78,7 +78,7 @@ class Homes(CatchingUp):
         durable = self._new(attach.name, attach.filter, float(since), identity, 1)
         durable.taker = session
         durable.linger = attach.linger
-        durable.outbox.in_flight = attach.in_flight or self._desk.settings.patience.in_flight
+        self._treat(durable, attach)
         beginning = dict(attach.after or {})
         if since == FROM_NOW:
             # What is published here from now on is meant, whenever the rest of the network knows of it.
@@ -236,7 +236,7 @@ class Homes(CatchingUp):
 
     def _stored(self, durable: Durable) -> None:
         durable.go("stored")
-        durable.entry = self._filters.hold(durable.filter, durable)
+        self._hold(durable, durable.filter, durable.name)
         self._wake()
 
     # Takers
@@ -247,7 +247,7 @@ class Homes(CatchingUp):
             self.tell_taken(durable)
         durable.taker = session
         durable.detached_at = None
-        durable.outbox.in_flight = attach.in_flight or self._desk.settings.patience.in_flight
+        self._treat(durable, attach)
         if attach.linger is not None and attach.linger != durable.linger:
             durable.linger = attach.linger
             self.save_filter(durable)
@@ -256,6 +256,11 @@ class Homes(CatchingUp):
             if durable.ready_told:
                 self._desk.answer(session, DurableReady(durable.name))
         self._pump(durable)
+
+    def _treat(self, durable: Durable, attach: Attach) -> None:
+        """Its taker is treated as it wishes, or else as the broker says."""
+        durable.outbox.patience = attach.patience or self._desk.settings.patience
+        durable.outbox.in_flight = attach.in_flight or durable.outbox.patience.in_flight
 
     def tell_taken(self, durable: Durable) -> None:
         """The taker, if there is one, is the taker no more."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from palio.model.filter import Filter
+from palio.routing.durable.outbox import Patience
 from palio.routing.messages import Envelope, Moment, Number, _Message
 
 Position: TypeAlias = dict[str, int]  # origin -> sequence: everything up to there is known
@@ -23,7 +24,8 @@ class Attach(_Message, frozen=True):
     reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
 
     `linger` is how many seconds the subscription outlives its taker. None leaves that as it is, which for a new
-    one is the broker's own limit. `in_flight` is how many deliveries may be out to this taker at a time.
+    one is the broker's own limit. `in_flight` is how many deliveries may be out to this taker at a time, and
+    `patience` how it is treated otherwise, if not as the broker says.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Attach(_Message, frozen=True):
     linger: Moment | None = None
     in_flight: Number | None = None
     after: dict[str, Number] | None = None
+    patience: Patience | None = None
 
 
 class Change(_Message, frozen=True):
@@ -103,19 +106,50 @@ class Survey(_Message, frozen=True):
 
 
 class Replay(_Message, frozen=True):
-    """All that is in the journals in reach and that the filter selects, origin by origin, page by page."""
+    """All that is in the journals in reach and that the filter selects, origin by origin, page by page.
+
+    With `ranges` only what those origins have after one sequence up to another.
+    """
 
     number: Number
     filter: Filter
     since: Moment = 0.0
     until: Moment | None = None
     page: Number = 100
+    ranges: tuple[tuple[str, Number, Number], ...] = ()
 
 
 class GoOn(_Message, frozen=True):
     """The next page of a replay, please."""
 
     number: Number
+
+
+class ListJournals(_Message, frozen=True):
+    """Which journals are in reach, and how far are they?"""
+
+    number: Number
+
+
+class Hold(_Message, frozen=True):
+    """Keep this broker's journal for a reader that has all up to a sequence; -1 ends that.
+
+    A reader is no subscription: a lake, or a query that comes back later. Nothing is sent to it.
+    """
+
+    number: Number
+    reader: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    sequence: Annotated[int, msgspec.Meta(ge=-1, le=2**62)]
+
+
+class TrimJournal(_Message, frozen=True):
+    """From an operator: let go all of this broker's journal that nobody needs, however new it is.
+
+    With `upto` nothing after that sequence.
+    """
+
+    number: Number
+    upto: Number | None = None
 
 
 DurableRequest: TypeAlias = (
@@ -131,6 +165,9 @@ DurableRequest: TypeAlias = (
     | Survey
     | Replay
     | GoOn
+    | ListJournals
+    | Hold
+    | TrimJournal
 )
 
 
@@ -214,8 +251,55 @@ class Replayed(_Message, frozen=True):
     missing: tuple[str, ...] = ()
 
 
+class JournalRange(msgspec.Struct, frozen=True, array_like=True):
+    """A journal has all after `trimmed` up to `head`."""
+
+    origin: str
+    trimmed: Number
+    head: Number
+
+
+class JournalsListed(_Message, frozen=True):
+    """The journals in reach; `missing` are brokers that were ever heard of and did not answer."""
+
+    number: Number
+    journals: tuple[JournalRange, ...]
+    missing: tuple[str, ...] = ()
+
+
+class Held(_Message, frozen=True):
+    """That the journal is kept for a reader is on disk; what was trimmed before is gone."""
+
+    number: Number
+    journal: JournalRange
+
+
+class JournalTrimmed(_Message, frozen=True):
+    """How far the journal is trimmed now, and by whom it is needed beyond that: readers, and how far each is.
+
+    It is not trimmed while brokers are `missing` of which it is not known whom they have.
+    """
+
+    number: Number
+    journal: JournalRange
+    needed_by: tuple[tuple[str, Number], ...] = ()
+    missing: tuple[str, ...] = ()
+
+
 DurableAnswer: TypeAlias = (
-    Attached | DurableReady | Done | Changed | Taken | Requeued | Discarded | Forgot | Surveyed | Replayed
+    Attached
+    | DurableReady
+    | Done
+    | Changed
+    | Taken
+    | Requeued
+    | Discarded
+    | Forgot
+    | Surveyed
+    | Replayed
+    | JournalsListed
+    | Held
+    | JournalTrimmed
 )
 
 

@@ -45,7 +45,7 @@ class Outbox:
     """Deliveries that are on disk and not acknowledged."""
 
     def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+        self.patience = patience  # the broker's, or what the taker has asked for
         self.in_flight = patience.in_flight  # how many may be out; the taker may have asked for another number
         self.deliveries: dict[int, Delivery] = {}
         self.bytes = 0  # of all of them, about
@@ -78,7 +78,7 @@ class Outbox:
             delivery.out = True
             self._out[number] = delivery
             delivery.attempts += 1
-            delivery.due = now + self._patience.acknowledge_within
+            delivery.due = now + self.patience.acknowledge_within
             heappush(self._waiting, (delivery.due, number))
             going.append((number, delivery.attempts, delivery.envelope))
         return going
@@ -99,10 +99,10 @@ class Outbox:
         delivery = self.deliveries[number]
         delivery.out = False
         self._out.pop(number, None)
-        if delivery.attempts >= self._patience.attempts and may_give_up:
+        if delivery.attempts >= self.patience.attempts and may_give_up:
             return False
-        doubled = self._patience.first_pause * 2.0 ** min(delivery.attempts - 1, MOST_DOUBLED)
-        pause = min(doubled, self._patience.longest_pause)
+        doubled = self.patience.first_pause * 2.0 ** min(delivery.attempts - 1, MOST_DOUBLED)
+        pause = min(doubled, self.patience.longest_pause)
         delivery.due = now + pause
         heappush(self._waiting, (delivery.due, number))
         return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import TypeAlias
 
 from palio.model.filter import Filter
 from palio.routing.durable.desk import Desk, NotTaker
@@ -17,8 +18,11 @@ from palio.routing.durable.outbox import has_expired
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
 from palio.routing.messages import Envelope
+from palio.routing.scopes import owner_of
 from palio.routing.table import Entry
 from palio.routing.tables import Side
+
+Going: TypeAlias = tuple[int, int, Envelope]  # delivery, attempt, what
 
 
 class Change:
@@ -26,7 +30,7 @@ class Change:
 
     __slots__ = ("agreed", "asked", "entry", "filter", "handles", "owner", "session", "writing")
 
-    entry: Entry[Filter]
+    entry: Entry[Filter] | None
 
     def __init__(self, owner: Durable, filter: Filter) -> None:
         self.owner = owner
@@ -200,6 +204,45 @@ class Spooling:
         asked_for = sum([one.limit for one in durable.catching_up.values()])
         return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling - asked_for)
 
+    # What of a filter its owner may see
+
+    def _hold(self, holder: Durable | Change, filter: Filter, name: str) -> None:
+        """Let the network know of a filter, in the place of what the holder had there."""
+        former: Entry[Filter] | None = getattr(holder, "entry", None)
+        narrow = self._desk.scopes.narrow(name, filter)
+        if former is not None and former.item == narrow:
+            return
+        holder.entry = self._filters.hold(narrow, holder) if narrow.conjunctions else None
+        if former is not None:
+            self._filters.let_go(former, holder)
+
+    def scope_changed(self, owner: str) -> bool:
+        """An owner may see something else: what comes after the present positions is looked at anew.
+
+        Returns whether there is anything of that owner.
+        """
+        found = False
+        for name, durable in self.subscriptions.items():
+            if owner_of(name) == owner and durable.state in (State.BEHIND, State.LIVE):
+                self._hold(durable, durable.filter, name)
+                if name in self._changes:
+                    self._hold(self._changes[name], self._changes[name].filter, name)
+                durable.interrupt()
+                self._pump(durable)
+                found = True
+        return found
+
+    def _withhold(self, durable: Durable, going: list[Going]) -> list[Going]:
+        """What its owner may not see any more is not delivered, and gone."""
+        visible = self._desk.scopes.visible(durable.name, [envelope for *_, envelope in going], "spool")
+        if visible is None:
+            return going
+        hidden = tuple([one[0] for one, seen in zip(going, visible, strict=True) if not seen])
+        for number in hidden:
+            durable.outbox.remove(number)
+        self._write(durable, remove=hidden)
+        return [one for one, seen in zip(going, visible, strict=True) if seen]
+
     def _is_half_empty(self, durable: Durable) -> bool:
         """Whether it is worth while to fetch what did not fit."""
         settings, outbox = self._desk.settings, durable.outbox
@@ -213,7 +256,9 @@ class Spooling:
         desk, outbox = self._desk, durable.outbox
         if durable.taker is None or durable.state in (State.STORING, State.MOVING):
             return
-        going = outbox.next(desk.now)
+        going: list[Going] = []
+        while more := outbox.next(desk.now):
+            going += self._withhold(durable, more)
         if going:
             desk.effects.append(Hand(durable.taker, durable.name, tuple(going)))
             self.handed += len(going)

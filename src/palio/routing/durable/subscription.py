@@ -132,7 +132,7 @@ class Durable:
         self.generation = generation
         self.state = State.STORING
         self.epoch = 0
-        self.entry: Entry[Filter] | None = None
+        self.entry: Entry[Filter] | None = None  # for what of the filter its owner may see
         self.position: dict[str, int] = {}
         # What of the position the store was asked to write, and what of it is on disk.
         self.written_position: dict[str, int] = {}
