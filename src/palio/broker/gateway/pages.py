@@ -1,5 +1,6 @@
-from starlette.responses import HTMLResponse, Response
 from typing import Any
+
+from starlette.responses import HTMLResponse, Response
 
 
 def page(description: dict[str, Any]) -> Response:
