@@ -19,14 +19,19 @@ from palio.model.errors import (
     FilterError,
     FilterSyntaxError,
     FilterTooLarge,
+    ImpossiblePattern,
     InvalidNotification,
     MissingDependency,
     NotAllowed,
     NotAuthenticated,
     PalioError,
+    PatternError,
+    PatternSyntaxError,
+    PatternTooLarge,
     ReadOnlyIndex,
     TokenExpired,
     TooFast,
+    UnboundedPattern,
     UnknownId,
     UnreadableIndex,
     UnsupportedColumn,
@@ -36,6 +41,7 @@ from palio.model.explanation import Explanation
 from palio.model.filter import Filter
 from palio.model.merging import Merge
 from palio.model.notification import Notification
+from palio.model.patterns.pattern import Pattern
 from palio.model.valueset import ValueSet
 
 if TYPE_CHECKING:
@@ -93,6 +99,7 @@ __all__ = [
     "FilterError",
     "FilterSyntaxError",
     "FilterTooLarge",
+    "ImpossiblePattern",
     "InvalidNotification",
     "MatchIndex",
     "Merge",
@@ -102,6 +109,10 @@ __all__ = [
     "NotConnected",
     "Notification",
     "PalioError",
+    "Pattern",
+    "PatternError",
+    "PatternSyntaxError",
+    "PatternTooLarge",
     "ReadOnlyIndex",
     "RequestRefused",
     "RequestTimeout",
@@ -112,6 +123,7 @@ __all__ = [
     "TokenExpired",
     "TooFast",
     "TooMuchUnsent",
+    "UnboundedPattern",
     "UnknownId",
     "UnreadableIndex",
     "UnsupportedColumn",

@@ -2,4 +2,8 @@
 
 import pytest
 
+from tests.client.conftest import pytest_pyfunc_call
+
+__all__ = ["pytest_pyfunc_call"]
+
 pytest.register_assert_rewrite("tests.attacks.scene")

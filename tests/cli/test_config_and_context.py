@@ -171,3 +171,10 @@ def test_a_broken_file_is_told_and_not_overwritten(command):
         assert result.exit_code == 3
         assert "Mend or remove the file." in result.stderr
     assert contexts_file().read_text() == "current = "
+
+
+def test_brokers_on_any_free_port_do_not_share_a_name(tmp_path):
+    names = {
+        Settings(listen="127.0.0.1:0", data=str(tmp_path / folder)).named().name for folder in ("a", "b", "a")
+    }
+    assert len(names) == 2, "and each keeps its own"

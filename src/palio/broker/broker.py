@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,9 +25,11 @@ from palio.broker.border import bounced
 from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import Dialling
+from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.guard import Guard
 from palio.broker.inspection import Inspection
 from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
+from palio.broker.outgoing import MAX_BATCH, halves
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls, WrongCertificate
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
@@ -52,6 +54,9 @@ from palio.routing.protocol import Greet, Handed, Inspect, Inspected, Role
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
 from palio.routing.wire import encode, encode_envelopes, encode_events
+
+if TYPE_CHECKING:
+    from palio.broker.gateway.definitions import Keeper
 
 # What is held for a client until it gives it back.
 _HELD = frozenset((Subscribe, Advertise, Watch))
@@ -180,7 +185,7 @@ class Broker:
             self._watching = self._loop.create_task(self._watch_files())
         self.carry_out(self.router.on_timer("started", self.now()))
         self._dialling.start(settings.peers)
-        self.log.info("The broker is up.", extra={"broker": settings.name, "port": self.port})
+        self.log.info("The broker is up.", extra={"port": self.port})
 
     async def open_store(self) -> Any:
         """The store that the settings ask for. Raises what it does."""
@@ -197,6 +202,12 @@ class Broker:
             sync=settings.sync,
             retention=settings.durable.retention,
         )
+
+    def keeper(self) -> Keeper:
+        """Where the gateway keeps its subscriptions."""
+        from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper  # noqa: PLC0415 (only with HTTP)
+
+        return FileKeeper(Path(self.settings.data)) if self.settings.journal else MemoryKeeper()
 
     async def stop(self, reason: str = "The broker is stopping.") -> None:
         """Say goodbye to everyone, write what is to be written, and end."""
@@ -284,7 +295,7 @@ class Broker:
         """Whether who greets may come in; raises what speaks against it."""
         if self._stopping:
             raise ProtocolViolation("The broker is stopping.")
-        principal = self.access.authenticate(greet.token, connection.certificate)
+        principal = connection.acting_for or self.access.authenticate(greet.token, connection.certificate)
         if greet.role is Role.PEER:
             principal.require(Allowance.PEER, "link a broker")
             self.admit_peer(connection, greet.name)
@@ -437,7 +448,12 @@ class Broker:
         # Many sessions mostly get the same: the comparison is by identity, and so costs next to nothing.
         if self._encoded is None or self._encoded[0] != effect.envelopes:
             self._encoded = effect.envelopes, encode_envelopes(effect.envelopes)
-        connection.put(encode_events(effect.handles, self._encoded[1]), len(effect.envelopes))
+        payload = encode_events(effect.handles, self._encoded[1])
+        if len(payload) > MAX_BATCH and len(effect.envelopes) > 1:
+            for part in halves(effect.envelopes):
+                self._deliver(Deliver(effect.session, part, effect.handles))
+        else:
+            connection.put(payload, len(effect.envelopes))
 
     def _reply(self, effect: Reply) -> None:
         connection = self.sessions.get(effect.session)
@@ -448,8 +464,14 @@ class Broker:
 
     def _hand(self, effect: Hand) -> None:
         connection = self.sessions.get(effect.session)
-        if connection is not None:
-            connection.put(encode(Handed(connection.principal.called(effect.name), effect.deliveries)))
+        if connection is None:
+            return
+        payload = encode(Handed(connection.principal.called(effect.name), effect.deliveries))
+        if len(payload) > MAX_BATCH and len(effect.deliveries) > 1:
+            for part in halves(effect.deliveries):
+                self._hand(Hand(effect.session, effect.name, part))
+        else:
+            connection.put(payload)
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)
@@ -526,6 +548,10 @@ class Broker:
     def dialling_problems(self) -> dict[str, str]:
         """By address: why there is no link to a neighbour that this broker connects to."""
         return self._dialling.problems
+
+    def gateway_statistics(self) -> GatewayStatistics:
+        """What was done over HTTP; nothing, where there is none."""
+        return self._http.gateway.statistics() if self._http is not None else GatewayStatistics()
 
     def statistics(self) -> BrokerStatistics:
         dropped = Counter(self.dropped)

@@ -95,7 +95,9 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._since = broker.now()
         # Who was dialled may go on right after its welcome; who dials has to wait for it.
-        self._frames = Frames(settings.limits.frame if peer is not None else GREETING_FRAME)
+        self._frames = Frames(
+            max(settings.limits.frame, settings.limits.link) if peer is not None else GREETING_FRAME
+        )
         self._transport: asyncio.Transport | None = None
         self._heard = self._said = self._began = self._loop.time()
         self._heartbeat = settings.heartbeat
@@ -105,6 +107,7 @@ class Connection(asyncio.Protocol):
         self._open = True  # and in fact
         self._resting = False
         self._waiting: deque[bytes] = deque()
+        self.acting_for: Principal | None = None  # known without a greeting's token: it is from within
 
     def statistics(self) -> ConnectionStatistics:
         return ConnectionStatistics(
@@ -279,7 +282,9 @@ class Connection(asyncio.Protocol):
         self.broker.admit(self, greet)
         self.name = self.principal.own(greet.name) if greet.role is Role.CLIENT else greet.name
         self.role = greet.role
-        self._frames.limit = self.broker.settings.limits.frame
+        # A neighbour hands over whole subscriptions, with all that they have to deliver.
+        limits = self.broker.settings.limits
+        self._frames.limit = limits.frame if greet.role is Role.CLIENT else max(limits.frame, limits.link)
         self._allowed = _FROM_CLIENTS if greet.role is Role.CLIENT else _FROM_PEERS
         self._heartbeat = min(self._heartbeat, max(greet.heartbeat, 0.1))
         settings = self.broker.settings

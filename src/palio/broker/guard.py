@@ -36,12 +36,15 @@ from palio.routing.durable.messages import (
     DurableReady,
     Finish,
     Forget,
+    Hold,
+    ListJournals,
     Rejected,
     Replay,
     Requeue,
     Requeued,
     Survey,
     Taken,
+    TrimJournal,
 )
 from palio.routing.inquiries import Hop, Request, Respond, Trace, Traced, Watch
 from palio.routing.messages import Advertise, Ended, Publish, Refused, Subscribe
@@ -76,6 +79,9 @@ class Guard:
             Requeue: _of_anybody,
             Discard: _of_anybody,
             Forget: _forgetting,
+            ListJournals: _listing,
+            Hold: _journaling,
+            TrimJournal: _journaling,
             Publish: self._publish,
             Request: self._one,
             Respond: self._one,
@@ -121,6 +127,8 @@ class Guard:
     def _publish(self, message: Publish, principal: Principal, session: str) -> Publish:
         self._require(message.notifications, principal)
         self._rates.require(principal.name or session, len(message.notifications))
+        if message.publisher and principal.name:
+            return msgspec.structs.replace(message, publisher=principal.own(message.publisher))
         return message
 
     def _one(self, message: Request | Respond, principal: Principal, session: str) -> Any:
@@ -204,6 +212,18 @@ def _of_anybody(message: Requeue | Discard, principal: Principal, session: str) 
 
 def _forgetting(message: Forget, principal: Principal, session: str) -> Forget:
     principal.require(Allowance.FORGET, "let a broker be forgotten")
+    return message
+
+
+def _listing(message: ListJournals, principal: Principal, session: str) -> ListJournals:
+    """How much was published is told to those who may see some of it."""
+    if principal.rights.subscribe is None:
+        principal.require(Allowance.JOURNAL, "ask how far the journals are")
+    return message
+
+
+def _journaling(message: Hold | TrimJournal, principal: Principal, session: str) -> Any:
+    principal.require(Allowance.JOURNAL, "say how long a journal is kept")
     return message
 
 

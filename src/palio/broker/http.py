@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from palio.broker.access.rights import Allowance
+from palio.broker.gateway import description
 from palio.broker.gateway.gateway import Gateway
 from palio.broker.gateway.guard import MAX_HEAD, PatientProtocol
 from palio.broker.gateway.tunnel import MAX_MESSAGE
@@ -46,11 +47,11 @@ class HttpServer:
         self.gateway = Gateway(broker, app)
         registry.register(Metrics(broker))
 
-        @app.get("/health")
+        @app.get("/health", **description.HEALTH)
         async def health() -> Response:
             return self._health()
 
-        @app.get("/metrics")
+        @app.get("/metrics", **description.METRICS)
         async def metrics(request: Request) -> Response:
             """For who has the right to inspect, where anybody has to say who they are."""
             kind, _, token = request.headers.get("authorization", "").partition(" ")

@@ -110,7 +110,7 @@ class Inspection:
             if wanted is not None and name not in (wanted, principal.own(str(wanted))):
                 continue
             if all_of_them or owner_of(name) == principal.name:
-                for number, (attempts, envelope) in sorted(subscription.dead.items()):
+                for number, attempts, envelope in subscription.dead:
                     if not sees(principal.rights.subscribe, envelope.notification):
                         continue
                     yield {

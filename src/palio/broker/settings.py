@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import socket
 import tomllib
 from collections.abc import Mapping
@@ -142,13 +143,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         )
 
     def named(self) -> Settings:
-        """With a name: the one given, the one of the last time, or one made of the machine and the port."""
+        """With a name: the one given, the one of the last time, or one made of the machine and the port.
+
+        Where any free port will do, several such brokers may run beside each other: chance tells them apart.
+        """
         if self.name:
             return self
         kept = Path(self.data) / "name"
         if self.journal and kept.exists():
             return msgspec.structs.replace(self, name=kept.read_text().strip())
-        name = f"{socket.gethostname()}-{split_address(self.listen)[1]}"
+        port = split_address(self.listen)[1]
+        name = f"{socket.gethostname()}-{port or secrets.token_hex(4)}"
         if self.journal:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(name + "\n")

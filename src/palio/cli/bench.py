@@ -28,6 +28,7 @@ app = typer.Typer(
         "palio bench store --events 5000",
         "palio bench broker --quick",
         "palio bench security --quick",
+        "palio bench spark --events 2000 --subscriptions 300",
     ),
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
@@ -86,6 +87,12 @@ def broker(context: typer.Context) -> None:
 def security(context: typer.Context) -> None:
     """Measure what TLS and rights cost: the same broker with them and without."""
     _run("security", context.args)
+
+
+@app.command("spark", context_settings=_HANDED_ON)
+def spark(context: typer.Context) -> None:
+    """Measure bulk matching on Spark beside Spark's own cross join."""
+    _run("spark", context.args)
 
 
 def _run(subject: str, words: list[str]) -> None:

@@ -100,12 +100,12 @@ _EXAMPLE = """\
 #retention = 3600.0
 #abandon_after = 2592000.0
 
-# HTTP beyond health and metrics: bytes of one request, and of all that are being read; seconds until it must have
-# come, between signs of life on an event stream, and until a reader that takes nothing is cut off. origins: web
-# pages of other places that may call. hosts: further names of a broker that is for this machine only.
+# HTTP beyond health and metrics: bytes of one request, and of all that are being read; seconds until it must
+# have come, between signs of life on an event stream, and until a reader that takes nothing is cut off.
+# origins: web pages of other places that may call. hosts: more names of a broker that is for this machine only.
 # sinks: networks that are not public and in which webhooks may be, such as 10.0.0.0/8. A webhook has to agree
 # before it is sent anything (validate_sinks); push_…: requests that are out to one at a time, seconds until it
-# must have answered, how often it is tried, and seconds between two attempts, which double from first to longest.
+# must have answered, how often it is tried, and seconds between two attempts, doubling from first to longest.
 #[gateway]
 #body = 8388608
 #bodies = 67108864

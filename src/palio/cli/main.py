@@ -42,6 +42,7 @@ COMMANDS = {
     "trace": "trace",
     "explain": "explain",
     "match": "match",
+    "patterns": "patterns",
     "covers": "covers",
     "lint": "lint",
     "stats": "looking",
@@ -51,10 +52,12 @@ COMMANDS = {
     "top": "top",
     "dlq": "dlq",
     "forget": "forget",
+    "journal": "journal",
     "demo": "demo",
     "sim": "sim",
     "spark": "spark",
     "bench": "bench",
+    "doctor": "doctor",
 }
 
 

@@ -242,6 +242,7 @@ def connect(
     *,
     token: str | None = None,
     name: str | None = None,
+    publisher: str = "",
     tls: ssl.SSLContext | str | None = None,
     connect_timeout: float = 5.0,
     connect_within: float = 0.0,
@@ -264,7 +265,9 @@ def connect(
     signed by an authority that the system trusts. `tls` is the file of another authority, or a context of your
     own, which may have a certificate that shows who connects. `token` does that, too.
 
-    `name` is the client's identity, the same after each reconnect, and by chance if none is given. One attempt
+    `name` is the client's identity, the same after each reconnect, and by chance if none is given. What is
+    published again under the same id is recognised by that name, or by that of a `publisher` for which several
+    clients speak, at the same time or one after the other. One attempt
     to connect takes at most `connect_timeout` seconds; `connect_within` says how long the first connection is
     tried, `give_up_after` how long one that was lost (None: for ever), with `backoff` between attempts. A
     broker that has said nothing for three times `heartbeat` seconds is taken for gone. `unsent_limit` is how
@@ -275,6 +278,7 @@ def connect(
         Options(
             token=token,
             name=name or "",
+            publisher=publisher,
             tls=tls_for(address, tls),
             connect_timeout=connect_timeout,
             connect_within=connect_within,

@@ -22,6 +22,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     token: str | None = None
     name: str = ""
+    publisher: str = ""
     tls: ssl.SSLContext | None = None
     connect_timeout: float = 5.0
     connect_within: float = 0.0

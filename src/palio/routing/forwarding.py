@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import compress
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import msgspec
@@ -29,16 +30,18 @@ from palio.routing.links import Link
 from palio.routing.messages import Envelope, Forward, LinkKind
 from palio.routing.scopes import Scopes, owner_of
 from palio.routing.sessions import Held
-from palio.routing.table import GRAPH, Entry, Port
+from palio.routing.table import GRAPH, Entry, Port, Sources
 from palio.routing.tables import Tables
 
 # How far apart notifications of one origin may overtake each other before the later ones are taken for known.
 SEEN_WINDOW = 4_096
 _MASK = (1 << SEEN_WINDOW) - 1
 
-# Routes are remembered for sets of entries up to this size, and so many of them.
-MAX_ROUTE_ENTRIES = 64
+# Routes are remembered for up to so many different sources of entries, and so many of them.
+MAX_ROUTE_SOURCES = 64
 MAX_ROUTES = 4_096
+
+_sources_of = attrgetter("sources")
 
 
 class Seen:
@@ -71,7 +74,7 @@ class Seen:
 
 
 class _Route(msgspec.Struct, frozen=True, gc=False):
-    """Where notifications go that satisfy the same entries. It holds until tables or links change."""
+    """Where notifications go that satisfy entries from the same sources. Holds until tables or links change."""
 
     sessions: tuple[tuple[str, tuple[str, ...]], ...]  # with handles
     durable: tuple[Any, ...]
@@ -171,7 +174,7 @@ class Forwarding:
         self.take_durable: Callable[[Any, Envelope], None] = lambda holder, envelope: None
         self.takes_all: dict[Port, None] = {}  # links of the acyclic network that get every notification
         self._seen = Seen()
-        self._routes: dict[tuple[Entry[Filter], ...], _Route] = {}
+        self._routes: dict[tuple[Sources, ...], _Route] = {}
         self._taken = self._matched = self._delivered = self._forwarded = self._wasted = 0
         self._dropped: Counter[str] = Counter()
 
@@ -186,15 +189,26 @@ class Forwarding:
 
         Raises `InvalidNotification`, before anything is done, if the bytes of one are none.
         """
-        if not envelopes:
-            return []
-        found = (
-            [self._tables.match(envelopes[0].notification)]
-            if len(envelopes) == 1
-            else self._tables.match_all(envelopes)
-        )
         passing = _Passing(source, source is not None and self._links[source].kind is LinkKind.GRAPH)
-        if source is None:
+        if len(envelopes) == 1:
+            self._take_one(envelopes[0], passing)
+        elif envelopes:
+            self._take_several(envelopes, passing)
+        for onward in passing.onward.values():
+            self._forwarded += len(onward)
+        return passing.effects(self._scopes)
+
+    def _take_one(self, envelope: Envelope, passing: _Passing) -> None:
+        entries = self._tables.match(envelope.notification)
+        if passing.source is None:
+            self._seen.add_run(envelope.origin, envelope.sequence, envelope.sequence)
+        elif not self._is_fresh(envelope):
+            return
+        self._take_run([envelope], entries, passing)
+
+    def _take_several(self, envelopes: tuple[Envelope, ...], passing: _Passing) -> None:
+        found = self._tables.match_all(envelopes)
+        if passing.source is None:
             # Our own numbers, which nobody can have seen.
             self._seen.add_run(envelopes[0].origin, envelopes[0].sequence, envelopes[-1].sequence)
         else:
@@ -214,8 +228,6 @@ class Forwarding:
             run.append(envelope)
         if run:
             self._take_run(run, same, passing)
-        self._forwarded += sum(map(len, passing.onward.values()))
-        return passing.effects(self._scopes)
 
     def _is_fresh(self, envelope: Envelope) -> bool:
         if not self._seen.add(envelope.origin, envelope.sequence):
@@ -228,18 +240,20 @@ class Forwarding:
 
     def forget_routes(self) -> None:
         """Who wants what, or where they are, may have changed."""
-        self._routes.clear()
+        if self._routes:
+            self._routes.clear()
 
     def _take_run(self, run: list[Envelope], entries: list[Entry[Filter]], passing: _Passing) -> None:
         """Envelopes that satisfy the same entries."""
         count = len(run)
         self._taken += count
         self._matched += count * len(entries)
-        key = tuple(entries)
+        # However many entries there are, most have one of few sources.
+        key = (entries[0].sources,) if len(entries) == 1 else tuple(dict.fromkeys(map(_sources_of, entries)))
         route = self._routes.get(key)
         if route is None:
-            route = self._route(entries)
-            if len(key) <= MAX_ROUTE_ENTRIES:
+            route = self._route(key)
+            if len(key) <= MAX_ROUTE_SOURCES:
                 if len(self._routes) >= MAX_ROUTES:
                     self._routes.clear()
                 self._routes[key] = route
@@ -272,7 +286,7 @@ class Forwarding:
         """The way of an envelope that is not taken, only asked about."""
         from_graph = source is not None and self._links[source].kind is LinkKind.GRAPH
         entries = self._tables.match(envelope.notification)
-        route = self._route(entries)
+        route = self._route(dict.fromkeys(map(_sources_of, entries)))
         ports = [port for port in self._ports(route, envelope, source, from_graph) if port != source]
         return Way(entries, route.sessions, ports, self._onward(envelope, from_graph))
 
@@ -296,24 +310,20 @@ class Forwarding:
             envelope.epoch if envelope.epoch == self.epoch() else 0,
         )
 
-    def _route(self, entries: list[Entry[Filter]]) -> _Route:
+    def _route(self, all_sources: Iterable[Sources]) -> _Route:
         handles: dict[str, dict[str, None]] = {}
         ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
         durable: list[Any] = []
-        sources: dict[Port, int] | None = None
-        for entry in entries:
+        for sources in all_sources:
             held: Held
-            for held in entry.holders:
+            for held in sources.holders:
                 if held.session:
                     handles.setdefault(held.session, {}).update(held.handles)
                 else:
                     durable.append(held)
-            if entry.ports is not sources:  # entries from one port share it
-                sources = entry.ports
-                ports |= sources
-            if entry.brokers:
-                brokers.update(entry.brokers)
+            ports |= sources.ports
+            brokers.update(sources.brokers)
         ports.pop(GRAPH, None)
         # The index promises no order; effects have one that depends on names alone.
         sessions = tuple([(session, tuple(sorted(handles[session]))) for session in sorted(handles)])

@@ -59,6 +59,10 @@ class Access:
             raise NotAuthenticated("This broker wants to know who connects.")
         return Principal(name, self._holder(name), CERTIFICATE)
 
+    def principal(self, name: str) -> Principal:
+        """Somebody for whom the broker itself acts, with the rights of that name as they are then."""
+        return Principal(name, self._holder(name)) if self.is_on else ANYONE
+
     def objection(self, principal: Principal) -> NotAuthenticated | None:
         """Why somebody who was let in may not stay: a token that was revoked or has expired."""
         if not self.is_on or principal.credential in ("", CERTIFICATE):

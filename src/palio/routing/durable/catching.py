@@ -24,11 +24,10 @@ class CatchingUp(Spooling):
 
     def behind(self) -> list[Durable]:
         """Those that are to be brought up to date, and have room for it."""
-        room = self._desk.settings.outbox
         return [
             durable
             for durable in self.subscriptions.values()
-            if durable.state is State.BEHIND and 2 * (len(durable.outbox) + durable.spooling) < room
+            if durable.state is State.BEHIND and self._is_half_empty(durable)
         ]
 
     def begin_asking(self, names: Iterable[str]) -> None:

@@ -27,6 +27,9 @@ from palio.routing.durable.messages import (
     Count,
     Counted,
     GoOn,
+    JournalRange,
+    JournalsListed,
+    ListJournals,
     Replay,
     Replayed,
     Survey,
@@ -112,8 +115,16 @@ class History:
         self._asking: dict[int, int] = {}  # by the number of the question: that of the survey or replay
         self._surveys: dict[int, _Surveying] = {}
         self._replays: dict[int, _Replaying] = {}
+        self._lists: dict[int, tuple[str, int, float]] = {}  # session, its number, until when
 
     # Sessions ask
+
+    def list_journals(self, session: str, message: ListJournals) -> None:
+        """Ask how far all journals are. Raises `TooManySurveys`."""
+        self._require_room(session)
+        self._number += 1
+        self._lists[self._number] = session, message.number, self._patience()
+        self._find_origins(self._number)
 
     def survey(self, session: str, message: Survey) -> None:
         """Count. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
@@ -134,8 +145,12 @@ class History:
             raise WrongSurvey("page", "It is at least 1.")
         self._desk.scopes.exactly(session, message.filter, "read these")
         number = self._begin(session, message)
-        self._replays[number] = _Replaying(session, message, self._patience())
-        self._find_origins(number)
+        replay = self._replays[number] = _Replaying(session, message, self._patience())
+        if message.ranges:
+            replay.origins.extend(message.ranges)
+            self._turn(number, replay)
+        else:
+            self._find_origins(number)
 
     def go_on(self, session: str, message: GoOn) -> None:
         """The client wants the next page of a replay; ignored if there is none to come."""
@@ -159,6 +174,10 @@ class History:
             for head in heads:
                 self._write(head.origin, survey.count)
             self._finish_survey(number, survey)
+        elif number in self._lists:
+            session, asked, _ = self._lists.pop(number)
+            ranges = tuple([JournalRange(head.origin, head.trimmed, head.head) for head in heads])
+            self._desk.answer(session, JournalsListed(asked, ranges, tuple(sorted(missing))))
         elif number in self._replays:
             replay = self._replays[number]
             replay.missing = missing
@@ -225,13 +244,14 @@ class History:
                 self._turn(number, replay)
             elif replay.origins:
                 self._browse(number, replay)
-        self._asking = {
-            question: number
-            for question, number in self._asking.items()
-            if number in self._surveys or number in self._replays
-        }
+        for number, (session, asked, until) in list(self._lists.items()):
+            if until <= now:
+                del self._lists[number]
+                self._desk.answer(session, JournalsListed(asked, (), (self._desk.broker,)))
+        open_ones = {*self._surveys, *self._replays, *self._lists}
+        self._asking = {question: number for question, number in self._asking.items() if number in open_ones}
         waiting = any(replay.until is not None for replay in self._replays.values())
-        return bool(self._surveys) or waiting
+        return bool(self._surveys) or bool(self._lists) or waiting
 
     def scope_changed(self, owner: str) -> None:
         """What was counted before and after must not be one sum."""
@@ -248,6 +268,7 @@ class History:
         """Nobody waits for what a session has asked."""
         self._surveys = {number: one for number, one in self._surveys.items() if one.session != session}
         self._replays = {number: one for number, one in self._replays.items() if one.session != session}
+        self._lists = {number: one for number, one in self._lists.items() if one[0] != session}
 
     def _lost(self, survey: _Surveying, origin: str) -> None:
         del survey.counting[origin]
@@ -301,11 +322,15 @@ class History:
         message.filter.require_satisfiable()
         if not message.since >= 0.0 or not message.since < self._until(message):
             raise WrongSurvey("since", "It is a time in seconds, before the end.")
-        mine = [one.session for one in self._surveys.values()] + [one.session for one in self._replays.values()]
-        if mine.count(session) >= MAX_PER_SESSION:
-            raise TooManySurveys(MAX_PER_SESSION)
+        self._require_room(session)
         self._number += 1
         return self._number
+
+    def _require_room(self, session: str) -> None:
+        mine = [one.session for one in self._surveys.values()] + [one.session for one in self._replays.values()]
+        mine += [one[0] for one in self._lists.values()]
+        if mine.count(session) >= MAX_PER_SESSION:
+            raise TooManySurveys(MAX_PER_SESSION)
 
     def _find_origins(self, number: int) -> None:
         ask = self._ask()

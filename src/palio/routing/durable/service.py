@@ -19,6 +19,7 @@ from palio.routing.durable.counting import Origin
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
 from palio.routing.durable.effects import Read, Recovered
 from palio.routing.durable.history import History
+from palio.routing.durable.holding import HELD, Holding
 from palio.routing.durable.homes import ENDED, Homes
 from palio.routing.durable.introductions import INTRODUCED, Introductions
 from palio.routing.durable.journal import Journal
@@ -43,6 +44,8 @@ from palio.routing.durable.messages import (
     Found,
     GoOn,
     Head,
+    Hold,
+    ListJournals,
     Marks,
     MovedIn,
     MoveIn,
@@ -58,6 +61,7 @@ from palio.routing.durable.messages import (
     Survey,
     Told,
     TopologyChanged,
+    TrimJournal,
 )
 from palio.routing.durable.moving import Moving
 from palio.routing.durable.queries import Queries
@@ -71,7 +75,7 @@ from palio.routing.messages import Envelope, Publish, Published, Refused
 from palio.routing.scopes import Scopes, not_seen
 from palio.routing.tables import Side
 
-PREFIXES = (ENDED, KNOWN, FORGOTTEN, INTRODUCED)
+PREFIXES = (ENDED, KNOWN, FORGOTTEN, INTRODUCED, HELD)
 
 
 class WaveEnded(msgspec.Struct, frozen=True):
@@ -144,6 +148,8 @@ class Service:
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
         self._letters = Letters(self._desk, self._queries, self._tick_later)
         self._readers = Readers(self._desk, self.journal, self._may_trim)
+        self.journal.held = under(HELD, cursors)
+        holding = Holding(self._desk, self.journal, self._readers, self._missing)
         self._members = Members(
             self._desk,
             incarnation,
@@ -217,6 +223,9 @@ class Service:
             Survey: self._and_tick(history.survey),
             Replay: self._and_tick(history.replay),
             GoOn: self._and_tick(history.go_on),
+            ListJournals: self._and_tick(history.list_journals),
+            Hold: holding.hold,
+            TrimJournal: holding.trim,
         }
         self.store_handlers: dict[type, Callable[[Any], None]] = {
             Stored: self._on_stored,
@@ -285,7 +294,12 @@ class Service:
     def publish(self, session: str, message: Publish) -> None:
         """Journal notifications; they are confirmed and sent on when they are on disk."""
         append = self.journal.publish(
-            session, message.request, message.notifications, self._desk.now, self._desk.token()
+            session,
+            message.request,
+            message.notifications,
+            self._desk.now,
+            self._desk.token(),
+            publisher=message.publisher or session,
         )
         if append is not None:
             self._desk.effects.append(append)
@@ -475,9 +489,12 @@ class Service:
 
     def _may_trim(self) -> bool:
         """Not before everyone has been introduced; who is missing is asked."""
+        return not self._missing()
+
+    def _missing(self) -> tuple[str, ...]:
         if self._introductions.is_due(self.epoch):
             self._tick_later()
-        return not self._introductions.missing
+        return tuple(sorted(self._introductions.missing))
 
     # Time
 
@@ -543,7 +560,7 @@ class Service:
             DeadLetter(durable.name, number, attempts, envelope)
             for durable in self.homes.subscriptions.values()
             if name is None or durable.name == name
-            for number, (attempts, envelope) in sorted(durable.dead.items())
+            for number, attempts, envelope in durable.dead
         ]
 
     def _and_tick(self, handler: Callable[[str, Any], None]) -> Callable[[str, Any], None]:

@@ -68,6 +68,7 @@ class Spooling:
         # Makes a subscription a reader of this broker's own journal; returns how far that is.
         self.register_here: Callable[[str], int] = lambda name: 0
         self.subscriptions: dict[str, Durable] = {}
+        self.handed = 0  # deliveries that went out, also those that came again
         self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
         self._abandon_at = inf  # when those without a taker are looked at
         self._handed_over: dict[str, str] = {}  # by identity: the home that it was handed over to
@@ -132,17 +133,21 @@ class Spooling:
             if not has_expired(envelope, self._desk.now):
                 entries.append((durable.next_delivery, 0, envelope))
                 durable.next_delivery += 1
-        position = {envelope.origin: durable.position[envelope.origin] for envelope in envelopes}
+        origins = dict.fromkeys([envelope.origin for envelope in envelopes])
+        position = {origin: durable.position[origin] for origin in origins}
+        size = sum([envelope.notification.body.size for _, _, envelope in entries])
 
         def stored() -> None:
             durable.spooling -= len(entries)
+            durable.spooling_bytes -= size
             for number, attempts, envelope in entries:
                 durable.outbox.add(number, attempts, envelope)
             self._pump(durable)
 
         durable.spooling += len(entries)
+        durable.spooling_bytes += size
         self._write(durable, add=tuple(entries), position=tuple(position.items()), then=stored)
-        if len(durable.outbox) + durable.spooling >= self._desk.settings.outbox:
+        if self._is_full(durable):
             self._no_room(durable)
 
     def _write(
@@ -176,18 +181,27 @@ class Spooling:
     def _no_room(self, durable: Durable) -> None:
         """What does not fit stays where it is, and is fetched when there is room; perhaps there is by then."""
         durable.interrupt()
-        if 2 * (len(durable.outbox) + durable.spooling) < self._desk.settings.outbox:
+        if self._is_half_empty(durable):
             self._wake()
 
     def _has_room(self, durable: Durable, taken: int) -> bool:
         """Whether there is room for one more than those that were taken; asked for each event."""
         if durable.catching_up:
             return self._room(durable) > taken
-        return len(durable.outbox.deliveries) + durable.spooling + taken < self._desk.settings.outbox
+        return not self._is_full(durable, taken)
+
+    def _is_full(self, durable: Durable, taken: int = 0) -> bool:
+        settings, outbox = self._desk.settings, durable.outbox
+        return (
+            len(outbox.deliveries) + durable.spooling + taken >= settings.outbox
+            or outbox.bytes + durable.spooling_bytes >= settings.outbox_bytes
+        )
 
     def _room(self, durable: Durable) -> int:
         """How many deliveries more may be kept for a subscription."""
-        asked_for = sum(one.limit for one in durable.catching_up.values())
+        if self._is_full(durable):
+            return 0
+        asked_for = sum([one.limit for one in durable.catching_up.values()])
         return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling - asked_for)
 
     # What of a filter its owner may see
@@ -229,6 +243,14 @@ class Spooling:
         self._write(durable, remove=hidden)
         return [one for one, seen in zip(going, visible, strict=True) if seen]
 
+    def _is_half_empty(self, durable: Durable) -> bool:
+        """Whether it is worth while to fetch what did not fit."""
+        settings, outbox = self._desk.settings, durable.outbox
+        return (
+            2 * (len(outbox) + durable.spooling) < settings.outbox
+            and 2 * (outbox.bytes + durable.spooling_bytes) < settings.outbox_bytes
+        )
+
     def _pump(self, durable: Durable) -> None:
         """Let deliveries go out as long as the taker may have more."""
         desk, outbox = self._desk, durable.outbox
@@ -239,6 +261,7 @@ class Spooling:
             going += self._withhold(durable, more)
         if going:
             desk.effects.append(Hand(durable.taker, durable.name, tuple(going)))
+            self.handed += len(going)
         if outbox.lapsed:
             lapsed, outbox.lapsed = tuple(outbox.lapsed), []
             for number in lapsed:
@@ -249,5 +272,5 @@ class Spooling:
         if wake is not None and (durable.timer is None or wake < durable.timer):
             durable.timer = max(wake, desk.now)
             desk.effects.append(SetTimer(f"deliver {durable.name}", durable.timer))
-        if durable.state is State.BEHIND and 2 * (len(outbox) + durable.spooling) < desk.settings.outbox:
+        if durable.state is State.BEHIND and self._is_half_empty(durable):
             self._wake()
