@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from palio.spark.reading import Crossed, read, read_stream
     from palio.spark.registering import register
     from palio.spark.rewriting import compact, forget, sweep
+    from palio.spark.runs import Run, match_new, matches
     from palio.spark.session import start
     from palio.spark.shards import Shards, build_shards
     from palio.spark.writing import write, write_stream
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # there is a Java should not have to load Arrow for that.
 _PLACES = {
     "Crossed": "reading",
+    "Run": "runs",
     "Shards": "shards",
     "archive": "archiving",
     "archive_continuously": "archiving",
@@ -36,6 +38,8 @@ _PLACES = {
     "forget": "rewriting",
     "history": "lookback",
     "match": "matching",
+    "match_new": "runs",
+    "matches": "runs",
     "read": "reading",
     "read_lake": "lake",
     "read_quarantine": "lake",
@@ -50,6 +54,7 @@ _PLACES = {
 
 __all__ = [
     "Crossed",
+    "Run",
     "Shards",
     "archive",
     "archive_continuously",
@@ -58,6 +63,8 @@ __all__ = [
     "forget",
     "history",
     "match",
+    "match_new",
+    "matches",
     "read",
     "read_lake",
     "read_quarantine",

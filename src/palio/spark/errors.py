@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from palio.model.errors import PalioError
 
+_ADVICE = (
+    'Leave such out with invalid="skip" (palio spark match: --quarantine); palio.spark.unreadable lists them.'
+)
+
 
 class SparkUnavailable(PalioError):
     """Spark could not be started or reached."""
@@ -181,8 +185,7 @@ class BadSubscriptions(PalioError):
     def __init__(self, count: int, id: str, reason: str) -> None:
         many = "1 filter" if count == 1 else f"{count:,} filters"
         super().__init__(
-            f"{many} cannot be read, for example that of subscription {id}: {reason} "
-            'Leave such out with invalid="skip", and list them with palio.spark.unreadable.',
+            f"{many} cannot be read, for example that of subscription {id}: {reason} {_ADVICE}",
             count=count,
             id=id,
             reason=reason,
@@ -195,10 +198,62 @@ class BadEvent(PalioError):
     id: object
     reason: str
 
-    def __init__(self, id: object, reason: str) -> None:
+    def __init__(self, id: object, reason: str, advice: str = _ADVICE) -> None:
         super().__init__(
-            f"The payload of event {id} cannot be read: {reason} "
-            'Leave such out with invalid="skip", and list them with palio.spark.unreadable.',
+            f"Event {id} cannot be read: {reason} {advice}",
             id=id,
             reason=reason,
         )
+
+
+class DoubledSubscriptions(PalioError):
+    """Several subscriptions with one id, where the id has to tell them apart."""
+
+    id: object
+
+    def __init__(self, id: object) -> None:
+        super().__init__(
+            f"The subscription id {id!r} is there more than once; from run to run ids must be unique.", id=id
+        )
+
+
+class RunsChanged(PalioError):
+    """Another run was committed meanwhile."""
+
+    place: str
+    run: int
+
+    def __init__(self, place: str, run: int) -> None:
+        super().__init__(
+            f"Another run {run} has been written to {place} meanwhile; start again, it will cost what is new.",
+            place=place,
+            run=run,
+        )
+
+
+class RunsDamaged(PalioError):
+    """A folder that does not hold the runs that it should."""
+
+    place: str
+    reason: str
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"The matches in {place} cannot be read: {reason}", place=place, reason=reason)
+
+
+class UnknownInput(PalioError):
+    """A place from which a job cannot read."""
+
+    place: str
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place} cannot be read: {reason}", place=place)
+
+
+class JobFailed(PalioError):
+    """Spark ended a job; `reason` is what its task said."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The job failed: {reason}", reason=reason)

@@ -11,7 +11,7 @@ a time follows from how many pairs the last ones gave; a piece that goes to Spar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,23 +151,27 @@ def _place(folder: str | None, name: str) -> str:
 
 def _matches(folder: str | None, shard: str, skip: bool, batches: Batches) -> Batches:
     """The pairs of a partition's events and the subscriptions of a shard."""
+    index, ids = _opened(_place(folder, index_file(shard)), _place(folder, ids_file(shard)))
+    return match_in_memory(index, ids, batches, skip=skip)
+
+
+def match_in_memory(index: MatchIndex, ids: Any, batches: Iterable[Any], *, skip: bool = False) -> Batches:
+    """Pairs of batches of events, whose first column is their id, and an index of positions in `ids`."""
     import pyarrow  # noqa: PLC0415
 
-    index, ids = _opened(_place(folder, index_file(shard)), _place(folder, ids_file(shard)))
     step = _next_step(1, len(ids), len(ids))
     for batch in batches:
-        events, content = batch.column(0), batch.drop_columns([EVENT])
+        content = batch.drop_columns([EVENT])
         start = 0
         while start < batch.num_rows:
-            rows, found = _found(index, content.slice(start, step), events.slice(start, step), skip)
+            events = batch.column(0).slice(start, step)
+            rows, found = _found(index, content.slice(start, step), events, skip)
             for at in range(0, len(rows), MOST_PAIRS):
-                yield pyarrow.RecordBatch.from_arrays(
-                    [
-                        events.slice(start, step).take(rows.slice(at, MOST_PAIRS)),
-                        ids.take(found.slice(at, MOST_PAIRS)),
-                    ],
-                    [EVENT, SUBSCRIPTION],
-                )
+                pairs = [
+                    events.take(rows.slice(at, MOST_PAIRS)),
+                    ids.take(found.slice(at, MOST_PAIRS)),
+                ]
+                yield pyarrow.RecordBatch.from_arrays(pairs, [EVENT, SUBSCRIPTION])
             start += step
             step = _next_step(step, len(rows), len(ids))
 
