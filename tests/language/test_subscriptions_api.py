@@ -60,7 +60,7 @@ values = st.one_of(
     st.integers(-6, 6),
     st.booleans(),
     st.sampled_from([5.0, 2.5, -5.0]),
-    times.map(lambda text: datetime.fromisoformat(text)),
+    times.map(datetime.fromisoformat),
 )
 names = st.sampled_from(["type", "source", "subject", "data.x"])
 compared = st.dictionaries(names, texts, min_size=1, max_size=2)

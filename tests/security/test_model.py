@@ -80,6 +80,7 @@ class Taker:
                 self.news.set()
 
         self.reading = asyncio.get_running_loop().create_task(follow())
+        self.reading.add_done_callback(lambda _: self.news.set())
 
     async def ended(self, step: int) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -211,12 +212,13 @@ class Scene:
             for number, event in self.published.items()
             if filter.matches(event) and self.subscribe[owner].matches(event)
         }
-        replayed = [event async for event in client.replay(filter) if "step" not in event]
-        assert {int(event["n"]) for event in replayed} == seen
+        replay = client.replay(filter, timeout=PATIENCE)
+        found = {int(event["n"]) async for event in replay if "step" not in event}
+        assert found == seen or (found < seen and replay.missing)  # who is busy may not answer in time
         if seen:
             counted = filter.intersect(Filter.parse("exists(n)"))
             survey = await client.survey(counted, samples=100, timeout=PATIENCE)
-            assert survey.count == len(seen)
+            assert survey.count == len(seen) or (survey.count < len(seen) and survey.missing)
             assert {int(event["n"]) for event in survey.samples} <= seen
 
     async def end_step(self) -> None:

@@ -50,8 +50,8 @@ class World:
                 broker.running.refresh_access()
 
     def security(self, **settings: Any) -> Security:
-        token_file = str(self.folder / "brokers.token")
-        return Security(authentication=True, folder=str(self.folder), token_file=token_file, **settings)
+        usual = {"folder": str(self.folder), "token_file": str(self.folder / "brokers.token")}
+        return Security(authentication=True, **(usual | settings))
 
     def broker(self, *, security: dict[str, Any] | None = None, **settings: Any) -> palio.testing.Broker:
         broker = palio.testing.broker(security=self.security(**(security or {})), **settings)

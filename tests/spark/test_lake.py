@@ -10,12 +10,14 @@ import pytest
 
 import palio
 import palio.spark
+from palio.routing.durable.effects import SaveCursor, Trim
 from palio.spark.archiving import archive, reader_of, write_spans
 from palio.spark.errors import DataLoss, LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
 from palio.spark.manifests import Change, Lake, LakeFile
 from palio.spark.rewriting import forget, sweep
 from palio.store import Journal
 from tests.spark.filling import MIDNIGHT, fill
+from tests.store.driving import Driven
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -138,9 +140,9 @@ def test_the_journal_is_kept_until_the_lake_has_it(spark, url, place):
     state = Lake(place).create()
     archive(spark, url, place)
     fill(url, events(10, 10))
-    with pytest.raises(AssertionError):
-        fill(url, [], trim=20)  # the store does not go beyond 10
-    with Journal(url) as journal:
+    with Driven(url) as driven, Journal(url) as journal:
+        driven.store.submit((Trim(20),))
+        driven.do(SaveCursor(1, "x", 1))
         assert journal.range().first == 11
     assert reader_of(state) == f"lake {state.lake}"
 
@@ -156,6 +158,16 @@ def test_an_int_today_and_a_text_tomorrow(spark, url, place):
         old = palio.spark.history(spark, place, schema=schema).collect()
         new = palio.spark.read(spark, url, schema=schema).collect()
         assert sorted(old, key=lambda row: row.n) == sorted(new, key=lambda row: row.n)
+
+
+def test_names_that_differ_only_in_case_are_two_attributes(spark, url, place):
+    fill(url, [{"x": 1, "X": 10}, {"x": 2}, {"x": 3, "X": 30}])
+    archive(spark, url, place)
+    fill(url, [{"X": 40}])
+    archive(spark, url, place)
+    for schema, expected in (("x int", [1, 2, 3]), ("X int", [10, 30, 40])):
+        rows = palio.spark.history(spark, place, schema=schema).collect()
+        assert sorted(row[0] for row in rows if row[0] is not None) == expected
 
 
 def test_where_reaches_the_statistics_of_the_files(spark, url, place):

@@ -58,7 +58,19 @@ def test_a_table_that_is_written_again_after_a_failure_is_there_once(spark, addr
     assert len(published(address)) == 400
 
 
-def test_half_of_the_rows_of_a_task_are_sent_before_it_fails_and_recognised_later(spark, address, tmp_path):
+@pytest.fixture
+def small_batches(spark):
+    """A task's rows come in many batches, so that some are sent before the last is made."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "200")
+    yield
+    spark.conf.set(name, before)
+
+
+def test_half_of_the_rows_of_a_task_are_sent_before_it_fails_and_recognised_later(
+    spark, address, small_batches
+):
     frame = spark.createDataFrame([(n, f"id {n}") for n in range(5_000)], "x int, key string").coalesce(1)
     failing = frame.mapInArrow(failing_after(3_000), "x int, key string")
     writer = failing.write.format("palio").option("url", address).option("idColumn", "key").mode("append")

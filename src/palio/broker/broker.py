@@ -185,7 +185,7 @@ class Broker:
             self._watching = self._loop.create_task(self._watch_files())
         self.carry_out(self.router.on_timer("started", self.now()))
         self._dialling.start(settings.peers)
-        self.log.info("The broker is up.", extra={"broker": settings.name, "port": self.port})
+        self.log.info("The broker is up.", extra={"port": self.port})
 
     async def open_store(self) -> Any:
         """The store that the settings ask for. Raises what it does."""

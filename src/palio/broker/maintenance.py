@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from palio.routing.configuration import Configuration
+from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
 from palio.routing.durable.messages import JournalTrimmed, TrimJournal
 from palio.routing.effects import Reply
@@ -33,7 +34,10 @@ def trim_store(url: str, broker: str | None = None, upto: int | None = None) -> 
     store = Store.open(url, broker=names[0], completed=lambda _: None, broken=problems.append)
     try:
         recovered, incarnation = store.recovered()
-        router = Router(Configuration(broker=names[0], incarnation=incarnation), recovered=recovered)
+        router = Router(
+            Configuration(broker=names[0], incarnation=incarnation, durable=DurableSettings()),
+            recovered=recovered,
+        )
         answer: Any = None
         for message in (Open(), TrimJournal(1, upto)):
             effects = router.handle(message, _OPERATOR, time.time())

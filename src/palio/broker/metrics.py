@@ -44,6 +44,7 @@ class Metrics(Collector):
             "taken": ("Notifications that came in.", forwarding.taken),
             "matched": ("Filters that notifications satisfied.", forwarding.matched),
             "delivered": ("Copies for transient subscriptions.", forwarding.delivered),
+            "handed": ("Deliveries of durable subscriptions, also those that came again.", router.handed),
             "forwarded": ("Copies for neighbours.", forwarding.forwarded),
             "wasted": ("Notifications of no use here or behind.", forwarding.wasted),
         }

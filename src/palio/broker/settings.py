@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import socket
 import tomllib
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
 DEFAULT_HTTP_PORT = 7080
 # Flags that are not named after their settings.
-_FLAGS = {"peers": "--peer", "journal": "--no-journal"}
+_FLAGS = {"peers": "--peer", "journal": "--no-journal", "security": "--authentication or another one"}
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 WhenSlow = Literal["drop-newest", "drop-oldest", "disconnect"]
@@ -142,13 +143,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         )
 
     def named(self) -> Settings:
-        """With a name: the one given, the one of the last time, or one made of the machine and the port."""
+        """With a name: the one given, the one of the last time, or one made of the machine and the port.
+
+        Where any free port will do, several such brokers may run beside each other: chance tells them apart.
+        """
         if self.name:
             return self
         kept = Path(self.data) / "name"
         if self.journal and kept.exists():
             return msgspec.structs.replace(self, name=kept.read_text().strip())
-        name = f"{socket.gethostname()}-{split_address(self.listen)[1]}"
+        port = split_address(self.listen)[1]
+        name = f"{socket.gethostname()}-{port or secrets.token_hex(4)}"
         if self.journal:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(name + "\n")
@@ -194,7 +199,8 @@ def gather(
             origins[key] = f"The environment variable {name}"
     for key, value in (flags or {}).items():
         if value is not None:
-            given[key] = value
+            known = given.get(key)
+            given[key] = known | value if isinstance(known, dict) and isinstance(value, dict) else value
             origins[key] = f"The flag {_FLAGS.get(key, '--' + key.replace('_', '-'))}"
     return Gathered(given, origins, file)
 
@@ -256,6 +262,16 @@ def require_safe(settings: Settings) -> None:
                 "authentication (--authentication, and `palio token create`), keep to this machine "
                 f"({flag} 127.0.0.1:PORT), or say --insecure.",
             )
+
+
+def require_files(settings: Settings) -> None:
+    """Raises `WrongSetting` for a file of `security` that is not there."""
+    for key in ("certificate", "key", "authority", "token_file"):
+        file = getattr(settings.security, key)
+        if file and not Path(file).is_file():
+            raise WrongSetting(f"$.security.{key}", "The settings", f"There is no file {file}.")
+    if settings.security.key and not settings.security.certificate:
+        raise WrongSetting("$.security.key", "The settings", "A key is of no use without its certificate.")
 
 
 _UNKNOWN = "There is no setting"

@@ -71,7 +71,7 @@ class Core:
     def settle(self) -> None:
         """Tell each port what has changed, ask it to confirm where somebody waits for that, start the waves."""
         waves = self.waves
-        starting = waves.starting
+        starting = bool(waves.beginning)
         for port, changes in self.tables.settle().items():
             self._update(port, changes, confirm=starting and waves.asks(port))
         if not starting:

@@ -67,7 +67,7 @@ class Facts:
 
     def __init__(self, *, matches: bool = False) -> None:
         self.matches = Matches() if matches else None
-        self.filters = Poset() if self.matches is None else self.matches
+        self.filters: Poset = Poset() if self.matches is None else self.matches
         self.advertisements: Order[Advertisement] = Order()
         self.overlap = lru_cache(MAX_OVERLAPS)(_overlap)
         self.excess = lru_cache(MAX_EXCESSES)(_excess)

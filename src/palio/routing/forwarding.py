@@ -189,15 +189,26 @@ class Forwarding:
 
         Raises `InvalidNotification`, before anything is done, if the bytes of one are none.
         """
-        if not envelopes:
-            return []
-        found = (
-            [self._tables.match(envelopes[0].notification)]
-            if len(envelopes) == 1
-            else self._tables.match_all(envelopes)
-        )
         passing = _Passing(source, source is not None and self._links[source].kind is LinkKind.GRAPH)
-        if source is None:
+        if len(envelopes) == 1:
+            self._take_one(envelopes[0], passing)
+        elif envelopes:
+            self._take_several(envelopes, passing)
+        for onward in passing.onward.values():
+            self._forwarded += len(onward)
+        return passing.effects(self._scopes)
+
+    def _take_one(self, envelope: Envelope, passing: _Passing) -> None:
+        entries = self._tables.match(envelope.notification)
+        if passing.source is None:
+            self._seen.add_run(envelope.origin, envelope.sequence, envelope.sequence)
+        elif not self._is_fresh(envelope):
+            return
+        self._take_run([envelope], entries, passing)
+
+    def _take_several(self, envelopes: tuple[Envelope, ...], passing: _Passing) -> None:
+        found = self._tables.match_all(envelopes)
+        if passing.source is None:
             # Our own numbers, which nobody can have seen.
             self._seen.add_run(envelopes[0].origin, envelopes[0].sequence, envelopes[-1].sequence)
         else:
@@ -217,8 +228,6 @@ class Forwarding:
             run.append(envelope)
         if run:
             self._take_run(run, same, passing)
-        self._forwarded += sum(map(len, passing.onward.values()))
-        return passing.effects(self._scopes)
 
     def _is_fresh(self, envelope: Envelope) -> bool:
         if not self._seen.add(envelope.origin, envelope.sequence):
@@ -231,15 +240,16 @@ class Forwarding:
 
     def forget_routes(self) -> None:
         """Who wants what, or where they are, may have changed."""
-        self._routes.clear()
+        if self._routes:
+            self._routes.clear()
 
     def _take_run(self, run: list[Envelope], entries: list[Entry[Filter]], passing: _Passing) -> None:
         """Envelopes that satisfy the same entries."""
         count = len(run)
         self._taken += count
         self._matched += count * len(entries)
-        # However many entries it satisfies, most have one of few sources.
-        key = tuple(dict.fromkeys(map(_sources_of, entries)))
+        # However many entries there are, most have one of few sources.
+        key = (entries[0].sources,) if len(entries) == 1 else tuple(dict.fromkeys(map(_sources_of, entries)))
         route = self._routes.get(key)
         if route is None:
             route = self._route(key)

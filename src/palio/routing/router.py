@@ -9,7 +9,7 @@ import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
-from palio.routing.asking import Asking
+from palio.routing.asking import PASSING, Asking
 from palio.routing.clients import Clients
 from palio.routing.configuration import Configuration
 from palio.routing.core import Core
@@ -27,6 +27,9 @@ from palio.routing.neighbours import Neighbours
 from palio.routing.scopes import SetScope
 from palio.routing.table import GRAPH
 
+# What leaves the tables and the links as they are.
+_PASSING = PASSING | {Forward, Publish}
+
 
 class RouterStatistics(msgspec.Struct, frozen=True):
     """What a router holds, and what came of the notifications."""
@@ -39,6 +42,7 @@ class RouterStatistics(msgspec.Struct, frozen=True):
     rows_sent: int
     forwarding: ForwardingStatistics
     inquiries: EchoStatistics
+    handed: int  # deliveries of durable subscriptions, also those that came again
 
 
 class Router:
@@ -58,7 +62,7 @@ class Router:
         self.broker = configuration.broker
         self._core = Core(configuration, facts if facts is not None else Facts(), recovered)
         self._asking = Asking(self._core)
-        self._passing = self._asking.passing | {Forward, Publish}
+        self._watching = self._asking.watching
         self._clients = Clients(self._core, self._asking)
         self._neighbours = Neighbours(self._core, self._asking)
 
@@ -73,10 +77,10 @@ class Router:
         effects = core.begin(now)
         durable = core.durable
         kind = type(message)
-        if kind not in self._passing:
+        if kind not in _PASSING:
             core.forwarding.forget_routes()
-        if kind in self._neighbours.handlers:
-            self._neighbours.handle(kind, message, source)
+        if self._neighbours.handle(kind, message, source):
+            pass
         elif isinstance(message, LinkUp):
             self._neighbours.link_up(source, message)
         elif isinstance(message, SetScope):
@@ -89,7 +93,7 @@ class Router:
             durable.settle()
         if kind is not Forward:
             core.settle()
-            self._asking.watching.settle()
+            self._watching.settle()
         return effects
 
     def _set_scope(self, message: SetScope) -> None:
@@ -111,7 +115,7 @@ class Router:
         if core.durable is not None:
             core.durable.settle()
         core.settle()
-        self._asking.watching.settle()
+        self._watching.settle()
         return effects
 
     # Looking in
@@ -175,4 +179,5 @@ class Router:
             rows_sent=self._core.tables.filters.table.rows_sent(),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
+            handed=self.durable.homes.handed if self.durable is not None else 0,
         )

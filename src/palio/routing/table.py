@@ -63,7 +63,7 @@ _NO_SOURCES = Sources(_NOBODY, _NOBODY, _NOBODY)
 
 
 class Entry(Generic[Item]):
-    """A filter or an advertisement in the table. `sent` is never changed, only replaced, as entries share it."""
+    """A filter or an advertisement in the table. `sent` is shared, too: never changed, only replaced."""
 
     __slots__ = ("above", "item", "partners", "place", "rank", "sent", "sources")
 

@@ -37,7 +37,7 @@ class Side(Generic[Item]):
         )
 
     def be_indexed(self, matches: Matches | None) -> None:
-        """Keep an index over the entries; or use the one for all brokers, whose nodes are the entries' places."""
+        """Keep an index over the entries; or use one for all brokers, whose nodes are the entries' places."""
         self._matches = matches
         if matches is None:
             self._index = MatchIndex()
@@ -159,7 +159,8 @@ class Tables:
             lambda filter, advertisement: facts.overlap(advertisement, filter),
         )
         self.advertisements = Side(_advertisement_table(configuration, facts, attract), facts.overlap)
-        by_node = isinstance(self.filters.table, Covering)
+        self._wanted, self._advertised = self.filters.table, self.advertisements.table
+        by_node = isinstance(self._wanted, Covering)
         self.filters.be_indexed(facts.matches if by_node else None)
         if attract:
             self.advertisements.attract(self.filters)
@@ -184,7 +185,7 @@ class Tables:
 
     def settle(self) -> Told:
         """What ports are to be told: rows to add and to remove and, where there are any, advertisements."""
-        wanted, advertised = self.filters.table.settle(), self.advertisements.table.settle()
+        wanted, advertised = self._wanted.settle(), self._advertised.settle()
         if not advertised:
             return wanted
         told: Told = {port: (*changes, *advertised.get(port, _NOTHING)) for port, changes in wanted.items()}

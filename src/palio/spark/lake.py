@@ -35,6 +35,7 @@ _SPARK_TYPES = {
     Kind.TIME: "timestamp",
     Kind.BYTES: "binary",
 }
+_OTHER_NUMBERS = {Kind.INT: Kind.FLOAT, Kind.FLOAT: Kind.INT}
 # Whole numbers beyond that may have no double of their own.
 _EXACT = 1 << 53
 
@@ -61,15 +62,15 @@ def read_lake(
     chosen = {one.path for one in by_columns}
     by_payload = [one for one in files if one.path not in chosen]
     parts = []
-    if by_columns:
-        frame = _files(spark, lake, by_columns, _between(since, until))
-        if columns is None:
-            parts.append(frame.select(*GENERIC))
-        else:
-            found = {name for file in by_columns for name in file.columns}
-            parts.append(frame.select(*[_typed(column, found) for column in columns.columns]))
+    where = _between(since, until)
+    if by_columns and columns is None:
+        parts.append(_files(spark, lake, by_columns, set(), where).select(*GENERIC))
+    elif by_columns and columns is not None:
+        found = {name for file in by_columns for name in file.columns} & _sources(columns)
+        frame = _files(spark, lake, by_columns, found, where)
+        parts.append(frame.select(*[_typed(column, found) for column in columns.columns]))
     if by_payload or not parts:
-        frame = _files(spark, lake, by_payload, _between(since, until)).select(*EVENT.names)
+        frame = _files(spark, lake, by_payload, set(), where).select(*EVENT.names)
         parts.append(select_events(frame, schema, filter))
     return reduce(lambda one, other: one.unionByName(other), parts)
 
@@ -91,10 +92,11 @@ def select_events(frame: DataFrame, schema: StructType | None, filter: Filter | 
     return frame.mapInArrow(select, GENERIC_SCHEMA if schema is None else schema)
 
 
-def _files(spark: SparkSession, lake: Lake, files: list[LakeFile], where: str | None) -> DataFrame:
-    """Files with all the typed columns that some of them have."""
-    typed = sorted({name for file in files for name in file.columns})
-    fields = [f"`{_quoted(name)}` {_SPARK_TYPES[_kind(name)]}" for name in typed]
+def _files(
+    spark: SparkSession, lake: Lake, files: list[LakeFile], typed: set[str], where: str | None
+) -> DataFrame:
+    """Files, with some of their typed columns; null where a file does not have one."""
+    fields = [f"`{_quoted(name)}` {_SPARK_TYPES[_kind(name)]}" for name in sorted(typed)]
     schema = ", ".join([EVENT_SCHEMA, *fields, "day date"])
     if not files:
         return spark.createDataFrame([], schema)
@@ -119,7 +121,22 @@ def _has_columns(file: LakeFile, columns: Columns | None) -> bool:
     typed = [one for one in columns.columns if one.source == "attribute"]
     plain = all(not one.is_list and one.kind != "variant" for one in typed)
     counts = any(one.source == "unconverted" for one in columns.columns)
-    return plain and not counts and (file.complete or not typed)
+    sources = _sources(columns)
+    # Spark would take a column of another attribute, if it is called the same but for its case.
+    alike = {name.lower() for name in sources}
+    mistaken = any(name.lower() in alike and name not in sources for name in file.columns)
+    return plain and not counts and not mistaken and (file.complete or not typed)
+
+
+def _sources(columns: Columns) -> set[str]:
+    """The columns of files from which those of a schema may come."""
+    return {
+        f"{one.name}:{KIND_NAMES[kind]}"
+        for one in columns.columns
+        if one.source == "attribute" and one.kind != "variant"
+        for kind in (kind_of(one.kind), _OTHER_NUMBERS.get(kind_of(one.kind)))
+        if kind is not None
+    }
 
 
 def _typed(column: Column, found: set[str]) -> SparkColumn:
@@ -129,9 +146,8 @@ def _typed(column: Column, found: set[str]) -> SparkColumn:
     if column.source == "beside":
         return functions.col(BESIDE[column.name]).alias(column.name)
     kind = kind_of(column.kind)
-    others = {Kind.INT: Kind.FLOAT, Kind.FLOAT: Kind.INT}
     parts = []
-    for source in (kind, others.get(kind)):
+    for source in (kind, _OTHER_NUMBERS.get(kind)):
         if source is not None and (name := f"{column.name}:{KIND_NAMES[source]}") in found:
             parts.append(_converted(f"`{_quoted(name)}`", source, column.kind))
     if not parts:

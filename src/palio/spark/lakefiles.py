@@ -62,11 +62,16 @@ def typed(events: pa.Table) -> tuple[pa.Table, bool]:
         if kind is not Kind.LIST
     ]
     found.sort(key=lambda one: (-one[0], one[1], one[2]))
-    wanted = [Wanted(name, kind) for _, name, kind in found[:MAX_COLUMNS]]
+    # Spark takes `Price` and `price` for one: the more frequent one has the column.
+    names: dict[str, str] = {}
+    for _, name, _ in found:
+        names.setdefault(name.lower(), name)
+    distinct = [Wanted(name, kind) for _, name, kind in found if names[name.lower()] == name]
+    wanted = distinct[:MAX_COLUMNS]
     projection = project(payload, wanted)
     for one, column in zip(wanted, projection.columns, strict=True):
         events = events.append_column(f"{one.name}:{KIND_NAMES[one.kind]}", column)
-    return events, len(found) <= MAX_COLUMNS
+    return events, len(found) == len(wanted)
 
 
 def write_events(root: Path, events: pa.Table) -> Iterator[LakeFile]:

@@ -207,12 +207,14 @@ class Lake:
         """Where files are."""
         return [str(self.root / file.path) for file in files]
 
-    def removed(self) -> dict[str, float]:
-        """By path: when files were last removed."""
-        gone: dict[str, float] = {}
-        for version in self.versions():
+    def removed_since(self, moment: float) -> set[str]:
+        """Files that were removed later than a moment, in seconds since 1970."""
+        gone: set[str] = set()
+        for version in reversed(self.versions()):
             one = self.manifest(version)
-            gone.update(dict.fromkeys(one.remove, one.time))
+            if one.time <= moment:
+                break
+            gone.update(one.remove)
         return gone
 
     def _path(self, version: int) -> Path:

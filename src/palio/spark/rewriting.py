@@ -118,15 +118,12 @@ def sweep(place: str, *, grace: float = GRACE) -> int:
     """
     lake = Lake(place)
     state = lake.state()
-    removed = lake.removed()
-    now = time.time()
+    limit = time.time() - grace
+    recent = lake.removed_since(limit)
     count = 0
-    for path in lake.root.rglob("*.parquet"):
+    for path in [*lake.root.rglob("*.parquet"), *(lake.root / MANIFESTS).glob("*.draft")]:
         name = path.relative_to(lake.root).as_posix()
-        if name in state.files or name.startswith(MANIFESTS):
-            continue
-        since = removed.get(name) or path.stat().st_mtime
-        if now - since >= grace:
+        if name not in state.files and name not in recent and path.stat().st_mtime <= limit:
             path.unlink(missing_ok=True)
             count += 1
     return count

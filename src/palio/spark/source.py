@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 from pyspark.sql.datasource import Filter as SparkFilter
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 
 from palio.model.filter import Filter
 from palio.spark import offsets
@@ -126,12 +126,13 @@ class PushingReader(BatchReader):
         return filters  # Spark checks all of it again
 
 
-class StreamReader(DataSourceStreamReader):
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Everything from an offset on, batch by batch."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._columns = Columns(fields_of(schema))
+        self._goal: dict[str, int] | None = None  # of a query that ends with what there was when it began
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         standings = standings_of(self._options)
@@ -151,10 +152,13 @@ class StreamReader(DataSourceStreamReader):
         if self._options.fail_on_data_loss:
             offsets.require_kept(start, standings)
         # A journal that is out of reach now keeps its place.
-        end = {**start, **offsets.end_of(standings)}
+        end = {**start, **(offsets.end_of(standings) if self._goal is None else self._goal)}
         if isinstance(limit, ReadMaxRows):
             return offsets.limited(offsets.without_lost(start, standings), end, limit.max_rows)
         return end
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._goal = offsets.end_of(standings_of(self._options))
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         return offsets.end_of(standings_of(self._options))

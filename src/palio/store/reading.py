@@ -97,7 +97,9 @@ class Selection:
     def stored(self, connection: Connection, after: int, upto: int, limit: int) -> tuple[int, list[StoredRow]]:
         """Up to which sequence was read, and the rows up to there as they are stored; filters are not asked."""
         wanted = {"after": after, "upto": upto, "limit": limit, **self._wanted}
-        rows: list[Any] = list(connection.execute(_STORED, wanted))
+        cursor: Any = connection.execute(_STORED, wanted).cursor
+        rows: list[StoredRow] = cursor.fetchall()  # the driver's own tuples: nothing is to be converted
+        cursor.close()
         return (rows[-1][0] if len(rows) == limit else upto), rows
 
     def pass_over(self, connection: Connection, after: int, upto: int) -> int:

@@ -6,7 +6,10 @@ from typing import Any
 
 from palio.broker.gateway.binding import BATCH, EVENT, JSON
 from palio.broker.gateway.definitions import MAX_SINK, MAX_TEXT
+from palio.broker.gateway.parameters import KEY_PATTERN
 from palio.broker.gateway.problems import MEDIA_TYPE
+from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
+from palio.broker.gateway.streams import LONGEST_WAIT
 from palio.language import DIALECTS
 
 _TEXT = {"type": "string"}
@@ -173,8 +176,7 @@ def _query(name: str, description: str, schema: Any) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
 
-def _header(name: str, description: str) -> dict[str, Any]:
-    schema = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"}
+def _header(name: str, description: str, schema: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
 
 
@@ -201,7 +203,9 @@ _ID = {
     "required": True,
     "schema": {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}$"},
 }
-_KEY = _header("Idempotency-Key", "What is sent again with the same key is done once.")
+_ONCE = {"type": "string", "pattern": KEY_PATTERN}
+_KEY = _header("Idempotency-Key", "What is sent again with the same key is done once.", _ONCE)
+_POSITION = {"type": "string", "pattern": "^$|^[^,]*:[0-9]{1,18}(,[^,]*:[0-9]{1,18})*$"}
 
 PUBLISH = _route(
     "Publish events",
@@ -209,15 +213,19 @@ PUBLISH = _route(
     {200: _answer("The broker has taken them; with a journal, they are on disk.", _CONFIRMED)},
     description=(
         "One event or several: plain JSON (an object, or an array of objects), JSON lines, or CloudEvents in "
-        "binary (ce-… headers), structured or batch mode. All are published, in their order, or none. The answer "
-        "is the confirmation. A CloudEvent is known by source and id, other events by Idempotency-Key or id: what was "
-        "published before is answered with its first sequence."
+        "binary (ce-… headers), structured or batch mode. All are published, in their order, or none. The "
+        "answer is the confirmation. A CloudEvent is known by source and id, other events by Idempotency-Key "
+        "or id: what was published before is answered with its first sequence."
     ),
     parameters=[
         _KEY,
-        _query("id", "As Idempotency-Key.", {"type": "string", "minLength": 1, "maxLength": 200}),
+        _query("id", "As Idempotency-Key.", _ONCE),
         _query("priority", "Of plain JSON; 9 first.", {"type": "integer", "minimum": 0, "maximum": 9}),
-        _query("lifetime", "Of plain JSON, in seconds.", {"type": "number", "minimum": 0.001, "maximum": 1e9}),
+        _query(
+            "lifetime",
+            "Of plain JSON, in seconds.",
+            {"type": "number", "minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME},
+        ),
     ],
     requestBody=_body(
         content={
@@ -255,8 +263,13 @@ STREAM = _route(
             "As published, or all as CloudEvents.",
             {"type": "string", "enum": ["json", "cloudevents"]},
         ),
-        _query("last", "As Last-Event-ID, for those who cannot send headers.", _TEXT),
-        _header("Last-Event-ID", "The id of the last event that was received."),
+        _query("last", "As Last-Event-ID, for those who cannot send headers.", _POSITION),
+        _query(
+            "wait",
+            "End when nothing has come for so many seconds; without it the stream goes on.",
+            {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
+        ),
+        _header("Last-Event-ID", "The id of the last event that was received.", _POSITION),
     ],
 )
 CREATE = _route(
@@ -269,7 +282,7 @@ CREATE = _route(
         },
         200: _answer("The same was made before.", _SHOWN),
     },
-    description="A durable subscription, in the shape of the CloudEvents Subscriptions API; a sink is a webhook.",
+    description="A durable subscription in the shape of the CloudEvents Subscriptions API.",
     parameters=[_KEY],
     requestBody=_body(content={JSON: {"schema": _WISH}}),
 )

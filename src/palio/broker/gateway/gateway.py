@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,6 +22,7 @@ from palio.broker.gateway.binding import JSON, WrongMediaType, is_json
 from palio.broker.gateway.bodies import Bodies
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.guard import Guard
+from palio.broker.gateway.parameters import read_key, read_number
 from palio.broker.gateway.problems import (
     BrokerMistake,
     NotFound,
@@ -31,7 +33,7 @@ from palio.broker.gateway.problems import (
 )
 from palio.broker.gateway.publishing import Publishing
 from palio.broker.gateway.sinks import Sinks
-from palio.broker.gateway.streams import Streams, Wanted, read_position, read_since
+from palio.broker.gateway.streams import LONGEST_WAIT, Streams, Wanted, read_position, read_since
 from palio.broker.gateway.subscriptions import Enter, Subscriptions
 from palio.broker.gateway.visitor import Visitor
 from palio.broker.settings import split_address
@@ -96,6 +98,11 @@ class Gateway:
         app.add_exception_handler(PalioError, _refused)
         app.add_exception_handler(HTTPException, _refused)
         app.add_exception_handler(RequestValidationError, _refused)
+        origins = self._broker.settings.gateway.origins
+        if origins:
+            app.add_middleware(
+                CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600
+            )
         app.add_middleware(_Front, gateway=self)
         made = app.openapi
         app.openapi = lambda: description.complete(made())  # type: ignore[method-assign]
@@ -110,7 +117,7 @@ class Gateway:
         return await self._streams.begin(_wanted(request), bearer(request.headers), _address(request))
 
     async def _create(self, request: Request) -> Response:
-        key = request.headers.get("idempotency-key")
+        key = read_key(request.headers, {})
         shown, new = await self._subscriptions.create(await self._read_json(request), key, self._enter(request))
         return _json(shown, 201 if new else 200, {"Location": f"/subscriptions/{shown['id']}"})
 
@@ -232,7 +239,7 @@ def _address(request: Request) -> tuple[str, int] | None:
     return (request.client.host, request.client.port) if request.client is not None else None
 
 
-_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last"})
+_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait"})
 
 
 def _wanted(request: Request) -> Wanted:
@@ -257,6 +264,7 @@ def _wanted(request: Request) -> Wanted:
         None if durable is not None else position,
         last,
         shape,  # type: ignore[arg-type]
+        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
     )
 
 

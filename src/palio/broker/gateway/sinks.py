@@ -100,8 +100,8 @@ def _forms(address: Address) -> Iterator[Address]:
 def is_public(address: Address) -> bool:
     """Whether an address, however it is written, is one of the public network."""
     forms = list(_forms(address))
-    if len(forms) > 1 and getattr(address, "ipv4_mapped", None) is not None:
-        forms = forms[1:]  # the mapped form itself is never called global
+    if getattr(address, "ipv4_mapped", None) is not None or address in _TRANSLATED:
+        forms = forms[1:]  # these are only ways to write another one
     return all(form.is_global and not form.is_multicast and not form.is_reserved for form in forms)
 
 
@@ -115,7 +115,9 @@ def require_form(sink: str) -> URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise SinkNotAllowed(sink, "It is not of the form http://host/path or https://host/path.")
     if url.user is not None or url.password is not None:
-        raise SinkNotAllowed(sink, "Put secrets into `sinkcredential`, not into the address.")
+        raise SinkNotAllowed(
+            str(url.with_user(None)), "Put secrets into `sinkcredential`, not into the address."
+        )
     if url.port == 0:
         raise SinkNotAllowed(sink, "There is no port 0.")
     return url

@@ -68,6 +68,7 @@ class Spooling:
         # Makes a subscription a reader of this broker's own journal; returns how far that is.
         self.register_here: Callable[[str], int] = lambda name: 0
         self.subscriptions: dict[str, Durable] = {}
+        self.handed = 0  # deliveries that went out, also those that came again
         self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
         self._abandon_at = inf  # when those without a taker are looked at
         self._handed_over: dict[str, str] = {}  # by identity: the home that it was handed over to
@@ -209,6 +210,8 @@ class Spooling:
         """Let the network know of a filter, in the place of what the holder had there."""
         former: Entry[Filter] | None = getattr(holder, "entry", None)
         narrow = self._desk.scopes.narrow(name, filter)
+        if former is not None and former.item == narrow:
+            return
         holder.entry = self._filters.hold(narrow, holder) if narrow.conjunctions else None
         if former is not None:
             self._filters.let_go(former, holder)
@@ -258,6 +261,7 @@ class Spooling:
             going += self._withhold(durable, more)
         if going:
             desk.effects.append(Hand(durable.taker, durable.name, tuple(going)))
+            self.handed += len(going)
         if outbox.lapsed:
             lapsed, outbox.lapsed = tuple(outbox.lapsed), []
             for number in lapsed:
