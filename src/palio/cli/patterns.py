@@ -102,9 +102,7 @@ class _Finding:
             self._complaints.add(file, event.line, None, problem)
             return
         time = (moment - _EPOCH) // _MICROSECOND
-        id = event.notification.id or (
-            str(event.line) if event.item is None else f"{event.line}.{event.item}"
-        )
+        id = event.notification.id or (str(event.line) if event.item is None else f"{event.line}.{event.item}")
         self.detector.take(event.notification, time=time, position=self.position, id=id)
         if self._newest is None or time > self._newest:
             self._newest = time

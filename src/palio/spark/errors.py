@@ -27,3 +27,18 @@ class JavaMissing(PalioError):
             "apt-get install default-jre-headless) or let JAVA_HOME name its folder; `palio doctor` checks it.",
             found=found,
         )
+
+
+class MissingColumn(PalioError):
+    """A table without a column that it must have."""
+
+    table: str
+    column: str
+
+    def __init__(self, table: str, column: str, there: list[str]) -> None:
+        super().__init__(
+            f"The table of {table} needs a column {column!r}; it has {', '.join(there) or 'none'}. "
+            f"Rename the one that is meant with withColumnRenamed.",
+            table=table,
+            column=column,
+        )
