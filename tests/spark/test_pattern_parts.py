@@ -1,4 +1,4 @@
-"""What a job does with Arrow batches, without Spark around it: any table and any stream, against the definition."""
+"""What a job does with Arrow batches, without Spark around it, against the definition of patterns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUCKETS = 3
 
 
 def as_batch(events, *, encoded: bool, texts: bool) -> pa.RecordBatch:
-    """Events as a job gets them: with their attributes as columns, or encoded; the key as a number or a text."""
+    """Events as a job gets them: as columns, or encoded; the key as a number or a text."""
     beside = {
         TIME: pa.array([event.time for event in events], pa.int64()),
         POSITION: pa.array([event.position for event in events], pa.int64()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from palio.cli import spark_experiments
+from palio.cli import spark_experiments, spark_patterns
 from palio.cli.terminal import help_epilog
 
 app = typer.Typer(
@@ -12,10 +12,12 @@ app = typer.Typer(
     no_args_is_help=True,
     epilog=help_epilog(
         "palio spark experiments examples/experiment.toml -o /tmp/palio-example",
+        "palio spark patterns lake/ -p examples/patterns.jsonl",
         notes="All of them run here unless --master or --remote names a cluster; docs/spark.md says more.",
     ),
 )
 app.command("experiments", epilog=spark_experiments.EPILOG)(spark_experiments.experiments)
+app.command("patterns", epilog=spark_patterns.EPILOG)(spark_patterns.patterns)
 
 
 @app.callback()

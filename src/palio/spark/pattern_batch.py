@@ -1,8 +1,8 @@
 """Patterns in events that are all there: hits sorted by pattern and key, looked at key by key.
 
-Rows come sorted, so that a key's hits follow each other. Most keys cannot have a match, since some step has no event
-at all; these are found by columns, and only the others become Python objects. What is left of them goes to the same
-`Partition` that a stream has.
+Rows come sorted, so that a key's hits follow each other. Most keys cannot have a match, since some step has
+no event at all; these are found by columns, and only the others become Python objects. What is left of them
+goes to the same `Partition` that a stream has.
 """
 
 from __future__ import annotations

@@ -64,9 +64,12 @@ def found_rows(matches: Iterable[Match], drops: dict[str, int]) -> list[dict[str
         for match in matches
     ]
     if drops:
-        rows.append(dict.fromkeys(FOUND.names) | {"dropped": list(drops.items())})
+        rows.append(dict.fromkeys(FOUND.names) | {"dropped": drops})
     return rows
 
 
 def found_batch(matches: Iterable[Match], drops: dict[str, int]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(found_rows(matches, drops), FOUND)
+    rows = found_rows(matches, drops)
+    for row in rows:
+        row["dropped"] = row["dropped"] and list(row["dropped"].items())
+    return pa.RecordBatch.from_pylist(rows, FOUND)

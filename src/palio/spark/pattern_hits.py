@@ -1,8 +1,8 @@
 """From a table of events to the hits of patterns: one `MatchIndex` over all their steps, on Arrow batches.
 
-Only events that some step selects go on, each with what its pattern has to remember: time, position, the bits of
-its steps, its id, its key, and the attributes that are compared. Everything is worked out by columns; values become
-Python objects only for hits, and only where a comparison or an unusual key needs them.
+Only events that some step selects go on, each with what its pattern has to remember: time, position, the bits
+of its steps, its id, its key, and the attributes that are compared. Everything is worked out by columns;
+values become Python objects only for hits, and only where a comparison or an unusual key needs them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Patterns in a stream: a detector for each hash bucket of keys, kept as one binary value.
 
 A state for each single key would be asked for and written key by key; so keys go into buckets, and a bucket's
-detector is one value (`Detector.encode`). For the same reason hits do not travel row by row: each task packs what it
-has for a bucket into one row.
+detector is one value (`Detector.encode`). For the same reason hits do not travel row by row: each task packs
+what it has for a bucket into one row.
 
-Time moves by what the events say. With its hits, every task tells every bucket the newest time that it saw, hit or
-not; a bucket's watermark is the newest of all, less the delay. So it moves in the batch in which it is said, is the
-same after a restart, and every bucket is looked at in every batch: absences end and state expires without timers.
+Time moves by what the events say. With its hits, every task tells every bucket the newest time that it saw,
+hit or not; a bucket's watermark is the newest of all, less the delay. So it moves in the batch in which it is
+said, is the same after a restart, and every bucket is looked at in every batch: absences end and state
+expires without timers.
 """
 
 from __future__ import annotations

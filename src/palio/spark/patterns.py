@@ -1,38 +1,38 @@
 """`find_patterns`: what happened together, in a table of events or in a stream of them.
 
-Both go the same way: one `MatchIndex` over the steps of all patterns finds the hits (`pattern_hits`), hits with the
-same key come together, and the detector of `palio.matching.patterns` looks at them: for a table key by key
-(`pattern_batch`), for a stream bucket by bucket, with state (`pattern_stream`).
+Both go the same way: one `MatchIndex` over the steps of all patterns finds the hits (`pattern_hits`), hits
+with the same key come together, and the detector of `palio.matching.patterns` looks at them: for a table key
+by key (`pattern_batch`), for a stream bucket by bucket, with state (`pattern_stream`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from palio.matching.patterns import PatternSet, watermark_for
+from palio.matching.patterns import PatternSet
 from palio.matching.patterns.hit import FOREVER, NEVER
 from palio.matching.patterns.match import PATTERN_NAME
 from palio.model.patterns.pattern import Pattern
 from palio.spark.errors import MissingColumn
 from palio.spark.pattern_batch import BatchFinder
-from palio.spark.pattern_found import FOUND_DDL, found_batch
+from palio.spark.pattern_found import FOUND_DDL
 from palio.spark.pattern_hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFinder
-from palio.spark.pattern_stream import PACKED_DDL, packed
 from palio.spark.pattern_state import BucketProcessor
+from palio.spark.pattern_stream import PACKED_DDL, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-# Buckets of keys in a stream. Each costs a value to read and to write in every batch, and one is read as a whole.
+# Buckets of keys in a stream: each is a value to read and to write, as a whole, in every batch.
 BUCKETS = 64
 # How much older than the newest an event may be, and how far ahead of the clock, in microseconds.
 DELAY = 60_000_000
 SKEW = 3_600_000_000
 
-# Where an event's time, position and id are, if nobody says otherwise: as journals have them, or as anybody would.
+# Where an event's time, position and id are, if nobody says otherwise: as in journals, or as anybody would.
 _TIMES = ("_time", "time")
 _POSITIONS = ("_sequence", "sequence", "position")
 _IDS = ("_id", "id", "event_id")
@@ -58,16 +58,17 @@ def find_patterns(
 ) -> DataFrame:
     """Matches of patterns, given by name: (pattern, id, time, events, payload, dropped).
 
-    `events` has a column for each attribute, null being absent, or a binary `payload`; and a time, a position and an
-    id, in columns that are named here or found by their usual names. Positions are the order of arrival: those of
-    several journals have no common one, so patterns over several say `order time`. `events` of a match name its
-    constituents, `payload` is the notification that can be published about it.
+    `events` has a column for each attribute, null being absent, or a binary `payload`; and a time, a position
+    and an id, in columns that are named here or found by their usual names. Positions are the order of
+    arrival: those of several journals have no common one, so patterns over several say `order time`. `events`
+    of a match name its constituents, `payload` is the notification that can be published about it.
 
     A row without a pattern is no match: its `dropped` counts by reason what one task dropped.
 
-    A table is taken to be complete up to `until` (microseconds since 1970; without it, up to its newest event), and
-    absences that are open then are no matches, except with `close`. In a stream, an event may be older than the newest
-    by `delay` microseconds; what comes later is dropped, and so is what is ahead of the clock by more than `skew`.
+    A table is taken to be complete up to `until` (microseconds since 1970; without it, up to its newest
+    event), and absences that are open then are no matches, except with `close`. In a stream, an event may be
+    older than the newest by `delay` microseconds; what comes later is dropped, and so is what is ahead of the
+    clock by more than `skew`.
 
     Raises what `Pattern.parse` raises, and `MissingColumn`.
     """

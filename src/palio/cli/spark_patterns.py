@@ -1,0 +1,177 @@
+"""`palio spark patterns`: what happened together, in everything that was published?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from palio.cli.durations import parse_span
+from palio.cli.inputs import Complaints, read_patterns
+from palio.cli.lines import LineFile
+from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.model.notification import Notification
+from palio.model.values import format_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EPILOG = help_epilog(
+    "palio spark patterns lake/ -p examples/patterns.jsonl",
+    "palio spark patterns lake/ -p examples/patterns.jsonl -o found/ --close",
+    "palio spark patterns lake/ -p examples/patterns.jsonl --follow --checkpoint here/",
+    notes="docs/filters.md has the language; palio patterns tries it on a file, without Spark.",
+)
+# State is written for each partition in each small batch; a few a core are enough.
+_STREAM_PARTITIONS = "4"
+
+
+def patterns(
+    *,
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A folder of Parquet files, or palio://…, sqlite:///….")
+    ],
+    patterns: Annotated[str, typer.Option("--patterns", "-p", metavar="FILE", help="Patterns, one a line.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write what is found as Parquet.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="ADDRESS", help="Publish what is found at palio://….")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option("--token", envvar="PALIO_TOKEN", help="The token for that broker.")
+    ] = None,
+    time: Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="An event's time.")] = None,
+    position: Annotated[
+        str | None, typer.Option("--position", metavar="COLUMN", help="Its place in the order of arrival.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Its id.")] = None,
+    close: Annotated[
+        bool, typer.Option("--close", help="Nothing comes any more: decide what is still open.")
+    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
+    ] = None,
+    delay: Annotated[
+        str, typer.Option("--delay", metavar="SPAN", help="How much older than the newest an event may be.")
+    ] = "1m",
+    skew: Annotated[
+        str, typer.Option("--skew", metavar="SPAN", help="How far ahead of the clock one may be.")
+    ] = "1h",
+    master: Master = None,
+    remote: Remote = None,
+    conf: Settings = None,
+) -> None:
+    """Find patterns in all events of a source, and say of which events each match consists.
+
+    The columns with an event's time, position and id are found by their usual
+    names, or named. What is found goes to standard output as JSON lines, into
+    a folder, or is published as notifications that name their events.
+
+    With --checkpoint the work is done in small batches, and goes on after an
+    interrupt where it stopped; with --follow it goes on for ever. Then --delay
+    and --skew say which events come too late or cannot be true.
+    """
+    if follow and checkpoint is None:
+        raise typer.BadParameter("--follow needs a --checkpoint, to go on after an interrupt.")
+    if close and checkpoint is not None:
+        raise typer.BadParameter("--close is for all that is there at once; a stream never closes.")
+    console = error_console()
+    complaints = Complaints(console)
+    with LineFile(patterns) as file:
+        chosen = {str(one.id): one.content for one in read_patterns(file, complaints.add)}
+    if complaints.count:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+    outcome = _Outcome(output, to, token)
+    columns = {"time": time, "position": position, "id": id}
+    settings = [*(conf or ())]
+    if checkpoint is not None:
+        settings = [f"spark.sql.shuffle.partitions={_STREAM_PARTITIONS}", *settings]
+    with opened(master, remote, settings, "patterns") as spark:
+        from palio.spark.patterns import find_patterns  # noqa: PLC0415 - it needs Arrow, and takes its time
+
+        events = _events(spark, source, streaming=checkpoint is not None)
+        if checkpoint is None:
+            outcome.take(find_patterns(events, chosen, close=close, **columns), 0)
+        else:
+            found = find_patterns(
+                events, chosen, delay=_microseconds(delay), skew=_microseconds(skew), **columns
+            )
+            _stream(found, outcome, checkpoint, follow=follow)
+    console.print(outcome.summary(), style="dim", soft_wrap=True)
+
+
+def _microseconds(span: str) -> int:
+    return round(parse_span(span) * 1_000_000)
+
+
+def _events(spark: SparkSession, source: str, *, streaming: bool) -> DataFrame:
+    if "://" in source:
+        import palio.spark as jobs  # noqa: PLC0415
+
+        return (jobs.read_stream if streaming else jobs.read)(spark, source)  # type: ignore[no-any-return, attr-defined]
+    files = spark.read.parquet(source)
+    return spark.readStream.schema(files.schema).parquet(source) if streaming else files
+
+
+def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:
+    writer = found.writeStream.foreachBatch(outcome.take).option("checkpointLocation", checkpoint)
+    query = (writer if follow else writer.trigger(availableNow=True)).start()
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        pass  # the checkpoint knows where it was
+    finally:
+        query.stop()
+
+
+class _Outcome:
+    """Where matches go, and what is counted on the way."""
+
+    def __init__(self, output: str | None, to: str | None, token: str | None) -> None:
+        self._output = output
+        self._to = to
+        self._token = token
+        self._matches = 0
+        self._dropped: Counter[str] = Counter()
+
+    def take(self, found: DataFrame, number: int) -> None:
+        """What was found in a small batch, or in all there is. Done again, it changes nothing."""
+        from palio.spark.pattern_publishing import publish_matches  # noqa: PLC0415
+
+        found = found.persist()
+        try:
+            if self._output is not None:
+                folder = f"{self._output}/batch={number}"
+                found.where("pattern is not null").drop("dropped").write.mode("overwrite").parquet(folder)
+            if self._to is not None:
+                publish_matches(found, self._to, token=self._token)
+            for row in found.toLocalIterator():
+                self._row(row)
+        finally:
+            found.unpersist()
+
+    def _row(self, row: Any) -> None:
+        if row["pattern"] is None:
+            self._dropped.update(row["dropped"])
+            return
+        self._matches += 1
+        if self._output is None and self._to is None:
+            write_json(_answer(row))
+
+    def summary(self) -> str:
+        parts = [plural(self._matches, "match"), *(f"{count:,} {why}" for why, count in self._dropped.items())]
+        return ", ".join(parts)
+
+
+def _answer(row: Any) -> dict[str, Any]:
+    said = Notification.decode(bytes(row["payload"]))
+    return {
+        "pattern": row["pattern"],
+        "id": row["id"],
+        "time": format_time(said["pattern.time"]),  # type: ignore[arg-type]
+        "events": [{"step": one["step"], "id": one["id"]} for one in row["events"]],
+    }
