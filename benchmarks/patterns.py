@@ -24,9 +24,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,22 +44,49 @@ from palio.spark.session import session
 KINDS = 20
 RATE = 2_000  # events a second of the time that they tell: a window has 600 thousand
 WINDOW = 300
+PRICES = 100
 JOINS = 3  # that stand for a hundred
 MOST_PLAIN = 200_000
 
 
-def pattern_text(number: int) -> str:
-    """The first is the one that the self-join does; the others have limits of their own."""
-    first, second = (2 * number) % KINDS, (2 * number + 1) % KINDS
-    limit = 0 if number == 0 else number % 97
-    return (
-        f'A[kind = "k{first}" and price > {limit}] then B[kind = "k{second}" and price > {limit}] '
-        f"within {WINDOW} s by symbol"
-    )
+class Choice(msgspec.Struct, frozen=True):
+    """What one pattern is about: two kinds, and prices between two limits.
+
+    Several patterns share the kinds and divide the prices among them, so that an event is a hit of one at most.
+    """
+
+    first: str
+    second: str
+    low: float
+    high: float
+
+    @staticmethod
+    def of(number: int, count: int) -> Choice:
+        pair, place = number % (KINDS // 2), number // (KINDS // 2)
+        width = PRICES / max(1, count // (KINDS // 2))
+        return Choice(f"k{2 * pair}", f"k{2 * pair + 1}", place * width, (place + 1) * width)
+
+    def pattern(self) -> str:
+        price = f"price >= {self.low} and price < {self.high}"
+        return (
+            f'A[kind = "{self.first}" and {price}] then B[kind = "{self.second}" and {price}] '
+            f"within {WINDOW} s by symbol"
+        )
+
+    def self_join(self, events: Any) -> Any:
+        price = f"price >= {self.low} and price < {self.high}"
+        a = events.where(f"kind = '{self.first}' and {price}").alias("a")
+        b = events.where(f"kind = '{self.second}' and {price}").alias("b")
+        after = (f.col("b.time") > f.col("a.time")) & (f.col("b.position") > f.col("a.position"))
+        soon = f.col("b.time") <= f.col("a.time") + f.expr(f"interval {WINDOW} seconds")
+        joined = a.join(b, (f.col("a.symbol") == f.col("b.symbol")) & after & soon)
+        return joined.select(
+            "a.symbol", f.col("a.position").alias("first"), f.col("b.position").alias("second")
+        )
 
 
 def patterns(count: int) -> dict[str, str]:
-    return {f"p{number}": pattern_text(number) for number in range(count)}
+    return {f"p{number}": Choice.of(number, count).pattern() for number in range(count)}
 
 
 def write_events(folder: Path, count: int, keys: int, files: int, seed: int) -> None:
@@ -72,23 +101,12 @@ def write_events(folder: Path, count: int, keys: int, files: int, seed: int) -> 
                     pa.array(chance.integers(0, KINDS, size))
                 ),
                 "symbol": pa.array(np.char.add("s", chance.integers(0, keys, size).astype(str))),
-                "price": pa.array(chance.uniform(0, 100, size)),
+                "price": pa.array(chance.uniform(0, PRICES, size)),
                 "time": pa.array(at * (1_000_000 // RATE), pa.int64()).cast(pa.timestamp("us", "UTC")),
                 "position": pa.array(at),
             }
         )
         pq.write_table(table, folder / f"{number:04}.parquet")
-
-
-def self_join(events: Any, number: int) -> Any:
-    first, second = (2 * number) % KINDS, (2 * number + 1) % KINDS
-    limit = 0 if number == 0 else number % 97
-    a = events.where(f"kind = 'k{first}' and price > {limit}").alias("a")
-    b = events.where(f"kind = 'k{second}' and price > {limit}").alias("b")
-    after = (f.col("b.time") > f.col("a.time")) & (f.col("b.position") > f.col("a.position"))
-    soon = f.col("b.time") <= f.col("a.time") + f.expr(f"interval {WINDOW} seconds")
-    joined = a.join(b, (f.col("a.symbol") == f.col("b.symbol")) & after & soon)
-    return joined.select("a.symbol", f.col("a.position").alias("first"), f.col("b.position").alias("second"))
 
 
 def seconds(action: Callable[[], object], rounds: int) -> float:
@@ -145,7 +163,7 @@ def plain_events(count: int, keys: int, seed: int) -> list[Notification]:
             {
                 "kind": f"k{chance.randrange(KINDS)}",
                 "symbol": f"s{chance.randrange(keys)}",
-                "price": chance.uniform(0, 100),
+                "price": chance.uniform(0, PRICES),
             }
         )
         for _ in range(count)
@@ -188,12 +206,12 @@ def main(words: list[str] | None = None) -> None:
 def measure(spark: Any, source: Path, options: argparse.Namespace, console: Console) -> None:
     events = spark.read.parquet(str(source))
     table = Table("patterns", "way", "events/s", "against the self-join", title="Finding patterns")
-    joins: dict[int, float] = {}
     if "table" in options.ways:
-        discard(self_join(events, 0))
-        joins[1] = seconds(lambda: discard(self_join(events, 0)), options.rounds)
-        several = seconds(lambda: [discard(self_join(events, number)) for number in range(JOINS)], 1) / JOINS
-        table.add_row("1", "self-join", f"{options.events / joins[1]:,.0f}", "1")
+        alone = Choice.of(0, 1).self_join(events)
+        discard(alone)
+        table.add_row(
+            "1", "self-join", f"{options.events / seconds(lambda: discard(alone), options.rounds):,.0f}", ""
+        )
     for count in options.patterns:
         chosen = patterns(count)
         if "plain" in options.ways:
@@ -202,14 +220,15 @@ def measure(spark: Any, source: Path, options: argparse.Namespace, console: Cons
             ready.index.match(some[0])
             table.add_row(f"{count:,}", "plain detector", f"{plain(ready, some):,.0f}", "")
         if "table" in options.ways:
-            found = find_patterns(events, chosen, until=options.events * 1_000_000 // RATE)
-            if count == options.patterns[0]:
-                discard(found)
-            spent = seconds(lambda found=found: discard(found), options.rounds)  # type: ignore[misc]
-            yardstick = joins[1] if count == 1 else several * count
+            find = partial(find_patterns, events, chosen)
+            discard(find())
+            spent = seconds(lambda find=find: discard(find()), options.rounds)  # type: ignore[misc]
+            measured = min(count, JOINS)
+            joins = [Choice.of(number, count).self_join(events) for number in range(measured)]
+            yardstick = seconds(lambda joins=joins: [discard(one) for one in joins], 1) * count / measured  # type: ignore[misc]
             said = f"{yardstick / spent:.2f} times as fast"
             if count > 1:
-                said += f" as {count:,} of them ({JOINS} measured)"
+                said += f" as {count:,} of them ({measured} measured)"
             table.add_row(f"{count:,}", "table", f"{options.events / spent:,.0f}", said)
         if "stream" in options.ways:
             rate, state = streamed(spark, source, events.schema, chosen, options.buckets)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time as clock
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from palio.cli.durations import parse_span
 from palio.cli.inputs import BadLine, Complaints, Event, read_events, read_patterns
 from palio.cli.lines import STANDARD_INPUT, LineFile
+from palio.cli.pattern_lines import match_line
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.matching.patterns import Detector, Match, PatternSet, watermark_for
-from palio.model.notification import Notification
-from palio.model.values import format_time
 
 EPILOG = help_epilog(
     "palio patterns -p examples/patterns.jsonl -e examples/trades.jsonl",
@@ -116,7 +114,8 @@ class _Finding:
 
     def _tell(self, found: list[Match]) -> None:
         for match in found:
-            write_json(_answer(match))
+            events = ((one.step, one.id, one.moment) for one in match.constituents)
+            write_json(match_line(match.notification(), match.id, events))
 
     def summary(self, bad_lines: int) -> str:
         statistics = self.detector.statistics()
@@ -140,14 +139,3 @@ class _Finding:
         if bad_lines:
             parts.append(plural(bad_lines, "bad line"))
         return ", ".join(parts)
-
-
-def _answer(match: Match) -> dict[str, Any]:
-    answer: dict[str, Any] = {"pattern": match.pattern, "id": match.id}
-    if match.key:
-        answer["key"] = json.loads(Notification(match.key).to_json())
-    answer["time"] = format_time(match.moment)
-    answer["events"] = [
-        {"step": one.step, "id": one.id, "time": format_time(one.moment)} for one in match.constituents
-    ]
-    return answer

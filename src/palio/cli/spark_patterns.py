@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,10 +11,10 @@ import typer
 from palio.cli.durations import parse_span
 from palio.cli.inputs import Complaints, read_patterns
 from palio.cli.lines import LineFile
+from palio.cli.pattern_lines import match_line
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.notification import Notification
-from palio.model.values import format_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -160,18 +161,10 @@ class _Outcome:
             return
         self._matches += 1
         if self._output is None and self._to is None:
-            write_json(_answer(row))
+            said = Notification.decode(bytes(row["payload"]))
+            events = ((one["step"], one["id"], one["time"].astimezone(UTC)) for one in row["events"])
+            write_json(match_line(said, row["id"], events))
 
     def summary(self) -> str:
         parts = [plural(self._matches, "match"), *(f"{count:,} {why}" for why, count in self._dropped.items())]
         return ", ".join(parts)
-
-
-def _answer(row: Any) -> dict[str, Any]:
-    said = Notification.decode(bytes(row["payload"]))
-    return {
-        "pattern": row["pattern"],
-        "id": row["id"],
-        "time": format_time(said["pattern.time"]),  # type: ignore[arg-type]
-        "events": [{"step": one["step"], "id": one["id"]} for one in row["events"]],
-    }

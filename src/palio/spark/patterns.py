@@ -73,7 +73,7 @@ def find_patterns(
     Raises what `Pattern.parse` raises, and `MissingColumn`.
     """
     patternset = PatternSet(patterns)
-    texts = tuple((one.name, str(one.pattern)) for one in patternset)
+    texts = tuple((name, given if isinstance(given, str) else str(given)) for name, given in patterns.items())
     prepared, names = _prepared(events, patternset, time=time, position=position, id=id)
     if events.isStreaming:
         return _in_stream(prepared, names, texts, delay=delay, skew=skew, buckets=buckets)
