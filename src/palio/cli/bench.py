@@ -27,6 +27,7 @@ app = typer.Typer(
         "palio bench routing --subscriptions 1000 --notifications 500",
         "palio bench store --events 5000",
         "palio bench broker --quick",
+        "palio bench spark --events 2000 --subscriptions 300",
         "palio bench patterns --quick --ways plain",
     ),
 )
@@ -80,6 +81,12 @@ def store(context: typer.Context) -> None:
 def broker(context: typer.Context) -> None:
     """Measure a broker on real sockets beside nats-server and mosquitto."""
     _run("broker", context.args)
+
+
+@app.command("spark", context_settings=_HANDED_ON)
+def spark(context: typer.Context) -> None:
+    """Measure bulk matching on Spark beside Spark's own cross join."""
+    _run("spark", context.args)
 
 
 @app.command("patterns", context_settings=_HANDED_ON)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import palio.spark
 from palio.cli.durations import parse_span
 from palio.cli.inputs import Complaints, read_patterns
 from palio.cli.lines import LineFile
@@ -15,9 +16,10 @@ from palio.cli.pattern_lines import match_line
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.notification import Notification
+from palio.spark.inputs import stream_at, table_at
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 EPILOG = help_epilog(
     "palio spark patterns lake/ -p examples/patterns.jsonl",
@@ -27,22 +29,19 @@ EPILOG = help_epilog(
 )
 # State is written for each partition in each small batch; a few a core are enough.
 _STREAM_PARTITIONS = "4"
+# The name under which a broker knows what it was told about matches.
+SINK = "patterns"
 
 
 def patterns(
     *,
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A folder of Parquet files, or palio://…, sqlite:///….")
-    ],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, a lake, palio://, sqlite:///…")],
     patterns: Annotated[str, typer.Option("--patterns", "-p", metavar="FILE", help="Patterns, one a line.")],
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write what is found as Parquet.")
     ] = None,
     to: Annotated[
         str | None, typer.Option("--to", metavar="ADDRESS", help="Publish what is found at palio://….")
-    ] = None,
-    token: Annotated[
-        str | None, typer.Option("--token", envvar="PALIO_TOKEN", help="The token for that broker.")
     ] = None,
     time: Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="An event's time.")] = None,
     position: Annotated[
@@ -86,36 +85,24 @@ def patterns(
         chosen = {str(one.id): one.content for one in read_patterns(file, complaints.add)}
     if complaints.count:
         raise typer.Exit(ExitCode.BAD_INPUT)
-    outcome = _Outcome(output, to, token)
-    columns = {"time": time, "position": position, "id": id}
+    outcome = _Outcome(output, to)
+    columns: dict[str, Any] = {"time": time, "position": position, "id": id}
     settings = [*(conf or ())]
     if checkpoint is not None:
         settings = [f"spark.sql.shuffle.partitions={_STREAM_PARTITIONS}", *settings]
     with opened(master, remote, settings, "patterns") as spark:
-        from palio.spark.patterns import find_patterns  # noqa: PLC0415 - it needs Arrow, and takes its time
-
-        events = _events(spark, source, streaming=checkpoint is not None)
+        find = palio.spark.find_patterns
         if checkpoint is None:
-            outcome.take(find_patterns(events, chosen, close=close, **columns), 0)
+            outcome.take(find(table_at(spark, source), chosen, close=close, **columns), 0)
         else:
-            found = find_patterns(
-                events, chosen, delay=_microseconds(delay), skew=_microseconds(skew), **columns
-            )
+            bounds = {"delay": _microseconds(delay), "skew": _microseconds(skew)}
+            found = find(stream_at(spark, source), chosen, **bounds, **columns)
             _stream(found, outcome, checkpoint, follow=follow)
     console.print(outcome.summary(), style="dim", soft_wrap=True)
 
 
 def _microseconds(span: str) -> int:
     return round(parse_span(span) * 1_000_000)
-
-
-def _events(spark: SparkSession, source: str, *, streaming: bool) -> DataFrame:
-    if "://" in source:
-        import palio.spark as jobs  # noqa: PLC0415
-
-        return (jobs.read_stream if streaming else jobs.read)(spark, source)  # type: ignore[no-any-return, attr-defined]
-    files = spark.read.parquet(source)
-    return spark.readStream.schema(files.schema).parquet(source) if streaming else files
 
 
 def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:
@@ -132,24 +119,21 @@ def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: boo
 class _Outcome:
     """Where matches go, and what is counted on the way."""
 
-    def __init__(self, output: str | None, to: str | None, token: str | None) -> None:
+    def __init__(self, output: str | None, to: str | None) -> None:
         self._output = output
         self._to = to
-        self._token = token
         self._matches = 0
         self._dropped: Counter[str] = Counter()
 
     def take(self, found: DataFrame, number: int) -> None:
         """What was found in a small batch, or in all there is. Done again, it changes nothing."""
-        from palio.spark.pattern_publishing import publish_matches  # noqa: PLC0415
-
         found = found.persist()
+        matches = found.where("pattern is not null").drop("dropped")
         try:
             if self._output is not None:
-                folder = f"{self._output}/batch={number}"
-                found.where("pattern is not null").drop("dropped").write.mode("overwrite").parquet(folder)
+                matches.write.mode("overwrite").parquet(f"{self._output}/batch={number}")
             if self._to is not None:
-                publish_matches(found, self._to, token=self._token)
+                palio.spark.write(matches.select("id", "payload"), self._to, sink=SINK, id="id")
             for row in found.toLocalIterator():
                 self._row(row)
         finally:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import msgspec
 
 from palio.broker.broker import BrokerStatistics
+from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Limits, Peer, Settings
 from palio.client.blocking import LoopThread
 from palio.routing.durable.desk import DurableSettings
@@ -31,6 +32,7 @@ class Broker:
         self._settings = settings
         self.clock = clock
         self._disk = Disk()
+        self._keeper = MemoryKeeper()
         self._incarnation = 0
         self._running: MemoryBroker | None = None
         self._thread: LoopThread | None = None
@@ -93,7 +95,14 @@ class Broker:
         """Start it, at the same address as before."""
         if self._running is None:
             self._incarnation += 1
-            running = MemoryBroker(self._settings, self._disk, self._incarnation, self.clock, self._changed)
+            running = MemoryBroker(
+                self._settings,
+                self._disk,
+                self._incarnation,
+                self.clock,
+                changed=self._changed,
+                keeper=self._keeper,
+            )
             await running.start()
             self._running = running
             host = self._settings.listen.rpartition(":")[0]

@@ -12,10 +12,10 @@ from typing import Any
 
 from palio.broker.access import rights as of_rights
 from palio.broker.access import tokens as of_tokens
-from palio.broker.access.files import Watched
 from palio.broker.access.principal import ANYONE, Holder, Principal
 from palio.broker.access.rights import NOTHING, Rights, WrongRights, read_rights
 from palio.broker.access.tokens import Token, check_token, read_tokens
+from palio.broker.files import Watched
 from palio.model.errors import NotAuthenticated
 
 CERTIFICATE = "certificate"
@@ -58,6 +58,10 @@ class Access:
         if name is None:
             raise NotAuthenticated("This broker wants to know who connects.")
         return Principal(name, self._holder(name), CERTIFICATE)
+
+    def principal(self, name: str) -> Principal:
+        """Somebody for whom the broker itself acts, with the rights of that name as they are then."""
+        return Principal(name, self._holder(name)) if self.is_on else ANYONE
 
     def objection(self, principal: Principal) -> NotAuthenticated | None:
         """Why somebody who was let in may not stay: a token that was revoked or has expired."""

@@ -26,6 +26,7 @@ _PREFIX = "ce-"
 # What need not be encoded in a header: printable ASCII but for space, double quote and percent.
 _SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
 MAX_EVENTS = 50_000  # in one request
+_EXPECTED = f"{JSON}, application/x-ndjson, {EVENT} or {BATCH}, or have ce-… headers"
 
 
 class WrongMediaType(PalioError):
@@ -33,10 +34,10 @@ class WrongMediaType(PalioError):
 
     media_type: str
 
-    def __init__(self, media_type: str) -> None:
+    def __init__(self, media_type: str, expected: str = _EXPECTED) -> None:
+        this = repr(media_type[:80]) if media_type else "of no named type"
         super().__init__(
-            f"Events are {JSON}, application/x-ndjson, {EVENT} or {BATCH}, or have ce-… headers; this is "
-            f"{media_type[:80] or 'of no named type'!r}. With curl: --json, or -H 'Content-Type: {JSON}'.",
+            f"This is {this}, and should be {expected}. With curl: --json, or -H 'Content-Type: {JSON}'.",
             media_type=media_type[:80],
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,18 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from palio.broker.gateway import description, pages, websocket
+from palio.broker.gateway.binding import JSON, WrongMediaType, is_json
 from palio.broker.gateway.bodies import Bodies
+from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.guard import Guard
+from palio.broker.gateway.parameters import read_key, read_number
 from palio.broker.gateway.problems import (
     BrokerMistake,
     NotFound,
@@ -27,8 +32,12 @@ from palio.broker.gateway.problems import (
     problem_response,
 )
 from palio.broker.gateway.publishing import Publishing
-from palio.broker.gateway.streams import Streams, Wanted, read_position, read_since
+from palio.broker.gateway.sinks import Sinks
+from palio.broker.gateway.streams import LONGEST_WAIT, Streams, Wanted, read_position, read_since
+from palio.broker.gateway.subscriptions import Enter, Subscriptions
+from palio.broker.gateway.visitor import Visitor
 from palio.broker.settings import split_address
+from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 
@@ -36,15 +45,6 @@ if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-class GatewayStatistics(msgspec.Struct, frozen=True):
-    """What the gateway has done since the broker started."""
-
-    requests: dict[tuple[str, int], int]  # by route and status
-    streams: int
-    streams_cut_off: int
-    held_bytes: int
 
 
 class Gateway:
@@ -56,32 +56,56 @@ class Gateway:
         self.requests: Counter[tuple[str, int]] = Counter()
         self._bodies = Bodies(settings)
         self._publishing = Publishing(broker, self._bodies)
-        self._streams = Streams(broker)
+        self._sinks = Sinks(settings, broker.settings.name)
+        self._subscriptions = Subscriptions(broker, broker.keeper(), self._sinks)
+        self._streams = Streams(broker, self._subscriptions.filter_named)
         self._guard = Guard(settings, local=split_address(broker.settings.http)[0] in LOCAL)
         self._app = app
         self._add_routes(app)
 
     async def start(self) -> None:
-        """The broker is up."""
+        """Go on with what was kept. Raises `UnreadableDefinitions`."""
+        self._sinks.open()
+        await self._subscriptions.start()
 
     async def stop(self) -> None:
         """The broker is about to stop."""
         self._publishing.close()
+        await self._subscriptions.stop()
+        await self._sinks.close()
 
     def statistics(self) -> GatewayStatistics:
         return GatewayStatistics(
-            dict(self.requests), self._streams.open, self._streams.cut_off, self._bodies.held
+            requests=dict(self.requests),
+            pushes=self._subscriptions.pushes(),
+            streams=self._streams.open,
+            streams_cut_off=self._streams.cut_off,
+            subscriptions=len(self._subscriptions),
+            held_bytes=self._bodies.held,
         )
 
     def _add_routes(self, app: FastAPI) -> None:
         app.add_api_route("/events", self._publish, methods=["POST"], **description.PUBLISH)
         app.add_api_route("/events", self._stream, methods=["GET"], **description.STREAM)
+        path, single = "/subscriptions", "/subscriptions/{id}"
+        app.add_api_route(path, self._create, methods=["POST"], **description.CREATE)
+        app.add_api_route(path, self._list, methods=["GET"], **description.LIST)
+        app.add_api_route(single, self._get, methods=["GET"], **description.GET)
+        app.add_api_route(single, self._update, methods=["PUT"], **description.UPDATE)
+        app.add_api_route(single, self._delete, methods=["DELETE"], **description.DELETE)
         app.add_api_route("/docs", self._docs, methods=["GET"], **description.DOCS)
         app.add_api_websocket_route(websocket.PATH, self._websocket)
         app.add_exception_handler(PalioError, _refused)
         app.add_exception_handler(HTTPException, _refused)
         app.add_exception_handler(RequestValidationError, _refused)
+        origins = self._broker.settings.gateway.origins
+        if origins:
+            app.add_middleware(
+                CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600
+            )
         app.add_middleware(_Front, gateway=self)
+        made = app.openapi
+        app.openapi = lambda: description.complete(made())  # type: ignore[method-assign]
 
     # Routes
 
@@ -92,8 +116,44 @@ class Gateway:
     async def _stream(self, request: Request) -> Response:
         return await self._streams.begin(_wanted(request), bearer(request.headers), _address(request))
 
+    async def _create(self, request: Request) -> Response:
+        key = read_key(request.headers, {})
+        shown, new = await self._subscriptions.create(await self._read_json(request), key, self._enter(request))
+        return _json(shown, 201 if new else 200, {"Location": f"/subscriptions/{shown['id']}"})
+
+    async def _list(self, request: Request) -> Response:
+        return _json(await self._subscriptions.all(self._enter(request)))
+
+    async def _get(self, request: Request) -> Response:
+        return _json(await self._subscriptions.get(request.path_params["id"], self._enter(request)))
+
+    async def _update(self, request: Request) -> Response:
+        id, document = request.path_params["id"], await self._read_json(request)
+        return _json(await self._subscriptions.update(id, document, self._enter(request)))
+
+    async def _delete(self, request: Request) -> Response:
+        await self._subscriptions.delete(request.path_params["id"], self._enter(request))
+        return Response(status_code=204)
+
+    def _enter(self, request: Request) -> Enter:
+        """How whoever sent a request comes in."""
+        token, address = bearer(request.headers), _address(request)
+
+        async def enter(name: str) -> Visitor:
+            own = f"{name}-{secrets.token_hex(8)}"
+            return await Visitor.enter(self._broker, own, token=token, address=address)
+
+        return enter
+
+    async def _read_json(self, request: Request) -> Any:
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if not is_json(media_type):
+            raise WrongMediaType(media_type, JSON)
+        async with self._bodies.read(request) as body:
+            return jsontext.read(body)
+
     async def _docs(self, request: Request) -> Response:
-        return pages.page(self._app.openapi())
+        return pages.page(self._app.openapi(), str(request.base_url).rstrip("/"))
 
     async def _websocket(self, socket: WebSocket) -> None:
         await websocket.serve(self._broker, socket)
@@ -132,7 +192,7 @@ class _Front:
             await self._app(scope, receive, counted)
         except PalioError as problem:
             await self._refuse(problem, scope, receive, counted)
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 (a mistake of ours is told, and everybody else goes on)
             self._gateway.failed(problem, scope["path"])
             if not status:
                 await self._refuse(BrokerMistake(), scope, receive, counted)
@@ -179,7 +239,7 @@ def _address(request: Request) -> tuple[str, int] | None:
     return (request.client.host, request.client.port) if request.client is not None else None
 
 
-_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last"})
+_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait"})
 
 
 def _wanted(request: Request) -> Wanted:
@@ -204,6 +264,7 @@ def _wanted(request: Request) -> Wanted:
         None if durable is not None else position,
         last,
         shape,  # type: ignore[arg-type]
+        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
     )
 
 

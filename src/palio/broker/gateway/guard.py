@@ -2,7 +2,8 @@
 
 A browser lets any page send requests to any address, one of this machine too. So a request that says which page
 it comes from (`Origin`) must come from this broker's own pages or from one that the settings name; and a broker
-that is for this machine only must be called by a name of this machine, not by one that somebody lets point here.
+that is for this machine only must be called by a name of this machine, not by one that somebody has
+made to point here.
 
 On the connection itself: a request head must come in time, and may not be too long.
 """

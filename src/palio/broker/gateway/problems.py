@@ -1,7 +1,7 @@
 """What goes wrong, as problem details (RFC 9457): the sentence, the type and the fields of the native error.
 
-`STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/1`, has its
-name and its sentence; what was found wrong in the request itself has all of its fields.
+`STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/1`, has
+its name and its sentence; what was found wrong in the request itself has all of its fields.
 """
 
 from __future__ import annotations

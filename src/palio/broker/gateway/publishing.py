@@ -16,9 +16,10 @@ from starlette.requests import Request
 
 from palio.broker.gateway.binding import read_events
 from palio.broker.gateway.bodies import Bodies
+from palio.broker.gateway.parameters import read_key, read_number
 from palio.broker.gateway.problems import WrongParameter
 from palio.broker.gateway.visitor import Visitor
-from palio.model.body import MAX_ID_CHARACTERS
+from palio.model.body import MAX_PRIORITY
 from palio.model.notification import Notification
 from palio.routing.messages import Publish, Published
 
@@ -31,6 +32,7 @@ MAX_SESSIONS = 256
 IN_THREAD = 32 * 1024
 # So many of them at a time: more would not be faster.
 THREADS = 2
+SHORTEST_LIFETIME, LONGEST_LIFETIME = 0.001, 1e9
 
 
 class Confirmed(msgspec.Struct, frozen=True):
@@ -140,15 +142,14 @@ def _properties(request: Request) -> dict[str, Any]:
             min(unknown)[:80], "There is no such parameter; there are id, lifetime and priority."
         )
     properties: dict[str, Any] = {}
-    id = request.headers.get("idempotency-key", query.get("id"))
+    id = read_key(request.headers, query)
     if id is not None:
-        if not 0 < len(id) <= MAX_ID_CHARACTERS - 8:
-            raise WrongParameter("id", f"An id has 1 to {MAX_ID_CHARACTERS - 8} characters.")
         properties["id"] = id
-    for name, kind in (("priority", int), ("lifetime", float)):
-        if name in query:
-            try:
-                properties[name] = kind(query[name])
-            except ValueError:
-                raise WrongParameter(name, f"{query[name][:40]!r} is no number.") from None
+    if "priority" in query:
+        priority = read_number("priority", query["priority"], 0, MAX_PRIORITY)
+        if priority != int(priority):
+            raise WrongParameter("priority", "It is a whole number.")
+        properties["priority"] = int(priority)
+    if "lifetime" in query:
+        properties["lifetime"] = read_number("lifetime", query["lifetime"], SHORTEST_LIFETIME, LONGEST_LIFETIME)
     return properties

@@ -28,6 +28,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from palio.broker.gateway.binding import to_json
+from palio.broker.gateway.parameters import read_number
 from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
 from palio.broker.gateway.visitor import Visitor
 from palio.model.cloudevents import as_event, content_of, wrapped
@@ -49,6 +50,7 @@ MAX_REMEMBERED = 1_000
 # Origins that the id of an event names; a stream from more cannot be resumed.
 MAX_ORIGINS = 64
 _TAKER = Patience(in_flight=WINDOW, acknowledge_within=86_400.0)  # until the reader comes back or goes away
+LONGEST_WAIT = 86_400.0
 _RETRY = 500  # milliseconds until a browser comes back
 
 Shape = Literal["json", "cloudevents"]
@@ -64,16 +66,15 @@ class Wanted(msgspec.Struct, frozen=True):
     after: dict[str, int] | None = None
     last: str | None = None
     shape: Shape = "json"
+    wait: float | None = None
 
 
 def read_since(text: str | None) -> str | float | None:
     """`all`, `now`, seconds since 1970 or a time. Raises `WrongParameter`."""
     if text is None or text in ("all", "now"):
         return text
-    with suppress(ValueError):
-        seconds = float(text)
-        if 0 <= seconds < 1e11:
-            return seconds
+    with suppress(WrongParameter):
+        return read_number("since", text, 0, 1e11)
     try:
         return parse_time(text).timestamp()
     except (ValueError, OverflowError):
@@ -101,8 +102,9 @@ def write_position(position: dict[str, int]) -> str:
 class Streams:
     """All event streams of a broker."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, filter_named: Callable[[str, str], Filter | None]) -> None:
         self._broker = broker
+        self._filter_named = filter_named
         self._sent: OrderedDict[tuple[str | None, str], list[Key]] = OrderedDict()
         self.open = 0
         self.cut_off = 0
@@ -114,6 +116,9 @@ class Streams:
         )
         try:
             if wanted.durable is not None:
+                known = self._filter_named(visitor.principal, wanted.durable)
+                if known is not None:
+                    wanted = msgspec.structs.replace(wanted, filter=known)
                 reader: _Reader = _Durable(
                     visitor, wanted, self._sent_before(token, wanted), self._memory(token)
                 )
@@ -160,9 +165,14 @@ class _Reader:
     async def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """What is to be sent. When one was taken, the next is asked for."""
         yield f": subscribed\nretry: {_RETRY}\n\n".encode()
+        left = wait = self._wanted.wait
         try:
             while not self.is_full:
-                message = await self.visitor.take(silence)
+                message = await self.visitor.take(silence if left is None else min(silence, left))
+                if left is not None:
+                    left = wait if message is not None else left - silence
+                    if left is not None and left <= 0 and message is None:
+                        return
                 match message:
                     case None:
                         yield b": still here\n\n"

@@ -85,10 +85,21 @@ class Visitor:
 
     @classmethod
     async def enter(
-        cls, broker: Broker, name: str, *, token: str | None, address: tuple[str, int] | None = None
+        cls,
+        broker: Broker,
+        name: str,
+        *,
+        token: str | None = None,
+        acting_for: str | None = None,
+        address: tuple[str, int] | None = None,
     ) -> Self:
-        """Greet. Raises `RefusedByBroker` with what speaks against it."""
+        """Greet with a token; or, for what somebody has left to be done, act for that principal.
+
+        Raises `RefusedByBroker` with what speaks against it.
+        """
         visitor = cls(broker, name, address)
+        if acting_for is not None:
+            visitor.connection.acting_for = broker.access.principal(acting_for)
         visitor.connection.connection_made(visitor._transport)
         heartbeat = broker.settings.heartbeat
         welcome: Welcome = await visitor.ask(
@@ -98,6 +109,11 @@ class Visitor:
         visitor._max_frame = welcome.max_frame
         visitor._beat()
         return visitor
+
+    @property
+    def principal(self) -> str:
+        """Who it speaks for; empty where nobody has to say so."""
+        return self.connection.principal.name
 
     @property
     def is_over(self) -> bool:
