@@ -95,7 +95,7 @@ def patterns(
         if checkpoint is None:
             outcome.take(find(table_at(spark, source), chosen, close=close, **columns), 0)
         else:
-            bounds = {"delay": _microseconds(delay), "skew": _microseconds(skew)}
+            bounds: dict[str, Any] = {"delay": _microseconds(delay), "skew": _microseconds(skew)}
             found = find(stream_at(spark, source), chosen, **bounds, **columns)
             _stream(found, outcome, checkpoint, follow=follow)
     console.print(outcome.summary(), style="dim", soft_wrap=True)

@@ -142,7 +142,7 @@ class _Content:
 
     def __init__(self, events: pa.Table) -> None:
         self._encoded = columns.payloads(events)
-        self._table = columns.flat(events)[1] if self._encoded is None else None
+        self._table: Any = columns.flat(events)[1] if self._encoded is None else None
         self._decoded: dict[int, Any] = {}
 
     def texts(self, name: str, rows: Any) -> list[Any] | None:
