@@ -48,7 +48,7 @@ def pieces(things: list, random) -> list[list]:
 
 def in_table(patterns: PatternSet, batches, random) -> list:
     finder = HitFinder(patterns)
-    tables = [finder.hits(batch).table for batch in batches]
+    tables = [finder.hits(finder.timed(batch)) for batch in batches]
     if not tables:
         return []
     hits = pa.concat_tables(tables)
@@ -104,13 +104,16 @@ def test_a_stream_gives_what_the_definition_says(random, encoded, texts):
     assert sorted(said) == sorted(expected)
 
 
-def test_hits_without_a_key_are_counted():
+def test_events_without_a_time_and_hits_without_a_key_are_counted():
     patterns = PatternSet({"p": "A[a = 1] within 1 s by k"})
     batch = pa.RecordBatch.from_pydict(
-        {TIME: [1, 2], POSITION: [1, 2], ID: ["1", "2"], "a": [1, 1], "k": ["x", None]}
+        {TIME: [1, 2, None], POSITION: [1, 2, 3], ID: ["1", "2", "3"], "a": [1, 1, 1], "k": ["x", None, "x"]}
     )
-    found = HitFinder(patterns).hits(batch)
-    assert (found.table.num_rows, found.unkeyed) == (1, 1)
+    finder = HitFinder(patterns)
+    assert finder.hits(finder.timed(batch)).num_rows == 1
+    assert finder.drops == {"unkeyed": 1, "untimed": 1}
+    drops = BatchFinder(patterns, FOREVER).find(iter([finder.drop_rows()]))
+    assert [dict(row["dropped"]) for batch in drops for row in batch.to_pylist()] == [finder.drops]
 
 
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 255, 256, 70_000])
@@ -120,6 +123,4 @@ def test_a_text_is_the_same_key_as_for_a_single_event(size):
     patterns = PatternSet({"p": "A[true] within 1 s by k"})
     text = "é" * (size // 2) + "x" * (size % 2)
     batch = pa.RecordBatch.from_pydict({TIME: [1], POSITION: [1], ID: ["1"], "k": [text]})
-    assert HitFinder(patterns).hits(batch).table.column("key").to_pylist() == [
-        partition_key(("k",), {"k": text})
-    ]
+    assert HitFinder(patterns).hits(batch).column("key").to_pylist() == [partition_key(("k",), {"k": text})]

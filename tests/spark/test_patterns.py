@@ -118,7 +118,10 @@ def test_a_table_gives_what_the_plain_detector_gives(spark, find, seed):
     newest = max(microseconds(event["time"]) for event in events)
     expected = plain(events, PATTERNS, newest)
     assert {one[0] for one in expected} == set(PATTERNS)
-    assert rows(find(table(spark, events), PATTERNS)) == expected
+    found = find(table(spark, events), PATTERNS).persist()
+    assert rows(found) == expected
+    assert drops(found).keys() == {"unkeyed"}
+    found.unpersist()
 
 
 def test_open_absences_are_closed_only_when_asked_for(spark, find):

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import palio.spark
-from palio.cli.durations import parse_span
-from palio.cli.inputs import Complaints, read_patterns
-from palio.cli.lines import LineFile
+from palio.cli.inputs import Complaints
 from palio.cli.pattern_lines import match_line
+from palio.cli.patterns import Close, Delay, PatternFile, microseconds, patterns_of
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.notification import Notification
@@ -36,7 +35,7 @@ SINK = "patterns"
 def patterns(
     *,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, a lake, palio://, sqlite:///…")],
-    patterns: Annotated[str, typer.Option("--patterns", "-p", metavar="FILE", help="Patterns, one a line.")],
+    patterns: PatternFile,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write what is found as Parquet.")
     ] = None,
@@ -48,16 +47,12 @@ def patterns(
         str | None, typer.Option("--position", metavar="COLUMN", help="Its place in the order of arrival.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Its id.")] = None,
-    close: Annotated[
-        bool, typer.Option("--close", help="Nothing comes any more: decide what is still open.")
-    ] = False,
+    close: Close = False,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
     checkpoint: Annotated[
         str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
     ] = None,
-    delay: Annotated[
-        str, typer.Option("--delay", metavar="SPAN", help="How much older than the newest an event may be.")
-    ] = "1m",
+    delay: Delay = "1m",
     skew: Annotated[
         str, typer.Option("--skew", metavar="SPAN", help="How far ahead of the clock one may be.")
     ] = "1h",
@@ -81,8 +76,7 @@ def patterns(
         raise typer.BadParameter("--close is for all that is there at once; a stream never closes.")
     console = error_console()
     complaints = Complaints(console)
-    with LineFile(patterns) as file:
-        chosen = {str(one.id): one.content for one in read_patterns(file, complaints.add)}
+    chosen = patterns_of(patterns, complaints)
     if complaints.count:
         raise typer.Exit(ExitCode.BAD_INPUT)
     outcome = _Outcome(output, to)
@@ -95,14 +89,10 @@ def patterns(
         if checkpoint is None:
             outcome.take(find(table_at(spark, source), chosen, close=close, **columns), 0)
         else:
-            bounds: dict[str, Any] = {"delay": _microseconds(delay), "skew": _microseconds(skew)}
+            bounds: dict[str, Any] = {"delay": microseconds(delay), "skew": microseconds(skew)}
             found = find(stream_at(spark, source), chosen, **bounds, **columns)
             _stream(found, outcome, checkpoint, follow=follow)
     console.print(outcome.summary(), style="dim", soft_wrap=True)
-
-
-def _microseconds(span: str) -> int:
-    return round(parse_span(span) * 1_000_000)
 
 
 def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:

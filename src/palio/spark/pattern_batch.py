@@ -7,6 +7,7 @@ goes to the same `Partition` that a stream has.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from palio.matching.patterns.detector import match_of
 from palio.matching.patterns.hit import Hit
 from palio.matching.patterns.partition import Losses, Partition
 from palio.spark.pattern_found import found_batch
+from palio.spark.pattern_hits import NO_PATTERN
 
 _values_decoder = msgspec.msgpack.Decoder(dict[str, Any])
 
@@ -31,12 +33,13 @@ class BatchFinder:
         self._patterns = patterns
         self._watermark = watermark
         self._losses = Losses()
+        self._drops: Counter[str] = Counter()
         self._completing: dict[tuple[int, int], bool] = {}
 
     def find(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rest: pa.Table | None = None
         for batch in batches:
-            table = pa.Table.from_batches([batch])
+            table = self._hits(pa.Table.from_batches([batch]))
             if rest is not None:
                 table = pa.concat_tables([rest, table]).combine_chunks()
             starts = _groups(table)
@@ -46,8 +49,17 @@ class BatchFinder:
                 yield found_batch(found, {})
             rest = table.slice(last)
         found = [] if rest is None else self._matches(rest, _groups(rest))
-        losses = {name: count for name, count in msgspec.structs.asdict(self._losses).items() if count}
-        yield found_batch(found, losses)
+        self._drops.update(msgspec.structs.asdict(self._losses))
+        yield found_batch(found, dict(+self._drops))
+
+    def _hits(self, table: pa.Table) -> pa.Table:
+        """Without the rows that only count what was dropped."""
+        counting = pc.equal(table.column("pattern"), NO_PATTERN)
+        if not pc.any(counting).as_py():
+            return table
+        for row in table.filter(counting).to_pylist():
+            self._drops[row["key"].decode()] += row["steps"]
+        return table.filter(pc.invert(counting))
 
     def _matches(self, table: pa.Table, starts: Any) -> list[Match]:
         if not len(starts):

@@ -7,6 +7,7 @@ values become Python objects only for hits, and only where a comparison or an un
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,8 @@ HITS = pa.schema(
 )
 HITS_DDL = "pattern int, key binary, time bigint, position bigint, steps bigint, id string, values binary"
 
+NO_PATTERN = -1
+
 _encoder = msgspec.msgpack.Encoder()
 _SHORT_TEXT = 255  # bytes: a longer key is made the slow way
 # What stands before a text of so many bytes in a list of one, in MessagePack.
@@ -44,30 +47,34 @@ _HEADERS = pa.array(
 )
 
 
-class HitTable(msgspec.Struct, frozen=True):
-    """The hits of a batch, and how many had no key."""
-
-    table: Any
-    unkeyed: int
-
-
 class HitFinder:
-    """Finds the hits of a set of patterns in batches of events."""
+    """Finds the hits of a set of patterns in batches of events, and counts by reason what it drops."""
 
     def __init__(self, patterns: PatternSet) -> None:
         self.patterns = patterns
+        self.drops: Counter[str] = Counter()
         self._pattern_of = np.array([pattern for pattern, _ in patterns.steps], np.int64)
         self._bit_of = np.array([bit for _, bit in patterns.steps], np.int64)
         self._remembering = np.array([bool(one.remembered) for one in patterns])
         self._numbers = {one.name: number for number, one in enumerate(patterns)}
 
-    def hits(self, batch: pa.RecordBatch) -> HitTable:
-        """Of a batch with the columns of `BESIDE`, and attributes or a `payload` beside them."""
+    def timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The events that have a time and a position."""
+        kept = batch.filter(pc.and_(batch.column(TIME).is_valid(), batch.column(POSITION).is_valid()))
+        self.drop("untimed", batch.num_rows - kept.num_rows)
+        return kept
+
+    def drop(self, reason: str, count: int) -> None:
+        if count:
+            self.drops[reason] += count
+
+    def hits(self, batch: pa.RecordBatch) -> pa.Table:
+        """Of timed events, with the columns of `BESIDE` and attributes or a `payload` beside them."""
         table = pa.Table.from_batches([batch])
         events = table.drop_columns(list(BESIDE))
         rows, ids = self.patterns.index.match_batch(events)
         if not len(rows):
-            return HitTable(HITS.empty_table(), 0)
+            return HITS.empty_table()
         places = np.asarray(ids)
         row_numbers, numbers = np.asarray(rows), self._pattern_of[places]
         # All steps of a pattern that an event satisfies are one hit.
@@ -98,8 +105,19 @@ class HitFinder:
             schema=HITS,
         )
         if not keys.null_count:
-            return HitTable(found, 0)
-        return HitTable(found.filter(keys.is_valid()), keys.null_count)
+            return found
+        self.drop("unkeyed", keys.null_count)
+        return found.filter(keys.is_valid())
+
+    def drop_rows(self) -> pa.RecordBatch:
+        """What was dropped, as rows among the hits: without a pattern, the reason as key, counted as steps."""
+        return pa.RecordBatch.from_pylist(
+            [
+                {"pattern": NO_PATTERN, "key": reason.encode(), "time": 0, "position": 0, "steps": count}
+                for reason, count in self.drops.items()
+            ],
+            HITS,
+        )
 
     def _own(self, content: _Content, rows: Any, numbers: Any) -> Any:
         """Which hits are a pattern's own results; None if nothing is a result at all."""

@@ -49,29 +49,24 @@ def packed(
 ) -> Iterator[pa.RecordBatch]:
     """The hits of a task, a row for each bucket. What is further ahead of the clock than `skew` is dropped."""
     packages = [Package(NEVER, {}, []) for _ in range(buckets)]
-    newest, ahead, unkeyed = NEVER, 0, 0
-    seen = False
+    newest = NEVER
     for batch in batches:
+        batch = finder.timed(batch)
         if skew is not None:
-            limit = time.time_ns() // 1_000 + skew
-            kept = batch.filter(pc.less_equal(batch.column(TIME), limit))
-            ahead += batch.num_rows - kept.num_rows
+            kept = batch.filter(pc.less_equal(batch.column(TIME), time.time_ns() // 1_000 + skew))
+            finder.drop("ahead", batch.num_rows - kept.num_rows)
             batch = kept
         if not batch.num_rows:
             continue
-        seen = True
         newest = max(newest, pc.max(batch.column(TIME)).as_py())
-        found = finder.hits(batch)
-        unkeyed += found.unkeyed
-        table = found.table
+        table = finder.hits(batch)
         for number, key, hit in zip(
             table.column("pattern").to_pylist(), table.column("key").to_pylist(), hits_of(table), strict=True
         ):
             packages[zlib.crc32(key, number) % buckets].hits.append((number, key, hit))
-    if not seen and not ahead:
+    if newest == NEVER and not finder.drops:
         return
-    drops = {name: count for name, count in (("unkeyed", unkeyed), ("ahead", ahead)) if count}
-    packages[0].drops = drops
+    packages[0].drops = dict(finder.drops)
     for package in packages:
         package.newest = newest
     yield pa.RecordBatch.from_arrays(

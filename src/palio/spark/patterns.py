@@ -111,8 +111,7 @@ def _prepared(
         content = {one: one for one in events.columns if _is_wanted(one, wanted)}
         _require_keys(events, patterns)
     columns = [f.col(_quoted(one)).alias(f"__{number}") for number, one in enumerate(content.values())]
-    chosen = events.select(*beside, *columns).where(f"{TIME} is not null and {POSITION} is not null")
-    return chosen, [*BESIDE, *content]
+    return events.select(*beside, *columns), [*BESIDE, *content]
 
 
 def _id(events: DataFrame, name: str | None, place: str | None) -> Column:
@@ -182,7 +181,8 @@ def _in_table(prepared: DataFrame, names: list[str], texts: Texts, until: int) -
     def hits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         finder = HitFinder(ready(texts))
         for batch in batches:
-            yield from finder.hits(batch.rename_columns(names)).table.to_batches()
+            yield from finder.hits(finder.timed(batch.rename_columns(names))).to_batches()
+        yield finder.drop_rows()
 
     def matches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from BatchFinder(ready(texts), until).find(batches)
