@@ -190,6 +190,23 @@ def main(words: list[str] | None = None) -> None:
         f"{options.events:,} events, {options.keys:,} symbols, {KINDS} kinds, windows of {WINDOW} s; "
         f"seed {options.seed}"
     )
+    table = Table("patterns", "way", "events/s", "against the self-join", title="Finding patterns")
+    if "plain" in options.ways:
+        for count in options.patterns:
+            measure_plain(count, options, table)
+    if {"table", "stream"} & {*options.ways}:
+        measure_spark(options, table)
+    console.print(table)
+
+
+def measure_plain(count: int, options: argparse.Namespace, table: Table) -> None:
+    events = plain_events(min(options.events, MOST_PLAIN), options.keys, options.seed)
+    ready = PatternSet(patterns(count))
+    ready.index.match(events[0])
+    table.add_row(f"{count:,}", "plain detector", f"{plain(ready, events):,.0f}", "")
+
+
+def measure_spark(options: argparse.Namespace, table: Table) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "events"
         write_events(source, options.events, options.keys, options.files, options.seed)
@@ -200,12 +217,11 @@ def main(words: list[str] | None = None) -> None:
             "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         }
         with session("local[*]", name="palio bench patterns", settings=settings) as spark:
-            measure(spark, source, options, console)
+            measure(spark, source, options, table)
 
 
-def measure(spark: Any, source: Path, options: argparse.Namespace, console: Console) -> None:
+def measure(spark: Any, source: Path, options: argparse.Namespace, table: Table) -> None:
     events = spark.read.parquet(str(source))
-    table = Table("patterns", "way", "events/s", "against the self-join", title="Finding patterns")
     if "table" in options.ways:
         alone = Choice.of(0, 1).self_join(events)
         discard(alone)
@@ -214,11 +230,6 @@ def measure(spark: Any, source: Path, options: argparse.Namespace, console: Cons
         )
     for count in options.patterns:
         chosen = patterns(count)
-        if "plain" in options.ways:
-            some = plain_events(min(options.events, MOST_PLAIN), options.keys, options.seed)
-            ready = PatternSet(chosen)
-            ready.index.match(some[0])
-            table.add_row(f"{count:,}", "plain detector", f"{plain(ready, some):,.0f}", "")
         if "table" in options.ways:
             find = partial(find_patterns, events, chosen)
             discard(find())
@@ -233,7 +244,6 @@ def measure(spark: Any, source: Path, options: argparse.Namespace, console: Cons
         if "stream" in options.ways:
             rate, state = streamed(spark, source, events.schema, chosen, options.buckets)
             table.add_row(f"{count:,}", "stream", f"{rate:,.0f}", f"state {state / 1e6:,.1f} MB at the end")
-    console.print(table)
 
 
 if __name__ == "__main__":

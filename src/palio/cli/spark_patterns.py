@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EPILOG = help_epilog(
     "palio spark patterns lake/ -p examples/patterns.jsonl",
     "palio spark patterns lake/ -p examples/patterns.jsonl -o found/ --close",
-    "palio spark patterns lake/ -p examples/patterns.jsonl --follow --checkpoint here/",
+    "palio spark patterns lake/ -p examples/patterns.jsonl --checkpoint state/",
     notes="docs/filters.md has the language; palio patterns tries it on a file, without Spark.",
 )
 # State is written for each partition in each small batch; a few a core are enough.
