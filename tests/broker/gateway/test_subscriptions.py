@@ -190,7 +190,7 @@ async def test_a_webhook_has_to_agree():
         hook.allowed = None
         await problem(await session.put("/subscriptions/orders", json=wish(hook)), 400, "SinkDeclined")
         closed = {"sink": "http://127.0.0.1:1/"}
-        found = await problem(await session.post("/subscriptions", json=closed), 502, "SinkNotReached")
+        found = await problem(await session.post("/subscriptions", json=closed), 400, "SinkNotReached")
         assert found["sink"] == "http://127.0.0.1:1/"
 
 

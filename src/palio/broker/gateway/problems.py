@@ -46,7 +46,6 @@ STATUSES = {
     "RateExceeded": 429,
     "BrokerMistake": 500,
     "NoJournal": 501,
-    "SinkNotReached": 502,
     "TooManyConnections": 503,
     "NotNow": 503,
     "NotStored": 503,
