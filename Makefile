@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PAIRS ?= 1000000
 SEED ?= $(shell date +%Y%m%d)
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java postgresql demo test lint bench experiments hunt slow sanitize clean
+.PHONY: help setup java postgresql demo test lint bench experiments hunt fuzz slow sanitize clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -66,6 +67,9 @@ experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (mor
 
 hunt: $(READY)   ## look for a wrong answer about filters: make hunt PAIRS=1000000 SEED=7
 	$(BIN)/python -m tests.hunt --pairs $(PAIRS) --seed $(SEED)
+
+fuzz: $(READY)   ## look for bytes that the decoders cannot bear: make fuzz SECONDS=3600
+	nice -n 19 $(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 # The core, built with the sanitizers into build/, and its tests on it. Leaks are not looked for: Python has its own.
 sanitize: $(READY)  ## the core's tests under the address and undefined-behaviour sanitizers

@@ -89,6 +89,7 @@ async def _subscribe(plan: Plan, counters: Counters, line: Line) -> None:
             durable=f"bench-{os.getpid()}" if plan.durable else None,
             in_flight=UNACKNOWLEDGED if plan.durable else None,
             limit=max(plan.events, 65_536),
+            ready="network" if plan.durable else "broker",
         )
         tally = Tally(plan, counters)
         line.ready(wait=False)

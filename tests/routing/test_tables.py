@@ -55,6 +55,7 @@ class Play:
                 del self.told[port][number]
         for port in PORTS:
             assert self.told[port] == self.table.sent(port)
+        assert sum(map(len, self.told.values())) == self.table.rows_sent()
 
     def run(self, check) -> None:
         for port in PORTS:
@@ -163,6 +164,21 @@ def test_an_imperfect_merge_admits_what_lies_between():
         assert len(table.sent("p")) == rows
 
 
+def test_entries_share_their_sources_only_while_these_are_the_same():
+    table = Identity()
+    one, other = (table.receive(Filter.parse(text), "p")[0] for text in ("x > 1", "x > 2"))
+    assert one.sources is other.sources
+    table.receive(one.item, "q")
+    table.hold(one.item, "me")
+    assert (dict(one.sources.ports), list(one.sources.holders)) == ({"p": 1, "q": 1}, ["me"])
+    assert (dict(other.sources.ports), list(other.sources.holders)) == ({"p": 1}, [])
+    table.let_go(one, "me")
+    table.drop(one, "q")
+    assert one.sources is other.sources
+    assert table.drop(one, "p")
+    assert dict(other.sources.ports) == {"p": 1}
+
+
 def test_flooding_tells_nobody_anything():
     table = Table()
     table.open_port("p")
@@ -188,9 +204,10 @@ def test_tables_that_share_an_order_tell_the_same_and_leave_nothing_behind(seed)
     assert len(shared) == 0
 
 
+@pytest.mark.parametrize("matches", [False, True])
 @pytest.mark.parametrize("others", [0, MAX_ARRIVING])
-def test_what_has_just_come_is_found_and_what_has_just_gone_is_not(others):
-    side = Tables(Configuration(broker="here"), Facts()).filters
+def test_what_has_just_come_is_found_and_what_has_just_gone_is_not(others, matches):
+    side = Tables(Configuration(broker="here"), Facts(matches=matches)).filters
     stays, goes = [side.hold(Filter.parse(f"x > {bound}"), bound) for bound in (1, 2)]
     for number in range(others):
         side.hold(Filter.parse(f"y = {number}"), number)

@@ -8,7 +8,9 @@ import sys
 import msgspec
 import pytest
 
+from palio.routing.facts import Facts
 from palio.routing.router import Router
+from palio.sim.outcome import Outcome
 from palio.sim.run import run, simulate
 from palio.sim.scenario import Scenario
 from palio.sim.soak import drawn
@@ -25,6 +27,10 @@ for seed in map(int, sys.argv[1:]):
 
 def trace(scenario: Scenario) -> str:
     return str(simulate(scenario, trace=True).trace)
+
+
+def unclocked(outcome: Outcome) -> Outcome:
+    return msgspec.structs.replace(outcome, wall_seconds=0.0)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -49,7 +55,7 @@ def test_hashing_does_not_matter():
 
 def test_outcomes_differ_in_nothing_but_the_clock():
     scenario = Scenario(churn=0.5)
-    one, other = (msgspec.structs.replace(run(scenario), wall_seconds=0.0) for _ in range(2))
+    one, other = (unclocked(run(scenario)) for _ in range(2))
     assert one == other
 
 
@@ -70,6 +76,18 @@ def test_sharing_facts_changes_nothing(seed):
     """Brokers of one process share what is true of filters; they say exactly what they would say alone."""
     alone = simulate(drawn(seed), trace=True, make_router=lambda configuration, facts: Router(configuration))
     assert str(alone.trace) == trace(drawn(seed))
+
+
+@pytest.mark.parametrize("seed", [*SEEDS, 6, 9, 12, 15, 17])
+def test_one_index_for_all_brokers_changes_nothing(seed):
+    """In a large network a notification is matched once for all; no broker says anything else by that."""
+    shared = Facts(matches=True)
+    together = simulate(
+        drawn(seed), trace=True, make_router=lambda configuration, facts: Router(configuration, shared)
+    )
+    own = simulate(drawn(seed), trace=True)
+    assert str(together.trace) == str(own.trace)
+    assert unclocked(together.outcome()) == unclocked(own.outcome())
 
 
 def test_a_scenario_survives_its_text():

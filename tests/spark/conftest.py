@@ -10,6 +10,7 @@ from tests.cli.conftest import command, environment  # noqa: F401 - the program 
 
 SETTINGS = {
     "spark.driver.memory": "1g",
+    "spark.driver.maxResultSize": "16m",  # what grows with the data has no business on the driver
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.adaptive.enabled": "false",  # plans of a few rows are not worth a second thought
 }

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import msgspec
 
 from palio.broker.access import ANYONE, Principal
+from palio.broker.border import Border, border
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
 from palio.model.errors import PalioError
+from palio.model.filter import Filter
 from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Refused
@@ -72,22 +74,27 @@ class ConnectionStatistics(msgspec.Struct, frozen=True):
 class Connection(asyncio.Protocol):
     """A connection that was accepted, or (with a `peer`) dialled."""
 
-    def __init__(self, broker: Broker, peer: Peer | None = None) -> None:
+    def __init__(self, broker: Broker, peer: Peer | None = None, token: str | None = None) -> None:
         self.broker = broker
         self.peer = peer
+        self._token = token
+        self._border: tuple[Any, Border | None] = None, None
         self.role: Role | None = None
         self.name = ""  # of a session: with its principal's name before it
         self.principal: Principal = ANYONE
         self.state = State.CONNECTING
         self.reason = ""  # why it ended, as a sentence
         self.address = ""
+        self.host = ""
         self.closed = asyncio.get_running_loop().create_future()
         settings = broker.settings
         self.outgoing = Outgoing(settings.limits.outgoing, settings.when_slow)
         self._loop = asyncio.get_running_loop()
         self._since = broker.now()
         # Who was dialled may go on right after its welcome; who dials has to wait for it.
-        self._frames = Frames(settings.limits.frame if peer is not None else GREETING_FRAME)
+        self._frames = Frames(
+            max(settings.limits.frame, settings.limits.link) if peer is not None else GREETING_FRAME
+        )
         self._transport: asyncio.Transport | None = None
         self._heard = self._said = self._began = self._loop.time()
         self._heartbeat = settings.heartbeat
@@ -118,6 +125,21 @@ class Connection(asyncio.Protocol):
         return self._transport.get_extra_info("peercert") if self._transport is not None else None
 
     @property
+    def border(self) -> Border | None:
+        """What a neighbour may get and give; None for one of the same domain, who may everything.
+
+        For a broker that was dialled the settings say so, for one that has connected its principal's rights.
+        """
+        allowed = self.peer if self.peer is not None else self.principal.rights
+        if self._border[0] is not allowed:
+            if isinstance(allowed, Peer):
+                found = border(Filter.parse(allowed.export), Filter(), self.broker.dropped)
+            else:
+                found = border(allowed.subscribe, allowed.publish, self.broker.dropped)
+            self._border = allowed, found
+        return self._border[1]
+
+    @property
     def is_live(self) -> bool:
         return self.state in (State.LIVE, State.SUSPENDED)
 
@@ -127,6 +149,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self.outgoing.connect(self._transport)
         host, port = (self._transport.get_extra_info("peername") or ("?", 0))[:2]
+        self.host = str(host)
         self.address = f"{host}:{port}"
         self.broker.connected(self)
         if self.peer is not None:
@@ -136,6 +159,7 @@ class Connection(asyncio.Protocol):
                     PROTOCOL,
                     Role.PEER,
                     settings.name,
+                    self._token,
                     kind=self.peer.kind,
                     cost=self.peer.cost,
                     heartbeat=settings.heartbeat,
@@ -225,7 +249,9 @@ class Connection(asyncio.Protocol):
         self.broker.admit(self, greet)
         self.name = self.principal.own(greet.name) if greet.role is Role.CLIENT else greet.name
         self.role = greet.role
-        self._frames.limit = self.broker.settings.limits.frame
+        # A neighbour hands over whole subscriptions, with all that they have to deliver.
+        limits = self.broker.settings.limits
+        self._frames.limit = limits.frame if greet.role is Role.CLIENT else max(limits.frame, limits.link)
         self._allowed = _FROM_CLIENTS if greet.role is Role.CLIENT else _FROM_PEERS
         self._heartbeat = min(self._heartbeat, max(greet.heartbeat, 0.1))
         settings = self.broker.settings

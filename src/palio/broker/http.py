@@ -9,18 +9,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from palio.broker.access.rights import Allowance
 from palio.broker.gateway import description
 from palio.broker.gateway.gateway import Gateway
 from palio.broker.gateway.guard import MAX_HEAD, PatientProtocol
 from palio.broker.gateway.tunnel import MAX_MESSAGE
 from palio.broker.metrics import Metrics
+from palio.model.errors import NotAllowed, NotAuthenticated, PalioError
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
+
+
+def _refused(problem: PalioError, status: int, headers: dict[str, str] | None = None) -> Response:
+    return Response(f"{problem}\n", status_code=status, media_type="text/plain", headers=headers)
 
 
 class _Server(uvicorn.Server):
@@ -46,7 +52,16 @@ class HttpServer:
             return self._health()
 
         @app.get("/metrics", **description.METRICS)
-        async def metrics() -> Response:
+        async def metrics(request: Request) -> Response:
+            """For who has the right to inspect, where anybody has to say who they are."""
+            kind, _, token = request.headers.get("authorization", "").partition(" ")
+            try:
+                principal = broker.access.authenticate(token if kind.lower() == "bearer" else None)
+                principal.require(Allowance.INSPECT, "see the metrics")
+            except NotAuthenticated as problem:
+                return _refused(problem, 401, {"WWW-Authenticate": "Bearer"})
+            except NotAllowed as problem:
+                return _refused(problem, 403)
             return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
         self._app = app
@@ -74,6 +89,11 @@ class HttpServer:
             server_header=False,
             lifespan="off",
         )
+        config.load()
+        if self._broker.tls is not None:
+            config.ssl = (
+                self._broker.tls.context
+            )  # that of all ports, whose certificate is read again on change
         self._server = _Server(config)
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[listening]))
         await self.gateway.start()

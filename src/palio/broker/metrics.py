@@ -44,6 +44,7 @@ class Metrics(Collector):
             "taken": ("Notifications that came in.", forwarding.taken),
             "matched": ("Filters that notifications satisfied.", forwarding.matched),
             "delivered": ("Copies for transient subscriptions.", forwarding.delivered),
+            "handed": ("Deliveries of durable subscriptions, also those that came again.", router.handed),
             "forwarded": ("Copies for neighbours.", forwarding.forwarded),
             "wasted": ("Notifications of no use here or behind.", forwarding.wasted),
         }
@@ -54,6 +55,7 @@ class Metrics(Collector):
         for metric, help_text, counts in (
             ("palio_dropped", "Events that were dropped, by reason.", own.dropped),
             ("palio_refused_connections", "Connections that were refused, by error.", own.refused),
+            ("palio_refused_requests", "Requests that were refused, by error.", own.refused_requests),
         ):
             family = CounterMetricFamily(metric, help_text, labels=("broker", "reason"))
             for reason, count in sorted(counts.items()):

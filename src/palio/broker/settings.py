@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import socket
 import tomllib
 from collections.abc import Mapping
@@ -19,7 +20,8 @@ import msgspec
 import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings
-from palio.model.errors import PalioError
+from palio.model.errors import FilterError, PalioError
+from palio.model.filter import Filter
 from palio.model.parser import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
 from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
@@ -32,7 +34,7 @@ DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
 DEFAULT_HTTP_PORT = 7080
 # Flags that are not named after their settings.
-_FLAGS = {"peers": "--peer", "journal": "--no-journal"}
+_FLAGS = {"peers": "--peer", "journal": "--no-journal", "security": "--authentication or another one"}
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 WhenSlow = Literal["drop-newest", "drop-oldest", "disconnect"]
@@ -55,8 +57,10 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: str  # with palios:// the link speaks TLS
     kind: LinkKind = LinkKind.PEER
     cost: Annotated[float, msgspec.Meta(gt=0)] = 1.0
-    token_file: str = ""  # has the token by which this broker shows who it is
-    authority: str = ""  # a file: who signs the certificate of the other; by default who the system trusts
+    token_file: str = ""  # if it is another one than that of `security`
+    authority: str = (
+        ""  # who signs the certificate of the other; by default that of `security`, or of the system
+    )
     export: str = "true"  # a filter: of all events, those that may leave by this link
 
 
@@ -81,7 +85,8 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who may come in, and how what they say is protected on its way. Files are named by their paths.
 
     With a `certificate`, the ports speak TLS. An `authority` signs the certificates by which clients and
-    brokers may show who they are, instead of by a token.
+    brokers may show who they are, instead of by a token; and those of the brokers that this one links with. To
+    them it shows its own certificate, and the token of `token_file`.
     """
 
     authentication: bool = False
@@ -91,6 +96,7 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate: str = ""
     key: str = ""
     authority: str = ""
+    token_file: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -137,13 +143,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         )
 
     def named(self) -> Settings:
-        """With a name: the one given, the one of the last time, or one made of the machine and the port."""
+        """With a name: the one given, the one of the last time, or one made of the machine and the port.
+
+        Where any free port will do, several such brokers may run beside each other: chance tells them apart.
+        """
         if self.name:
             return self
         kept = Path(self.data) / "name"
         if self.journal and kept.exists():
             return msgspec.structs.replace(self, name=kept.read_text().strip())
-        name = f"{socket.gethostname()}-{split_address(self.listen)[1]}"
+        port = split_address(self.listen)[1]
+        name = f"{socket.gethostname()}-{port or secrets.token_hex(4)}"
         if self.journal:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(name + "\n")
@@ -189,7 +199,8 @@ def gather(
             origins[key] = f"The environment variable {name}"
     for key, value in (flags or {}).items():
         if value is not None:
-            given[key] = value
+            known = given.get(key)
+            given[key] = known | value if isinstance(known, dict) and isinstance(value, dict) else value
             origins[key] = f"The flag {_FLAGS.get(key, '--' + key.replace('_', '-'))}"
     return Gathered(given, origins, file)
 
@@ -216,6 +227,11 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         top = path.removeprefix("$.").split(".")[0].split("[")[0]
         unknown = reason.split("'")[1] if path == "$" and reason.startswith(_UNKNOWN) else top
         raise WrongSetting(path, origins.get(unknown, file), reason) from None
+    for number, peer in enumerate(settings.peers):
+        try:
+            Filter.parse(peer.export)
+        except FilterError as problem:
+            raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
@@ -227,6 +243,35 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             top = path.split("[")[0]
             raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
     return settings
+
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def require_safe(settings: Settings) -> None:
+    """Raises `WrongSetting` for a broker that would let in everyone who can reach this machine."""
+    security = settings.security
+    if security.authentication or security.insecure:
+        return
+    for path, flag, address in (("listen", "--listen", settings.listen), ("http", "--http", settings.http)):
+        if address != "off" and split_address(address)[0] not in LOOPBACK:
+            raise WrongSetting(
+                f"$.{path}",
+                "The settings",
+                f"{address} can be reached from other machines, and nobody has to say who they are. Turn on "
+                "authentication (--authentication, and `palio token create`), keep to this machine "
+                f"({flag} 127.0.0.1:PORT), or say --insecure.",
+            )
+
+
+def require_files(settings: Settings) -> None:
+    """Raises `WrongSetting` for a file of `security` that is not there."""
+    for key in ("certificate", "key", "authority", "token_file"):
+        file = getattr(settings.security, key)
+        if file and not Path(file).is_file():
+            raise WrongSetting(f"$.security.{key}", "The settings", f"There is no file {file}.")
+    if settings.security.key and not settings.security.certificate:
+        raise WrongSetting("$.security.key", "The settings", "A key is of no use without its certificate.")
 
 
 _UNKNOWN = "There is no setting"

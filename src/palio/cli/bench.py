@@ -27,6 +27,7 @@ app = typer.Typer(
         "palio bench routing --subscriptions 1000 --notifications 500",
         "palio bench store --events 5000",
         "palio bench broker --quick",
+        "palio bench spark --events 2000 --subscriptions 300",
     ),
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
@@ -79,6 +80,12 @@ def store(context: typer.Context) -> None:
 def broker(context: typer.Context) -> None:
     """Measure a broker on real sockets beside nats-server and mosquitto."""
     _run("broker", context.args)
+
+
+@app.command("spark", context_settings=_HANDED_ON)
+def spark(context: typer.Context) -> None:
+    """Measure bulk matching on Spark beside Spark's own cross join."""
+    _run("spark", context.args)
 
 
 def _run(subject: str, words: list[str]) -> None:

@@ -50,22 +50,49 @@ _EXAMPLE = """\
 #log_format = "text"
 
 # Brokers to link with. kind is what the other one is to this one: peer (an equal, without cycles), master (one
-# level up), below (one level down), or graph (an equal, and cycles are welcome).
+# level up), below (one level down), or graph (an equal, and cycles are welcome). palios://host:port speaks TLS.
+# token_file and authority are for this link only, if they are not those of [security]. export is a filter: only
+# what it selects leaves by this link, to a broker of another domain.
 #[[peers]]
 #address = "127.0.0.1:7171"
 #kind = "peer"
 #cost = 1.0
+#token_file = ""
+#authority = ""
+#export = "true"
 
-# What nobody may exceed: bytes of a frame, connections, subscriptions of one client, bytes that wait for a slow
-# client, for a neighbour, and for the disk; seconds until a new connection must have said who it is.
+# What nobody may exceed: bytes of a frame; connections, in all, of one machine and of one principal;
+# subscriptions of one client; attributes of an event; characters of a filter; events that a client may publish
+# in a second (0: any number); bytes that wait for a slow client, for a neighbour, and for the disk; seconds
+# until a new connection must have said who it is.
 #[limits]
 #frame = 16777216
 #connections = 10000
+#connections_per_address = 10000
+#connections_per_principal = 10000
 #subscriptions = 200000
+#attributes = 1024
+#filter = 262144
+#publish_rate = 0.0
 #outgoing = 16777216
 #link = 268435456
 #unwritten = 67108864
 #greeting = 10.0
+
+# Who may come in. With authentication, by a token (`palio token create`) or a certificate; what they may do is
+# in the folder (`palio rights set`), by default "access" in the data folder. when_wider: a subscription for
+# more than one may see is narrowed, or refused (refuse). With a certificate (PEM files), the ports speak TLS;
+# the authority signs the certificates of clients and neighbours. token_file has the token that this broker
+# shows its neighbours. insecure: listen beyond this machine without authentication.
+#[security]
+#authentication = false
+#folder = ""
+#when_wider = "narrow"
+#insecure = false
+#certificate = ""
+#key = ""
+#authority = ""
+#token_file = ""
 
 # Durable delivery, in seconds: how long the ids of published events are remembered, and when a durable
 # subscription that nobody takes from any more is given up.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from palio.cli.terminal import error_console
+from palio.spark.errors import JobFailed
 from palio.spark.session import session
 
 if TYPE_CHECKING:
@@ -42,8 +43,26 @@ def opened(
     chosen = dict(_setting(one) for one in settings or ())
     if error_console().is_terminal:
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
-    with session(master, remote=remote, name=f"palio {name}", settings=chosen) as spark:
+    with session(master, remote=remote, name=f"palio {name}", settings=chosen) as spark, _in_a_sentence():
         yield spark
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """A job that failed says why, as far as that can be found in what Spark says."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except PySparkException as problem:
+        raise JobFailed(_reason(str(problem))) from None
+
+
+def _reason(text: str) -> str:
+    """The message of our own error, which a task raised; or else the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line.partition(": ")[2] for line in lines if line.startswith("palio.") and ": " in line]
+    return (ours or lines or ["Spark does not say why."])[0]
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -1,4 +1,7 @@
-"""Addresses for clients: `palio://host:port`, or `ws://host:port` through HTTP; several after commas."""
+"""Addresses for clients: `palio://host:port`, or `ws://host:port` through HTTP; several after commas.
+
+With TLS they are `palios://` and `wss://`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TypeAlias
 
 from palio.client.errors import WrongAddress
 from palio.client.websocket import SCHEMES, complete
-from palio.routing.addresses import SCHEME, split_address
+from palio.routing.addresses import SCHEME, SECURE_SCHEME, split_address
 
 # A host and a port, or the URL of a WebSocket.
 Place: TypeAlias = tuple[str, int] | str
@@ -20,8 +23,8 @@ def parse_addresses(text: str) -> list[Place]:
     >>> parse_addresses("ws://one.example:7080")
     ['ws://one.example:7080/palio']
     """
-    if not text.startswith((SCHEME, *SCHEMES)):
-        raise WrongAddress(text, f"It does not begin with {SCHEME}, ws:// or wss://.")
+    if not text.startswith((SCHEME, SECURE_SCHEME, *SCHEMES)):
+        raise WrongAddress(text, f"It does not begin with {SCHEME}, {SECURE_SCHEME}, ws:// or wss://.")
     try:
         return [_place(part.strip()) for part in text.split(",")]
     except ValueError as problem:
@@ -35,3 +38,8 @@ def _place(text: str) -> Place:
     if port == 0:
         raise ValueError("There is no port 0.")
     return host, port
+
+
+def is_secure(text: str) -> bool:
+    """Whether the brokers at an address speak TLS."""
+    return text.startswith((SECURE_SCHEME, "wss://"))

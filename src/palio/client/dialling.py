@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from palio.broker.tls import client_context
 from palio.client import websocket
-from palio.client.address import Place
+from palio.client.address import Place, is_secure
 from palio.client.connection import Connection
 from palio.client.errors import NotConnected
-from palio.model.errors import PalioError
+from palio.model.errors import NotAuthenticated, PalioError
 from palio.routing.protocol import Welcome
 
 
@@ -31,6 +32,13 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
         """How long to wait after this attempt, which counts from 0."""
         whole = min(self.longest, self.first * self.factor ** min(attempt, 64))
         return whole * random.uniform(0.5, 1.0)
+
+
+def tls_for(address: str, tls: ssl.SSLContext | str | None) -> ssl.SSLContext | None:
+    """The context that an address needs; `tls` may be the file of an authority. Raises `WrongCertificate`."""
+    if isinstance(tls, str):
+        return client_context(tls)
+    return client_context() if tls is None and is_secure(address) else tls
 
 
 async def dial(
@@ -59,9 +67,13 @@ async def dial(
                     return await _greet(loop, place, make, tls)
             except TimeoutError:
                 problems[name] = f"it did not answer within {timeout:g} seconds"
+            except NotAuthenticated:
+                raise  # it will not be another answer the next time
             except PalioError as problem:
                 problems[name] = str(problem)
                 refusal = problem
+            except ssl.SSLCertVerificationError as problem:
+                problems[name] = f"its certificate cannot be trusted: {problem.verify_message}"
             except OSError as problem:
                 problems[name] = problem.strerror or str(problem).rstrip(".") or "no connection"
         pause = backoff.pause(attempt)

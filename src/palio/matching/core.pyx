@@ -75,8 +75,8 @@ from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.math cimport INFINITY, ceil, nextafter
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from palio.matching.places import by_slot
@@ -413,4 +413,5 @@ def pick(list ids, const uint32_t[::1] slots):
 
 include "core_batches.pxi"
 include "core_payload.pxi"
+include "core_projection.pxi"
 include "core_files.pxi"

@@ -96,6 +96,50 @@ class ContradictoryFilter(FilterError):
         super().__init__(f"This filter can never match: {reason}", filter=filter, reason=reason)
 
 
+class PatternError(PalioError):
+    """The base of all that can be wrong with a pattern."""
+
+
+class PatternSyntaxError(PatternError, FilterSyntaxError):
+    """A pattern's text that cannot be read; `column` counts from 1."""
+
+
+class UnboundedPattern(PatternError):
+    """A pattern without a window, which would have to remember events for ever."""
+
+    pattern: str
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(
+            "This pattern has no window, and would remember events for ever: say `within` and a time, such as "
+            "`within 5 min`.",
+            pattern=pattern,
+        )
+
+
+class PatternTooLarge(PatternError):
+    """A pattern that passes a limit."""
+
+    what: str
+    limit: int
+    got: int
+
+    def __init__(self, *, what: str, limit: int, got: int) -> None:
+        super().__init__(
+            f"This pattern has {got:,} {what}; the limit is {limit:,}.", what=what, limit=limit, got=got
+        )
+
+
+class ImpossiblePattern(PatternError):
+    """A pattern that can never fire."""
+
+    pattern: str
+    reason: str
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(f"This pattern can never fire: {reason}", pattern=pattern, reason=reason)
+
+
 class DuplicateId(PalioError):
     """An index holds this id already."""
 

@@ -12,6 +12,9 @@ from palio.routing.requests import Requests
 from palio.routing.tracing import Tracing
 from palio.routing.watching import Watching
 
+# None of these changes who wants what, or where they are.
+PASSING = frozenset((Trace, Request, Respond, Watch, Probe, Probed, Enquire, Answered))
+
 
 class Asking:
     """This broker's part in all inquiries."""
@@ -33,8 +36,6 @@ class Asking:
             Enquire: requests.enquire,
             Answered: requests.answered,
         }
-        # None of these changes who wants what, or where they are.
-        self.passing = frozenset((*self.handlers, *self.link_handlers))
 
     def link_gained(self) -> None:
         """There is a new neighbour."""

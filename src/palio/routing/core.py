@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from palio.model.filter import Filter
-from palio.routing import tables as content
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Recovered
@@ -20,7 +19,8 @@ from palio.routing.effects import Effect, Reply, Send
 from palio.routing.facts import Facts
 from palio.routing.forwarding import Forwarding
 from palio.routing.links import Link, Naming
-from palio.routing.messages import Envelope, LinkKind, Ready
+from palio.routing.messages import Envelope, LinkKind, Ready, Update
+from palio.routing.scopes import Scopes
 from palio.routing.sessions import Sessions
 from palio.routing.table import GRAPH
 from palio.routing.tables import Side, Tables
@@ -37,7 +37,8 @@ class Core:
         self.now = 0.0
         self.overlap = facts.overlap
         self.tables = Tables(configuration, facts)
-        self.sessions = Sessions(self.tables)
+        self.scopes = Scopes(on=configuration.scoped)
+        self.sessions = Sessions(self.tables, self.scopes)
         self.links: dict[str, Link] = {}
         self.graph_links: dict[str, Link] = {}
         self.naming = Naming(self.broker)
@@ -45,7 +46,7 @@ class Core:
         self.announcements = Announcements(
             self.broker, configuration.incarnation, self.tables, self.waves, self.graph_links
         )
-        self.forwarding = Forwarding(configuration, self.tables, self.links, self.announcements)
+        self.forwarding = Forwarding(configuration, self.tables, self.links, self.announcements, self.scopes)
         self.durable: Service | None = None
         if configuration.durable is not None:
             self.durable = service = Service(self.broker, configuration.durable, recovered, self)
@@ -70,22 +71,22 @@ class Core:
     def settle(self) -> None:
         """Tell each port what has changed, ask it to confirm where somebody waits for that, start the waves."""
         waves = self.waves
-        starting = waves.starting
+        starting = bool(waves.beginning)
         for port, changes in self.tables.settle().items():
             self._update(port, changes, confirm=starting and waves.asks(port))
         if not starting:
             return
         for port, progress in waves.ports.items():
             if progress.sent > progress.asked and waves.asks(port):
-                self._update(port, None, confirm=True)
+                self._update(port, (), confirm=True)
         self.end_waves(waves.launch())
 
-    def _update(self, port: str, changes: Any, *, confirm: bool) -> None:
+    def _update(self, port: str, changes: tuple[Any, ...], *, confirm: bool) -> None:
         progress = self.waves.ports[port]
         progress.sent += 1
         if confirm:
             progress.asked = progress.sent
-        update = content.update(progress.sent, changes, confirm=confirm)
+        update = Update(progress.sent, *changes, confirm=confirm)
         if port == GRAPH:
             self.end_waves(self.announcements.announce(update))
         else:

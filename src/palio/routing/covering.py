@@ -34,29 +34,25 @@ class Covering(Identity[Coverable]):
         self._order = order
         self._known = order.get
 
-    def _obtain(self, item: Coverable) -> tuple[Entry[Coverable], bool]:
-        node = self._known(item) or self._order.insert(item)
-        entry = self._entries.get(node)
-        if entry is not None:
-            return entry, False
-        node.value = (node.value or 0) + 1
-        entry = self._entries[node] = Entry(item, node)
-        return entry, True
+    def _place(self, item: Coverable) -> Node[Coverable]:
+        return self._known(item) or self._order.insert(item)
 
     def _entered(self, entry: Entry[Coverable]) -> None:
-        entries = self._entries
-        above: dict[Port | None, int] = {}
-        for node in entry.place.ancestors():
-            if (upper := entries.get(node)) is not None:
-                excluded = upper.excluded
+        node: Node[Coverable] = entry.place
+        node.value = (node.value or 0) + 1
+        ancestors = node.ancestors()
+        if ancestors:
+            above: dict[Port | None, int] = {}
+            for upper in self.entries_at(ancestors):
+                excluded = upper.sources.excluded
                 above[excluded] = above.get(excluded, 0) + 1
-        if above:
-            entry.above = above
-        self._count_below(entry, entry.excluded, 1)
+            if above:
+                entry.above = above
+        self._count_below(entry, entry.sources.excluded, 1)
 
     def _changed(self, entry: Entry[Coverable], before: Port | None) -> None:
         self._count_below(entry, before, -1)
-        self._count_below(entry, entry.excluded, 1)
+        self._count_below(entry, entry.sources.excluded, 1)
 
     def _left(self, entry: Entry[Coverable], before: Port | None) -> None:
         self._count_below(entry, before, -1)
@@ -67,10 +63,11 @@ class Covering(Identity[Coverable]):
             self._order.remove(node)
 
     def _count_below(self, entry: Entry[Coverable], excluded: Port | None, change: int) -> None:
-        entries = self._entries
-        for node in entry.place.descendants():
-            if (lower := entries.get(node)) is not None and _count(lower, excluded, change):
-                self._dirty[lower] = None
+        descendants = entry.place.descendants()
+        if descendants:
+            for lower in self.entries_at(descendants):
+                if _count(lower, excluded, change):
+                    self._dirty[lower] = None
 
     def _targets(self, entry: Entry[Coverable]) -> Ports:
         above = entry.above

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import compress
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -27,17 +28,20 @@ from palio.routing.configuration import Configuration, Strategy
 from palio.routing.effects import Deliver, Effect, Send
 from palio.routing.links import Link
 from palio.routing.messages import Envelope, Forward, LinkKind
+from palio.routing.scopes import Scopes, owner_of
 from palio.routing.sessions import Held
-from palio.routing.table import GRAPH, Entry, Port
+from palio.routing.table import GRAPH, Entry, Port, Sources
 from palio.routing.tables import Tables
 
 # How far apart notifications of one origin may overtake each other before the later ones are taken for known.
 SEEN_WINDOW = 4_096
 _MASK = (1 << SEEN_WINDOW) - 1
 
-# Routes are remembered for sets of entries up to this size, and so many of them.
-MAX_ROUTE_ENTRIES = 64
+# Routes are remembered for up to so many different sources of entries, and so many of them.
+MAX_ROUTE_SOURCES = 64
 MAX_ROUTES = 4_096
+
+_sources_of = attrgetter("sources")
 
 
 class Seen:
@@ -70,7 +74,7 @@ class Seen:
 
 
 class _Route(msgspec.Struct, frozen=True, gc=False):
-    """Where notifications go that satisfy the same entries. It holds until tables or links change."""
+    """Where notifications go that satisfy entries from the same sources. Holds until tables or links change."""
 
     sessions: tuple[tuple[str, tuple[str, ...]], ...]  # with handles
     durable: tuple[Any, ...]
@@ -87,6 +91,9 @@ class Way(msgspec.Struct, frozen=True):
     onward: Envelope
 
 
+_Delivery: TypeAlias = tuple[str, tuple[str, ...], list[Envelope]]  # session, handles, what
+
+
 class _Passing:
     """A batch that passes through: from where it came, and what is to be done with it so far."""
 
@@ -96,7 +103,7 @@ class _Passing:
         self.source = source
         self.from_graph = from_graph
         self.onward: dict[str, list[Envelope]] = {}
-        self.deliveries: list[tuple[str, tuple[str, ...], list[Envelope]]] = []
+        self.deliveries: list[_Delivery] = []
         self._latest: dict[str, tuple[tuple[str, ...], list[Envelope]]] = {}  # by session
 
     def deliver(self, session: str, handles: tuple[str, ...], run: list[Envelope]) -> None:
@@ -109,12 +116,28 @@ class _Passing:
         self._latest[session] = handles, envelopes
         self.deliveries.append((session, handles, envelopes))
 
-    def effects(self) -> list[Effect]:
+    def effects(self, scopes: Scopes) -> list[Effect]:
+        deliveries = _seen(self.deliveries, scopes) if scopes.on else self.deliveries
         effects: list[Effect] = [
-            Deliver(session, tuple(envelopes), handles) for session, handles, envelopes in self.deliveries
+            Deliver(session, tuple(envelopes), handles) for session, handles, envelopes in deliveries
         ]
         effects += [Send(broker, Forward(tuple(envelopes))) for broker, envelopes in self.onward.items()]
         return effects
+
+
+def _seen(deliveries: list[_Delivery], scopes: Scopes) -> list[_Delivery]:
+    """Only what the sessions' owners may see now; what several sessions of an owner get is looked at once."""
+    known: dict[str, dict[int, bool]] = {}
+    kept: list[_Delivery] = []
+    for session, handles, envelopes in deliveries:
+        seen = known.setdefault(owner_of(session), {})
+        new = [envelope for envelope in envelopes if id(envelope) not in seen]
+        visible = scopes.visible(session, new, "delivery")
+        seen.update(zip(map(id, new), visible or [True] * len(new), strict=True))
+        left = [envelope for envelope in envelopes if seen[id(envelope)]]
+        if left:
+            kept.append((session, handles, left))
+    return kept
 
 
 class ForwardingStatistics(msgspec.Struct, frozen=True):
@@ -137,7 +160,9 @@ class Forwarding:
         tables: Tables,
         links: dict[str, Link],
         announcements: Announcements,
+        scopes: Scopes,
     ) -> None:
+        self._scopes = scopes
         self._broker = configuration.broker
         self._hop_limit = configuration.hop_limit
         self._flooding = configuration.strategy is Strategy.FLOODING
@@ -149,13 +174,14 @@ class Forwarding:
         self.take_durable: Callable[[Any, Envelope], None] = lambda holder, envelope: None
         self.takes_all: dict[Port, None] = {}  # links of the acyclic network that get every notification
         self._seen = Seen()
-        self._routes: dict[tuple[Entry[Filter], ...], _Route] = {}
+        self._routes: dict[tuple[Sources, ...], _Route] = {}
         self._taken = self._matched = self._delivered = self._forwarded = self._wasted = 0
         self._dropped: Counter[str] = Counter()
 
     def statistics(self) -> ForwardingStatistics:
+        dropped = self._dropped + Counter({f"rights, {what}": n for what, n in self._scopes.withheld.items()})
         return ForwardingStatistics(
-            self._taken, self._matched, self._delivered, self._forwarded, self._wasted, dict(self._dropped)
+            self._taken, self._matched, self._delivered, self._forwarded, self._wasted, dict(dropped)
         )
 
     def take(self, envelopes: tuple[Envelope, ...], source: Port | None) -> list[Effect]:
@@ -163,15 +189,26 @@ class Forwarding:
 
         Raises `InvalidNotification`, before anything is done, if the bytes of one are none.
         """
-        if not envelopes:
-            return []
-        found = (
-            [self._tables.match(envelopes[0].notification)]
-            if len(envelopes) == 1
-            else self._tables.match_all(envelopes)
-        )
         passing = _Passing(source, source is not None and self._links[source].kind is LinkKind.GRAPH)
-        if source is None:
+        if len(envelopes) == 1:
+            self._take_one(envelopes[0], passing)
+        elif envelopes:
+            self._take_several(envelopes, passing)
+        for onward in passing.onward.values():
+            self._forwarded += len(onward)
+        return passing.effects(self._scopes)
+
+    def _take_one(self, envelope: Envelope, passing: _Passing) -> None:
+        entries = self._tables.match(envelope.notification)
+        if passing.source is None:
+            self._seen.add_run(envelope.origin, envelope.sequence, envelope.sequence)
+        elif not self._is_fresh(envelope):
+            return
+        self._take_run([envelope], entries, passing)
+
+    def _take_several(self, envelopes: tuple[Envelope, ...], passing: _Passing) -> None:
+        found = self._tables.match_all(envelopes)
+        if passing.source is None:
             # Our own numbers, which nobody can have seen.
             self._seen.add_run(envelopes[0].origin, envelopes[0].sequence, envelopes[-1].sequence)
         else:
@@ -191,8 +228,6 @@ class Forwarding:
             run.append(envelope)
         if run:
             self._take_run(run, same, passing)
-        self._forwarded += sum(map(len, passing.onward.values()))
-        return passing.effects()
 
     def _is_fresh(self, envelope: Envelope) -> bool:
         if not self._seen.add(envelope.origin, envelope.sequence):
@@ -205,18 +240,20 @@ class Forwarding:
 
     def forget_routes(self) -> None:
         """Who wants what, or where they are, may have changed."""
-        self._routes.clear()
+        if self._routes:
+            self._routes.clear()
 
     def _take_run(self, run: list[Envelope], entries: list[Entry[Filter]], passing: _Passing) -> None:
         """Envelopes that satisfy the same entries."""
         count = len(run)
         self._taken += count
         self._matched += count * len(entries)
-        key = tuple(entries)
+        # However many entries there are, most have one of few sources.
+        key = (entries[0].sources,) if len(entries) == 1 else tuple(dict.fromkeys(map(_sources_of, entries)))
         route = self._routes.get(key)
         if route is None:
-            route = self._route(entries)
-            if len(key) <= MAX_ROUTE_ENTRIES:
+            route = self._route(key)
+            if len(key) <= MAX_ROUTE_SOURCES:
                 if len(self._routes) >= MAX_ROUTES:
                     self._routes.clear()
                 self._routes[key] = route
@@ -249,7 +286,7 @@ class Forwarding:
         """The way of an envelope that is not taken, only asked about."""
         from_graph = source is not None and self._links[source].kind is LinkKind.GRAPH
         entries = self._tables.match(envelope.notification)
-        route = self._route(entries)
+        route = self._route(dict.fromkeys(map(_sources_of, entries)))
         ports = [port for port in self._ports(route, envelope, source, from_graph) if port != source]
         return Way(entries, route.sessions, ports, self._onward(envelope, from_graph))
 
@@ -273,24 +310,20 @@ class Forwarding:
             envelope.epoch if envelope.epoch == self.epoch() else 0,
         )
 
-    def _route(self, entries: list[Entry[Filter]]) -> _Route:
+    def _route(self, all_sources: Iterable[Sources]) -> _Route:
         handles: dict[str, dict[str, None]] = {}
         ports: dict[Port, Any] = dict(self.takes_all)
         brokers: set[str] = set()
         durable: list[Any] = []
-        sources: dict[Port, int] | None = None
-        for entry in entries:
+        for sources in all_sources:
             held: Held
-            for held in entry.holders:
+            for held in sources.holders:
                 if held.session:
                     handles.setdefault(held.session, {}).update(held.handles)
                 else:
                     durable.append(held)
-            if entry.ports is not sources:  # entries from one port share it
-                sources = entry.ports
-                ports |= sources
-            if entry.brokers:
-                brokers.update(entry.brokers)
+            ports |= sources.ports
+            brokers.update(sources.brokers)
         ports.pop(GRAPH, None)
         # The index promises no order; effects have one that depends on names alone.
         sessions = tuple([(session, tuple(sorted(handles[session]))) for session in sorted(handles)])

@@ -24,7 +24,7 @@ from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
 from palio.routing.covering import Covering
 from palio.routing.facts import Facts
-from palio.routing.table import Entry, Port, Settled
+from palio.routing.table import Entry, Move, Port, Settled, Telling
 
 # A cancellation regroups up to so many members.
 MAX_MEMBERS = 32
@@ -182,13 +182,16 @@ class Merging(Covering[Filter]):
             for group in self._groups.get(port, ())
         }
 
-    def _begin(self, settled: Settled[Filter], port: Port, entry: Entry[Filter]) -> None:
-        self._groups[port].arriving[entry] = None
+    def rows_sent(self) -> int:
+        return sum([len(self.groups(port)) for port in self._groups])
 
-    def _end(self, settled: Settled[Filter], port: Port, entry: Entry[Filter]) -> None:
-        self._groups[port].leaving[entry] = None
-
-    def _finish(self, settled: Settled[Filter]) -> None:
+    def _told(self, moves: list[Move[Filter]]) -> Settled[Filter]:
+        for entry, begun, ended in moves:
+            for port in begun:
+                self._groups[port].arriving[entry] = None
+            for port in ended:
+                self._groups[port].leaving[entry] = None
+        telling: Telling[Filter] = Telling()
         for port, groups in self._groups.items():
             if not groups.arriving and not groups.leaving:
                 continue
@@ -197,10 +200,10 @@ class Merging(Covering[Filter]):
                 if group.members and group.filter is not group.sent:
                     self._rows += 1
                     former, group.number, group.sent = group.number, self._rows, group.filter
-                    changes = self._changes(settled, port)
-                    changes.add.append((group.number, group.filter))
+                    telling.add(port, group.number, group.filter)
                     if former:
-                        changes.remove.append(former)
+                        telling.remove(port, former)
                 elif not group.members and group.number:
-                    self._changes(settled, port).remove.append(group.number)
+                    telling.remove(port, group.number)
             groups.touched.clear()
+        return telling.settled()

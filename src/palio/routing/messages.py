@@ -85,10 +85,15 @@ class Unadvertise(_Message, frozen=True):
 
 
 class Publish(_Message, frozen=True):
-    """Notifications, in the order in which their takers shall get them."""
+    """Notifications, in the order in which their takers shall get them.
+
+    Whoever publishes the same again, under the same ids, is recognised by its name: that of the session, or
+    that of a `publisher` that has several sessions, at the same time or one after the other.
+    """
 
     notifications: tuple[Notification, ...]
     request: int = 0
+    publisher: str = ""
 
 
 ClientMessage: TypeAlias = Open | Close | Subscribe | Release | Unsubscribe | Advertise | Unadvertise | Publish

@@ -43,29 +43,30 @@ class Neighbours:
     def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
         self._asking = asking
+        self._links = core.links
         self._filters = core.tables.filters
         self._advertisements = core.tables.advertisements
-        self.handlers: dict[type, Callable[[Link, Any], None]] = {
-            Hello: self._on_hello,
-            Goodbye: self._on_goodbye,
-            LinkDown: self._on_link_down,
-            Joined: self._on_joined,
-            Update: self._on_update,
-            Acknowledge: self._on_acknowledge,
-            Forward: self._on_forward,
-            LinkState: self._on_link_state,
-            Interest: self._on_interest,
-            Known: self._on_known,
-        }
-        named = asking.link_handlers | (core.durable.link_handlers if core.durable is not None else {})
-        for kind, handler in named.items():
-            self.handlers[kind] = _by_name(handler)
+        # What other parts of the router take, by the name of the neighbour.
+        self._others: dict[type, Callable[[str, Any], None]] = dict(asking.link_handlers)
+        if core.durable is not None:
+            self._others |= core.durable.link_handlers
 
-    def handle(self, kind: type, message: Any, source: str) -> None:
-        """A message of a neighbour; ignored on a link that is not up: it was under way when the link went."""
-        link = self._core.links.get(source)
-        if link is not None and (link.established or kind in _BEFORE_HELLO):
-            self.handlers[kind](link, message)
+    def handle(self, kind: type, message: Any, source: str) -> bool:
+        """A message of a neighbour; ignored on a link that is not up: it was under way when the link went.
+
+        Returns False if it is nothing that neighbours say.
+        """
+        handler = _HANDLERS.get(kind)
+        if handler is None and kind not in self._others:
+            return False
+        link = self._links.get(source)
+        if link is None or not (link.established or kind in _BEFORE_HELLO):
+            return True
+        if handler is not None:
+            handler(self, link, message)
+        else:
+            self._others[kind](source, message)
+        return True
 
     # Links: their beginning
 
@@ -203,8 +204,9 @@ class Neighbours:
 
     def _on_update(self, link: Link, message: Update) -> None:
         name = link.broker
+        add, remove = message.add, message.remove
         advertises = bool(message.advertise or message.withdraw)
-        if not _fits(message.add, message.remove, link.rows) or (
+        if not _fits(add, remove, link.rows) or (
             advertises and not _fits(message.advertise, message.withdraw, link.advertisements)
         ):
             self._give_up(link, f"{name} sent an update that does not fit what it sent before.")
@@ -212,10 +214,10 @@ class Neighbours:
         if advertises:
             self._advertisements.receive(link.advertisements, message.advertise, name)
             self._advertisements.drop(link.advertisements, message.withdraw, name)
-        if message.add:
-            self._filters.receive(link.rows, message.add, name)
-        if message.remove:
-            self._filters.drop(link.rows, message.remove, name)
+        if add:
+            self._filters.receive(link.rows, add, name)
+        if remove:
+            self._filters.drop(link.rows, remove, name)
         if message.confirm:
             self._core.waves.begin(Send(name, Acknowledge(message.version)), name)
 
@@ -264,5 +266,15 @@ def _fits(add: Iterable[tuple[int, Any]], remove: Iterable[int], rows: dict[int,
     return True
 
 
-def _by_name(handler: Callable[[str, Any], None]) -> Callable[[Link, Any], None]:
-    return lambda link, message: handler(link.broker, message)
+_HANDLERS: dict[type, Callable[[Neighbours, Link, Any], None]] = {
+    Hello: Neighbours._on_hello,
+    Goodbye: Neighbours._on_goodbye,
+    LinkDown: Neighbours._on_link_down,
+    Joined: Neighbours._on_joined,
+    Update: Neighbours._on_update,
+    Acknowledge: Neighbours._on_acknowledge,
+    Forward: Neighbours._on_forward,
+    LinkState: Neighbours._on_link_state,
+    Interest: Neighbours._on_interest,
+    Known: Neighbours._on_known,
+}

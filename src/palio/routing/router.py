@@ -9,7 +9,7 @@ import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
-from palio.routing.asking import Asking
+from palio.routing.asking import PASSING, Asking
 from palio.routing.clients import Clients
 from palio.routing.configuration import Configuration
 from palio.routing.core import Core
@@ -24,7 +24,11 @@ from palio.routing.forwarding import ForwardingStatistics
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
+from palio.routing.scopes import SetScope
 from palio.routing.table import GRAPH
+
+# What leaves the tables and the links as they are.
+_PASSING = PASSING | {Forward, Publish}
 
 
 class RouterStatistics(msgspec.Struct, frozen=True):
@@ -38,6 +42,7 @@ class RouterStatistics(msgspec.Struct, frozen=True):
     rows_sent: int
     forwarding: ForwardingStatistics
     inquiries: EchoStatistics
+    handed: int  # deliveries of durable subscriptions, also those that came again
 
 
 class Router:
@@ -57,13 +62,13 @@ class Router:
         self.broker = configuration.broker
         self._core = Core(configuration, facts if facts is not None else Facts(), recovered)
         self._asking = Asking(self._core)
-        self._passing = self._asking.passing | {Forward, Publish}
+        self._watching = self._asking.watching
         self._clients = Clients(self._core, self._asking)
         self._neighbours = Neighbours(self._core, self._asking)
 
     def handle(
         self,
-        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage,
+        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage | SetScope,
         source: str,
         now: float,
     ) -> list[Effect]:
@@ -72,12 +77,14 @@ class Router:
         effects = core.begin(now)
         durable = core.durable
         kind = type(message)
-        if kind not in self._passing:
+        if kind not in _PASSING:
             core.forwarding.forget_routes()
-        if kind in self._neighbours.handlers:
-            self._neighbours.handle(kind, message, source)
+        if self._neighbours.handle(kind, message, source):
+            pass
         elif isinstance(message, LinkUp):
             self._neighbours.link_up(source, message)
+        elif isinstance(message, SetScope):
+            self._set_scope(message)
         elif durable is not None and kind in durable.store_handlers:
             durable.store_handlers[kind](message)
         else:
@@ -86,8 +93,15 @@ class Router:
             durable.settle()
         if kind is not Forward:
             core.settle()
-            self._asking.watching.settle()
+            self._watching.settle()
         return effects
+
+    def _set_scope(self, message: SetScope) -> None:
+        if self._core.scopes.set(message):
+            self._core.sessions.scope_changed(message.owner)
+            self._asking.watching.scope_changed(message.owner)
+            if self._core.durable is not None:
+                self._core.durable.scope_changed(message.owner)
 
     def on_timer(self, name: str, now: float) -> list[Effect]:
         """A timer that was set has come due."""
@@ -101,7 +115,7 @@ class Router:
         if core.durable is not None:
             core.durable.settle()
         core.settle()
-        self._asking.watching.settle()
+        self._watching.settle()
         return effects
 
     # Looking in
@@ -146,7 +160,7 @@ class Router:
     def subscriptions(self) -> Iterator[dict[str, Any]]:
         """Every subscription of this broker's clients, as plain data."""
         for entry in self._core.tables.filters.table.entries():
-            for held in entry.holders:
+            for held in entry.sources.holders:
                 if held.session:
                     handles = sorted(held.handles)
                     yield {"session": held.session, "handles": handles, "filter": str(entry.item)}
@@ -162,7 +176,8 @@ class Router:
             advertisements=len(self._core.tables.advertisements.table),
             rows_received=sum(len(link.rows) for link in self._core.links.values())
             + sum(len(one.rows) for one in known),
-            rows_sent=sum(len(self.sent(port)) for port in self._core.waves.ports),
+            rows_sent=self._core.tables.filters.table.rows_sent(),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
+            handed=self.durable.homes.handed if self.durable is not None else 0,
         )

@@ -23,7 +23,7 @@ that port overlaps it. `partners` holds, for each entry, those of the other tabl
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 Port: TypeAlias = str
 Ports: TypeAlias = tuple[Port, ...]
@@ -32,38 +32,46 @@ GRAPH: Final[Port] = ""  # no broker has the empty name
 Item = TypeVar("Item")
 
 
-_NOBODY: dict[Any, Any] = {}  # shared by all entries that need none of their own; never changed
+_NOBODY: dict[Any, Any] = {}  # shared by all that need none of their own; never changed
+
+
+class Sources:
+    """Where an entry comes from, and so where it leads: who holds it here, and on which ports it came.
+
+    Most entries came once, on one port; those of a port share their sources. So sources are changed only by the
+    table, which takes care that they are an entry's own before. `ports` are never changed, only replaced.
+    """
+
+    __slots__ = ("brokers", "excluded", "holders", "ports")
+
+    def __init__(self, holders: dict[Any, None], ports: dict[Port, int], brokers: dict[str, int]) -> None:
+        # What local sessions hold; how many rows each port has for it; and of how many those of the graph are.
+        self.holders = holders
+        self.ports = ports
+        self.brokers = brokers
+        self.excluded = self.only_port()  # the one port that the entry is not for; None if it is for all
+
+    def only_port(self) -> Port | None:
+        """The port on which all of it came; None if there are several, or a holder."""
+        if not self.holders and len(self.ports) == 1:
+            (port,) = self.ports
+            return port
+        return None
+
+
+_NO_SOURCES = Sources(_NOBODY, _NOBODY, _NOBODY)
 
 
 class Entry(Generic[Item]):
-    """A filter or an advertisement in the table.
+    """A filter or an advertisement in the table. `sent` is shared, too: never changed, only replaced."""
 
-    Most entries have one source, a port, and go to all other ports. So `ports` and `sent` are never changed,
-    only replaced, and entries that are alike in them share them.
-    """
+    __slots__ = ("above", "item", "partners", "place", "rank", "sent", "sources")
 
-    __slots__ = (
-        "above",
-        "brokers",
-        "excluded",
-        "holders",
-        "item",
-        "partners",
-        "place",
-        "ports",
-        "rank",
-        "sent",
-    )
-
-    def __init__(self, item: Item, place: Any = None) -> None:
+    def __init__(self, item: Item, place: Any, rank: int, sources: Sources) -> None:
         self.item = item
         self.place = place
-        self.rank = 0  # which of the table's entries it was to come; also the number of its rows
-        # What local sessions hold; how many rows each port has for it; and of how many those of the graph are.
-        self.holders: dict[Any, None] = _NOBODY
-        self.ports: dict[Port, int] = _NOBODY
-        self.brokers: dict[str, int] = _NOBODY
-        self.excluded: Port | None = None  # the one port that the entry is not for; None if it is for all
+        self.rank = rank  # which of the table's entries it was to come; also the number of its rows
+        self.sources = sources
         self.sent: Ports = ()  # where it is sent; `above` is for covering
         self.above: dict[Port | None, int] | None = None
         self.partners: dict[Entry[Any], None] = _NOBODY
@@ -72,18 +80,40 @@ class Entry(Generic[Item]):
         return f"<Entry {str(self.item)!r}>"
 
 
-class Changes(Generic[Item]):
+class Changes(NamedTuple, Generic[Item]):
     """What to tell one port: numbered additions, and the numbers of removals."""
 
-    __slots__ = ("add", "remove")
-
-    def __init__(self) -> None:
-        self.add: list[tuple[int, Item]] = []
-        self.remove: list[int] = []
+    add: tuple[tuple[int, Item], ...] = ()
+    remove: tuple[int, ...] = ()
 
 
 Settled: TypeAlias = dict[Port, Changes[Item]]
 _SETTLED: Settled[Any] = {}  # nothing to tell; never changed
+
+
+class Telling(Generic[Item]):
+    """What there is to tell, port by port, as it is put together."""
+
+    __slots__ = ("_ports",)
+
+    def __init__(self) -> None:
+        self._ports: dict[Port, tuple[list[tuple[int, Item]], list[int]]] = {}
+
+    def add(self, port: Port, number: int, item: Item) -> None:
+        self._of(port)[0].append((number, item))
+
+    def remove(self, port: Port, number: int) -> None:
+        self._of(port)[1].append(number)
+
+    def _of(self, port: Port) -> tuple[list[tuple[int, Item]], list[int]]:
+        return self._ports.get(port) or self._ports.setdefault(port, ([], []))
+
+    def settled(self) -> Settled[Item]:
+        return {port: Changes(tuple(add), tuple(remove)) for port, (add, remove) in self._ports.items()}
+
+
+# An entry, the ports that shall have what it selects from now on, and those that need not have it any more.
+Move: TypeAlias = tuple[Entry[Item], Ports, Ports]
 
 
 class Table(Generic[Item]):
@@ -96,7 +126,7 @@ class Table(Generic[Item]):
         self._attracts_all: dict[Port, None] = {}
         # Made once and shared by entries: the ports but the one excluded, and one row from a port.
         self._all_but: dict[Port | None, Ports] = {}
-        self._one_from: dict[Port, dict[Port, int]] = {}
+        self._one_from: dict[Port, Sources] = {}
         self._latest = 0
         self._dirty: dict[Entry[Item], None] = {}
 
@@ -104,38 +134,51 @@ class Table(Generic[Item]):
 
     def hold(self, item: Item, holder: Any) -> tuple[Entry[Item], bool]:
         """A local session wants it. Returns the entry, and whether it is new."""
-        entry, fresh = self._obtain(item)
-        if not entry.holders:
-            entry.holders = {}
-        entry.holders[holder] = None
-        self._source_gained(entry, fresh)
-        return entry, fresh
+        place = self._place(item)
+        entry = self._entries.get(place)
+        if entry is None:
+            return self._enter(item, place, Sources({holder: None}, _NOBODY, _NOBODY)), True
+        sources = self._own_sources(entry)
+        if not sources.holders:
+            sources.holders = {}
+        sources.holders[holder] = None
+        self._source_changed(entry)
+        return entry, False
 
     def let_go(self, entry: Entry[Item], holder: Any) -> bool:
         """A local session does not want it any more. Returns whether the entry is gone."""
-        del entry.holders[holder]
+        del entry.sources.holders[holder]
         return self._source_lost(entry)
 
     def receive(self, item: Item, port: Port, broker: str | None = None) -> tuple[Entry[Item], bool]:
         """A row came on a port, in the graph of some broker. Returns the entry, and whether it is new."""
-        entry, fresh = self._obtain(item)
-        if entry.ports:
-            entry.ports = {**entry.ports, port: entry.ports.get(port, 0) + 1}
-        else:
-            entry.ports = self._one_from.get(port) or self._one_from.setdefault(port, {port: 1})
+        place = self._place(item)
+        entry = self._entries.get(place)
+        if entry is None:
+            sources = self._one_from.get(port) or self._share(port)
+            if broker is not None:
+                sources = Sources(_NOBODY, sources.ports, {broker: 1})
+            return self._enter(item, place, sources), True
+        sources = self._own_sources(entry)
+        sources.ports = {**sources.ports, port: sources.ports.get(port, 0) + 1}
         if broker is not None:
-            if not entry.brokers:
-                entry.brokers = {}
-            entry.brokers[broker] = entry.brokers.get(broker, 0) + 1
-        self._source_gained(entry, fresh)
-        return entry, fresh
+            if not sources.brokers:
+                sources.brokers = {}
+            sources.brokers[broker] = sources.brokers.get(broker, 0) + 1
+        self._source_changed(entry)
+        return entry, False
 
     def drop(self, entry: Entry[Item], port: Port, broker: str | None = None) -> bool:
         """A row was removed on its port. Returns whether the entry is gone."""
-        entry.ports = dict(entry.ports)
-        _count_down(entry.ports, port)
+        if entry.sources is self._one_from.get(port):
+            entry.sources = _NO_SOURCES
+            self._leave(entry, port)
+            return True
+        sources = self._own_sources(entry)
+        sources.ports = dict(sources.ports)
+        _count_down(sources.ports, port)
         if broker is not None:
-            _count_down(entry.brokers, broker)
+            _count_down(sources.brokers, broker)
         return self._source_lost(entry)
 
     # Ports open and close
@@ -164,45 +207,42 @@ class Table(Generic[Item]):
         """The ports on which overlapping entries of the other table came have changed."""
         self._dirty.update(dict.fromkeys(entries))
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing has changed that ports may have to be told."""
-        return not self._dirty
-
     def settle(self) -> Settled[Item]:
         """What to tell each port so that it has the rows which it should. Empty if nothing changed."""
-        if not self._dirty:
+        dirty = self._dirty
+        if not dirty:
             return _SETTLED
-        settled: Settled[Item] = {}
+        moves: list[Move[Item]] = []
         if self._ports:
             # What is told does not depend on the order in which others, who share the facts, came to know them.
-            for entry in sorted(self._dirty, key=_rank) if len(self._dirty) > 1 else self._dirty:
-                targets = self._targets(entry) if entry.holders or entry.ports else ()
+            for entry in sorted(dirty, key=_rank) if len(dirty) > 1 else dirty:
+                targets = () if entry.sources is _NO_SOURCES else self._targets(entry)
                 if targets is not entry.sent:
-                    self._retarget(settled, entry, targets)
-            self._finish(settled)
-        self._dirty.clear()
-        return settled
+                    moves.append(_retarget(entry, targets))
+        dirty.clear()
+        return self._told(moves) if moves else _SETTLED
 
-    def _retarget(self, settled: Settled[Item], entry: Entry[Item], targets: Ports) -> None:
-        """The entry shall be sent on these ports, whichever it was sent on before."""
-        sent = entry.sent
-        begun, ended = targets, sent
-        kept: Ports = ()
-        if sent and targets:
-            before, after = set(sent), set(targets)
-            begun = tuple([port for port in targets if port not in before])
-            kept = tuple([port for port in sent if port in after])
-            ended = tuple([port for port in sent if port not in after])
-        for port in begun:
-            self._begin(settled, port, entry)
-        for port in ended:
-            self._end(settled, port, entry)
-        entry.sent = (*kept, *begun) if kept else begun
+    def _told(self, moves: list[Move[Item]]) -> Settled[Item]:
+        """What ports are to be told when entries move."""
+        if len(moves) == 1:
+            entry, begun, ended = moves[0]
+            if not ended:  # as usual: it is new, and all ports are told the same
+                return dict.fromkeys(begun, Changes(((entry.rank, entry.item),)))
+        telling: Telling[Item] = Telling()
+        for entry, begun, ended in moves:
+            for port in begun:
+                telling.add(port, entry.rank, entry.item)
+            for port in ended:
+                telling.remove(port, entry.rank)
+        return telling.settled()
 
     def sent(self, port: Port) -> dict[int, Item]:
         """The rows that the port has been told of, by number."""
         return {entry.rank: entry.item for entry in self._entries.values() if port in entry.sent}
+
+    def rows_sent(self) -> int:
+        """How many rows the ports have been told of."""
+        return sum([len(entry.sent) for entry in self._entries.values()])
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -210,32 +250,15 @@ class Table(Generic[Item]):
     def entries(self) -> Iterable[Entry[Item]]:
         return self._entries.values()
 
-    def _begin(self, settled: Settled[Item], port: Port, entry: Entry[Item]) -> None:
-        """The port shall have what the entry selects."""
-        self._changes(settled, port).add.append((entry.rank, entry.item))
-
-    def _end(self, settled: Settled[Item], port: Port, entry: Entry[Item]) -> None:
-        """The port need not have what the entry selects any more."""
-        self._changes(settled, port).remove.append(entry.rank)
-
-    def _finish(self, settled: Settled[Item]) -> None:
-        """All entries have been looked at."""
-
-    def _changes(self, settled: Settled[Item], port: Port) -> Changes[Item]:
-        changes = settled.get(port)
-        if changes is None:
-            changes = settled[port] = Changes()
-        return changes
+    def entries_at(self, places: Iterable[Any]) -> list[Entry[Item]]:
+        """The entries at those of the places where there is one."""
+        return list(filter(None, map(self._entries.get, places)))
 
     # What strategies decide
 
-    def _obtain(self, item: Item) -> tuple[Entry[Item], bool]:
-        """The entry for an item; one without sources if it is new."""
-        entry = self._entries.get(item)
-        if entry is not None:
-            return entry, False
-        entry = self._entries[item] = Entry(item, item)
-        return entry, True
+    def _place(self, item: Item) -> Any:
+        """Under what an item is filed; what has the same place is one entry."""
+        return item
 
     def _targets(self, entry: Entry[Item]) -> Ports:
         """The ports on which an entry that has sources shall be sent."""
@@ -253,33 +276,50 @@ class Table(Generic[Item]):
 
     # The mechanics of sources
 
-    def _source_gained(self, entry: Entry[Item], fresh: bool) -> None:
-        if fresh:
-            self._dirty[entry] = None
-            self._latest += 1
-            entry.rank = self._latest
-            entry.excluded = _excluded(entry)
-            self._entered(entry)
-        else:
-            self._source_changed(entry)
+    def _share(self, port: Port) -> Sources:
+        shared = self._one_from[port] = Sources(_NOBODY, {port: 1}, _NOBODY)
+        return shared
+
+    def _own_sources(self, entry: Entry[Item]) -> Sources:
+        """The sources of an entry, to be changed."""
+        sources = entry.sources
+        if sources.excluded is not None and sources is self._one_from.get(sources.excluded):
+            entry.sources = sources = Sources(_NOBODY, sources.ports, _NOBODY)
+        return sources
+
+    def _enter(self, item: Item, place: Any, sources: Sources) -> Entry[Item]:
+        self._latest += 1
+        entry = self._entries[place] = Entry(item, place, self._latest, sources)
+        self._dirty[entry] = None
+        self._entered(entry)
+        return entry
 
     def _source_changed(self, entry: Entry[Item]) -> None:
-        before, entry.excluded = entry.excluded, _excluded(entry)
-        if entry.excluded != before:
+        sources = entry.sources
+        before, excluded = sources.excluded, sources.only_port()
+        if excluded != before:
+            sources.excluded = excluded
             self._dirty[entry] = None
             self._changed(entry, before)
+        if excluded is not None and sources.ports[excluded] == 1 and not sources.brokers:
+            entry.sources = self._one_from.get(excluded) or self._share(excluded)
 
     def _source_lost(self, entry: Entry[Item]) -> bool:
-        if entry.holders or entry.ports:
+        sources = entry.sources
+        if sources.holders or sources.ports:
             self._source_changed(entry)
             return False
-        self._dirty[entry] = None
-        self._left(entry, entry.excluded)
+        entry.sources = _NO_SOURCES
+        self._leave(entry, sources.excluded)
         return True
+
+    def _leave(self, entry: Entry[Item], before: Port | None) -> None:
+        self._dirty[entry] = None
+        self._left(entry, before)
 
     def _wanted_on(self, entry: Entry[Item]) -> Ports:
         """The ports that the entry is for and where somebody may publish what it selects."""
-        excluded = entry.excluded
+        excluded = entry.sources.excluded
         if not self._by_partners:
             wanted = self._all_but.get(excluded)
             if wanted is None:
@@ -287,16 +327,20 @@ class Table(Generic[Item]):
             return wanted
         attracted: dict[Port, None] = dict(self._attracts_all)
         for partner in entry.partners:
-            attracted |= dict.fromkeys(partner.ports)
+            attracted |= dict.fromkeys(partner.sources.ports)
         return tuple([port for port in attracted if port in self._ports and port != excluded])
 
 
-def _excluded(entry: Entry[Any]) -> Port | None:
-    if entry.holders or len(entry.ports) != 1:
-        return None
-    for port in entry.ports:
-        return port
-    return None
+def _retarget(entry: Entry[Item], targets: Ports) -> Move[Item]:
+    """The entry shall be sent on these ports, whichever it was sent on before."""
+    sent = entry.sent
+    if not sent or not targets:
+        entry.sent = targets
+        return entry, targets, sent
+    before, after = set(sent), set(targets)
+    begun = tuple([port for port in targets if port not in before])
+    entry.sent = (*[port for port in sent if port in after], *begun)
+    return entry, begun, tuple([port for port in sent if port not in after])
 
 
 def _rank(entry: Entry[Any]) -> int:
@@ -320,8 +364,5 @@ class Identity(Table[Item]):
 class Simple(Identity[Item]):
     """Each subscription is sent, whoever else has the same."""
 
-    def _obtain(self, item: Item) -> tuple[Entry[Item], bool]:
-        entry = Entry(item)
-        entry.place = entry
-        self._entries[entry] = entry
-        return entry, True
+    def _place(self, item: Item) -> Any:
+        return object()

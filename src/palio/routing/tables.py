@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, cast
 
 from palio.matching import MatchIndex
@@ -11,10 +11,10 @@ from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.covering import Covering
-from palio.routing.facts import Facts
+from palio.routing.facts import Facts, Matches
 from palio.routing.merging import Merging
-from palio.routing.messages import Envelope, Update
-from palio.routing.table import Changes, Entry, Identity, Item, Port, Settled, Simple, Table
+from palio.routing.messages import Envelope
+from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
 
 # Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
 # Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
@@ -28,6 +28,7 @@ class Side(Generic[Item]):
         self.table = table
         self._overlaps = overlaps
         self._index: MatchIndex | None = None
+        self._matches: Matches | None = None
         self._arriving: dict[Entry[Item], None] = {}  # for the index
         self._partner: Side[Any] | None = None
         self._draws = False
@@ -35,25 +36,31 @@ class Side(Generic[Item]):
             None  # hears of who enters (1) and leaves (-1)
         )
 
-    def be_indexed(self) -> None:
-        """Keep an index over the entries."""
-        self._index = MatchIndex()
+    def be_indexed(self, matches: Matches | None) -> None:
+        """Keep an index over the entries; or use one for all brokers, whose nodes are the entries' places."""
+        self._matches = matches
+        if matches is None:
+            self._index = MatchIndex()
 
     def match(self, notification: Notification) -> list[Entry[Item]]:
         """The entries that a notification satisfies."""
+        if self._matches is not None:
+            return self.table.entries_at(self._matches.match(notification))
         index = self._index
         assert index is not None
         if self._arriving:
             self._enter_index(index)
         return index.match(notification)
 
-    def match_encoded(self, encoded: list[bytes]) -> list[list[Entry[Item]]]:
-        """The entries that each of several encoded notifications satisfies."""
+    def match_all(self, notifications: list[Notification]) -> list[list[Entry[Item]]]:
+        """The entries that each of several notifications satisfies, read from their bytes."""
+        if self._matches is not None:
+            return [self.match(notification) for notification in notifications]
         index = self._index
         assert index is not None
         if self._arriving:
             self._enter_index(index)
-        return index.match_encoded(encoded)
+        return index.match_encoded([notification.body.attributes for notification in notifications])
 
     def attract(self, other: Side[Any]) -> None:
         """Entries of this side draw those of the other one that they overlap to the ports where they came."""
@@ -136,10 +143,10 @@ class Side(Generic[Item]):
             self._partner.table.partners_changed(entry.partners)
 
 
-Told: TypeAlias = dict[Port, tuple[Changes[Filter], Changes[Advertisement]]]
+# What an `Update` consists of, for each port.
+Told: TypeAlias = Mapping[Port, tuple[Any, ...]]
 
 _NOTHING: Changes[Any] = Changes()
-_NOBODY_TOLD: Told = {}
 
 
 class Tables:
@@ -152,7 +159,9 @@ class Tables:
             lambda filter, advertisement: facts.overlap(advertisement, filter),
         )
         self.advertisements = Side(_advertisement_table(configuration, facts, attract), facts.overlap)
-        self.filters.be_indexed()
+        self._wanted, self._advertised = self.filters.table, self.advertisements.table
+        by_node = isinstance(self._wanted, Covering)
+        self.filters.be_indexed(facts.matches if by_node else None)
         if attract:
             self.advertisements.attract(self.filters)
 
@@ -162,7 +171,7 @@ class Tables:
 
     def match_all(self, envelopes: Sequence[Envelope]) -> list[list[Entry[Filter]]]:
         """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
-        return self.filters.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
+        return self.filters.match_all([envelope.notification for envelope in envelopes])
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on."""
@@ -175,34 +184,14 @@ class Tables:
         self.advertisements.table.close_port(port)
 
     def settle(self) -> Told:
-        """All that ports are to be told."""
-        wanted, advertised = self.filters.table, self.advertisements.table
-        if wanted.is_settled and advertised.is_settled:
-            return _NOBODY_TOLD
-        return self._told(wanted.settle(), advertised.settle())
-
-    def _told(self, wanted: Settled[Filter], advertised: Settled[Advertisement]) -> Told:
-        told: Told = {port: (changes, advertised.get(port, _NOTHING)) for port, changes in wanted.items()}
+        """What ports are to be told: rows to add and to remove and, where there are any, advertisements."""
+        wanted, advertised = self._wanted.settle(), self._advertised.settle()
+        if not advertised:
+            return wanted
+        told: Told = {port: (*changes, *advertised.get(port, _NOTHING)) for port, changes in wanted.items()}
         for port, changes in advertised.items():
-            told.setdefault(port, (_NOTHING, changes))
+            told.setdefault(port, (*_NOTHING, *changes))
         return told
-
-
-def update(
-    version: int, changes: tuple[Changes[Filter], Changes[Advertisement]] | None, *, confirm: bool
-) -> Update:
-    """The message that tells a port of changes; without any, it only asks to confirm."""
-    if changes is None:
-        return Update(version, confirm=confirm)
-    wanted, advertised = changes
-    return Update(
-        version,
-        tuple(wanted.add),
-        tuple(wanted.remove),
-        tuple(advertised.add),
-        tuple(advertised.remove),
-        confirm=confirm,
-    )
 
 
 def _filter_table(configuration: Configuration, facts: Facts, attract: bool) -> Table[Filter]:

@@ -92,7 +92,7 @@ def _recipients(entries: list[Entry[Filter]]) -> tuple[tuple[Recipient, ...], in
     """Who holds these entries here, by name; and how many more there are."""
     found: dict[tuple[bool, str], list[tuple[Filter, dict[str, Any]]]] = {}
     for entry in entries:
-        for holder in entry.holders:
+        for holder in entry.sources.holders:
             if holder.session:
                 found.setdefault((False, holder.session), []).append((entry.item, holder.handles))
             elif isinstance(holder, Durable):  # and not a filter that is to come into force

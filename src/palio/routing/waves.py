@@ -73,30 +73,26 @@ class Waves:
 
     def __init__(self) -> None:
         self.ports: dict[Port, Progress] = {}
-        self._beginning: list[tuple[Wave, Port | None]] = []
+        self.beginning: list[tuple[Wave, Port | None]] = []
 
     def begin(self, effect: Any, source: Port | None) -> Wave:
         """A wave over all ports but the source, as soon as the ports have been told what there is to tell."""
         wave = Wave(effect)
-        self._beginning.append((wave, source))
+        self.beginning.append((wave, source))
         return wave
 
     def asks(self, port: Port) -> bool:
         """Whether the port has to be asked to confirm the update that it gets now, or without one."""
-        return any(source != port for _, source in self._beginning)
-
-    @property
-    def starting(self) -> bool:
-        return bool(self._beginning)
+        return any(source != port for _, source in self.beginning)
 
     def launch(self) -> list[Effect]:
         """All ports have been told and asked. Returns the effects of the waves that need not wait."""
         effects: list[Effect] = []
-        for wave, source in self._beginning:
+        for wave, source in self.beginning:
             for port, progress in self.ports.items():
                 if port != source and progress.outstanding:
                     progress.wait(wave)
             if not wave.missing:
                 effects.append(wave.effect)
-        self._beginning.clear()
+        self.beginning.clear()
         return effects

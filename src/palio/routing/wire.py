@@ -7,7 +7,7 @@ are, the answer is a message or `UnreadableMessage`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, Union, get_args
+from typing import Annotated, Any, TypeAlias, Union, get_args
 
 import msgspec
 
@@ -55,6 +55,7 @@ class _Forward(msgspec.Struct, frozen=True, tag="forward"):
 class _Publish(msgspec.Struct, frozen=True, tag="publish"):
     notifications: tuple[Body, ...]
     request: int = 0
+    publisher: Annotated[str, msgspec.Meta(max_length=255)] = ""
 
 
 class _Events(msgspec.Struct, frozen=True, tag="events"):
@@ -105,7 +106,9 @@ _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
     messages.Forward: (_Forward, lambda read: messages.Forward(_envelopes(read.envelopes))),
     messages.Publish: (
         _Publish,
-        lambda read: messages.Publish((*map(Notification.of_body, read.notifications),), read.request),
+        lambda read: messages.Publish(
+            (*map(Notification.of_body, read.notifications),), read.request, read.publisher
+        ),
     ),
     Events: (_Events, lambda read: Events(read.handles, _envelopes(read.envelopes))),
 }

@@ -15,13 +15,15 @@ Invariants.
 - No event depends on the order of a set or on the address of an object, so a run is repeated exactly.
 
 There is one event per message, and large networks have millions: events are plain tuples, and counts are kept
-in the loop that handles them.
+in the loop that handles them. The steps of a script are in order and older than whatever follows from them, so
+they need not be in the queue: the next one comes before all events that are not earlier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from math import inf
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +44,19 @@ _MOST_MESSAGES_PER_STEP = 50
 class Line:
     """One direction of a link."""
 
-    __slots__ = ("cost", "epoch", "forwards", "latency", "link", "messages", "source", "target", "up")
+    __slots__ = (
+        "cost",
+        "epoch",
+        "forwards",
+        "latency",
+        "link",
+        "notifications",
+        "others",
+        "source",
+        "target",
+        "up",
+        "updates",
+    )
 
     def __init__(self, source: Station, target: Station, number: int, link: Link) -> None:
         self.link = number
@@ -52,8 +66,15 @@ class Line:
         self.latency = link.latency
         self.epoch = 0
         self.up = False
-        self.messages: dict[type, int] = {}  # how many went here, by type
-        self.forwards = 0  # notifications in them
+        # How many messages went here, and how many notifications in forwards.
+        self.updates = self.forwards = self.notifications = 0
+        self.others: dict[type, int] = {}  # by type
+
+    @property
+    def messages(self) -> dict[type, int]:
+        """How many messages went here, by type."""
+        common = {Update: self.updates, Forward: self.forwards}
+        return self.others | {kind: number for kind, number in common.items() if number}
 
 
 class Station:
@@ -80,8 +101,8 @@ class Counts:
         self.wasted_forwards = 0
 
 
-# An event: time, number, and either (line, message, epoch), (station, message, source) or (None, step, 0).
-# They are of several types in one place for speed; `Any` is the price.
+# An event: time, number, and either (line, message, epoch), (station, message, source) or a timer's
+# (station, number, name). They are of several types in one place for speed; `Any` is the price.
 _Event = tuple[float, int, Any, Any, Any]
 
 
@@ -130,7 +151,10 @@ class Network:
     def forwards(self) -> tuple[int, float]:
         """How many notifications went over all links, and at what cost if each had gone alone."""
         lines = [line for pair in self.lines for line in pair]
-        return sum(line.forwards for line in lines), sum(line.forwards * line.cost for line in lines)
+        return (
+            sum(line.notifications for line in lines),
+            sum(line.notifications * line.cost for line in lines),
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -147,12 +171,9 @@ class Network:
         """
         if self.history.is_broken:
             return
-        begin = self.now
-        for step in phase.steps:
-            self._put(begin + step.time, None, step, 0)
         limit = self.moment + _MOST_MESSAGES_PER_STEP * (len(self.stations) + 10) * (len(phase.steps) + 10)
         try:
-            self._work(limit, initial=phase.name == "links")
+            self._work(phase, limit)
         except Exception as problem:  # noqa: BLE001
             place = extract_tb(problem.__traceback__)[-1]
             self.history.crash = f"{type(problem).__name__}: {problem} ({place.name}, line {place.lineno})"
@@ -175,14 +196,28 @@ class Network:
         self._number += 1
         heappush(self._queue, (time, self._number, first, second, third))
 
-    def _work(self, limit: int, *, initial: bool) -> None:
+    def _work(self, phase: Phase, limit: int) -> None:
         queue, history, counts, trace = self._queue, self.history, self.counts, self.trace
         last_seen = history.last_seen
-        while queue:
+        begin, initial = self.now, phase.name == "links"
+        steps = iter(phase.steps)
+        step = next(steps, None)
+        step_time = inf if step is None else begin + step.time
+        while queue or step is not None:
             if self.moment > limit:
-                history.unquiet = f"after {self.moment:,} messages there are still {len(queue):,} under way"
+                left = len(queue) + (step is not None) + sum(1 for _ in steps)
+                history.unquiet = f"after {self.moment:,} messages there are still {left:,} under way"
                 queue.clear()
                 return
+            if step is not None and (not queue or step_time <= queue[0][0]):
+                self.now = step_time
+                if isinstance(step, LinkStep):
+                    self._link_step(step, initial=initial)
+                else:
+                    self._client_step(step)
+                step = next(steps, None)
+                step_time = inf if step is None else begin + step.time
+                continue
             time, _, first, second, third = heappop(queue)
             self.now = time
             if first.__class__ is Line:
@@ -190,12 +225,6 @@ class Network:
                     self._lose(second)
                     continue
                 station, source, message = first.target, first.source, second
-            elif first is None:
-                if second.__class__ is LinkStep:
-                    self._link_step(second, initial=initial)
-                else:
-                    self._client_step(second)
-                continue
             elif second.__class__ is int:
                 self._timer(first, second, third)
                 continue
@@ -283,14 +312,16 @@ class Network:
                 line = station.lines[effect.broker]
                 message = effect.message
                 what = message.__class__
-                messages = line.messages
-                messages[what] = messages.get(what, 0) + 1
-                if what is Forward:
-                    line.forwards += len(message.envelopes)
-                elif what is Update:
+                if what is Update:
+                    line.updates += 1
                     self._count_update(message, line.cost)
-                elif what is Interest:
-                    self._count_update(message.update, line.cost)
+                elif what is Forward:
+                    line.forwards += 1
+                    line.notifications += len(message.envelopes)
+                else:
+                    line.others[what] = line.others.get(what, 0) + 1
+                    if what is Interest:
+                        self._count_update(message.update, line.cost)
                 if line.up:
                     self._number = number = self._number + 1
                     heappush(self._queue, (now + line.latency, number, line, message, line.epoch))

@@ -33,6 +33,9 @@ from palio.sim.workloads import Workload
 
 RouterMaker = Callable[[Configuration, Facts], Router]
 
+# From so many brokers on, one index serves all. With fewer, each has its own, as a live broker does.
+LARGE = 64
+
 
 class Run:
     """A run that has come to its end, with all that can be asked about it."""
@@ -87,7 +90,8 @@ def prepare(
     chance = Random(f"network {scenario.seed}")
     graph = draw(scenario.shape, scenario.brokers, chance)
     layout = lay_out(graph, scenario.topology, chance)
-    facts = Facts()  # about filters, for all brokers; what they know of each other stays their own
+    # About filters, for all brokers; what they know of each other stays their own.
+    facts = Facts(matches=scenario.brokers >= LARGE)
     settings = Configuration(
         broker="-",
         strategy=Strategy(scenario.strategy),

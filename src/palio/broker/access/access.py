@@ -12,10 +12,10 @@ from typing import Any
 
 from palio.broker.access import rights as of_rights
 from palio.broker.access import tokens as of_tokens
-from palio.broker.access.files import Watched
 from palio.broker.access.principal import ANYONE, Holder, Principal
 from palio.broker.access.rights import NOTHING, Rights, WrongRights, read_rights
 from palio.broker.access.tokens import Token, check_token, read_tokens
+from palio.broker.files import Watched
 from palio.model.errors import NotAuthenticated
 
 CERTIFICATE = "certificate"

@@ -1,4 +1,4 @@
-"""Files of the access folder: read when they have changed, written whole, and for their owner's eyes only."""
+"""How the files of the access folder are written: whole, one writer at a time, for their owner's eyes only."""
 
 from __future__ import annotations
 
@@ -7,26 +7,6 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-
-
-class Watched:
-    """A file that may change at any time. `changed` says whether it has since it was last asked."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._seen: tuple[int, int, int] | None = None
-        self._asked = False
-
-    def changed(self) -> bool:
-        """Whether the file is another one than the last time; True the first time."""
-        try:
-            status = self.path.stat()
-            seen = (status.st_mtime_ns, status.st_ino, status.st_size)
-        except OSError:
-            seen = None
-        news = seen != self._seen or not self._asked
-        self._seen, self._asked = seen, True
-        return news
 
 
 def write_private(path: Path, text: str) -> None:

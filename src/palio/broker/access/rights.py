@@ -35,6 +35,7 @@ class Allowance(Enum):
     INSPECT = "inspect"  # look at the broker: statistics, clients, subscriptions of others
     TRACE = "trace"  # see who would get a notification
     DLQ = "dlq"  # requeue and discard dead letters of others, and see those that one may subscribe to
+    JOURNAL = "journal"  # trim the journal, and let it be kept for readers such as a lake
     FORGET = "forget"  # say that a broker is gone for good
     PEER = "peer"  # be a broker of the network
 

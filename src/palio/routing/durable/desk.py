@@ -13,6 +13,7 @@ from palio.routing.durable.messages import Attach, DurableAnswer
 from palio.routing.durable.outbox import Patience
 from palio.routing.effects import Reply
 from palio.routing.messages import Answer
+from palio.routing.scopes import Scopes
 
 # What a taker may wish. A position names at most as many origins as a network may well have.
 LONGEST_LINGER = 3_650 * 86_400.0
@@ -28,8 +29,13 @@ class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How durable delivery works at a broker. Times are in seconds."""
 
     patience: Patience = Patience()
-    page: int = 256  # notifications fetched at a time
-    outbox: int = 10_000  # deliveries kept for one subscription; what is beyond stays in the origins' journals
+    page: int = 1_024  # notifications fetched at a time
+    # Deliveries kept for one subscription, and their bytes; what is beyond stays in the origins' journals.
+    outbox: int = 10_000
+    outbox_bytes: int = 32 << 20
+    # The same of its dead letters; while there is no room, nothing is given up: it comes again and again.
+    dead_letters: int = 10_000
+    dead_letters_bytes: int = 32 << 20
     tick: float = 1.0  # how often progress is told, and what was lost asked for again
     settle_within: float = 0.2  # how long to wait for further changes of the network before catching up
     retention: float = 3_600.0  # how long the ids of notifications are remembered
@@ -128,8 +134,11 @@ def created_at(identity: str) -> tuple[int, str]:
 class Desk:
     """Effects and what follows when the store has completed them."""
 
-    def __init__(self, broker: str, settings: DurableSettings, incarnation: int) -> None:
+    def __init__(
+        self, broker: str, settings: DurableSettings, incarnation: int, scopes: Scopes | None = None
+    ) -> None:
         self.broker = broker
+        self.scopes = scopes or Scopes(on=False)
         self._incarnation = incarnation
         self.settings = settings
         self.now = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -106,19 +106,50 @@ class Survey(_Message, frozen=True):
 
 
 class Replay(_Message, frozen=True):
-    """All that is in the journals in reach and that the filter selects, origin by origin, page by page."""
+    """All that is in the journals in reach and that the filter selects, origin by origin, page by page.
+
+    With `ranges` only what those origins have after one sequence up to another.
+    """
 
     number: int
     filter: Filter
     since: float = 0.0
     until: float | None = None
     page: int = 100
+    ranges: tuple[tuple[str, int, int], ...] = ()
 
 
 class GoOn(_Message, frozen=True):
     """The next page of a replay, please."""
 
     number: int
+
+
+class ListJournals(_Message, frozen=True):
+    """Which journals are in reach, and how far are they?"""
+
+    number: int
+
+
+class Hold(_Message, frozen=True):
+    """Keep this broker's journal for a reader that has all up to a sequence; -1 ends that.
+
+    A reader is no subscription: a lake, or a query that comes back later. Nothing is sent to it.
+    """
+
+    number: int
+    reader: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    sequence: Annotated[int, msgspec.Meta(ge=-1)]
+
+
+class TrimJournal(_Message, frozen=True):
+    """From an operator: let go all of this broker's journal that nobody needs, however new it is.
+
+    With `upto` nothing after that sequence.
+    """
+
+    number: int
+    upto: int | None = None
 
 
 DurableRequest: TypeAlias = (
@@ -134,6 +165,9 @@ DurableRequest: TypeAlias = (
     | Survey
     | Replay
     | GoOn
+    | ListJournals
+    | Hold
+    | TrimJournal
 )
 
 
@@ -217,8 +251,55 @@ class Replayed(_Message, frozen=True):
     missing: tuple[str, ...] = ()
 
 
+class JournalRange(msgspec.Struct, frozen=True, array_like=True):
+    """A journal has all after `trimmed` up to `head`."""
+
+    origin: str
+    trimmed: int
+    head: int
+
+
+class JournalsListed(_Message, frozen=True):
+    """The journals in reach; `missing` are brokers that were ever heard of and did not answer."""
+
+    number: int
+    journals: tuple[JournalRange, ...]
+    missing: tuple[str, ...] = ()
+
+
+class Held(_Message, frozen=True):
+    """That the journal is kept for a reader is on disk; what was trimmed before is gone."""
+
+    number: int
+    journal: JournalRange
+
+
+class JournalTrimmed(_Message, frozen=True):
+    """How far the journal is trimmed now, and by whom it is needed beyond that: readers, and how far each is.
+
+    It is not trimmed while brokers are `missing` of which it is not known whom they have.
+    """
+
+    number: int
+    journal: JournalRange
+    needed_by: tuple[tuple[str, int], ...] = ()
+    missing: tuple[str, ...] = ()
+
+
 DurableAnswer: TypeAlias = (
-    Attached | DurableReady | Done | Changed | Taken | Requeued | Discarded | Forgot | Surveyed | Replayed
+    Attached
+    | DurableReady
+    | Done
+    | Changed
+    | Taken
+    | Requeued
+    | Discarded
+    | Forgot
+    | Surveyed
+    | Replayed
+    | JournalsListed
+    | Held
+    | JournalTrimmed
 )
 
 
