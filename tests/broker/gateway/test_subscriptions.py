@@ -280,9 +280,7 @@ async def test_limits_and_what_is_not_there():
     async with calling(gateway=few) as (_, session):
         for id in ("a", "b"):
             assert (await session.post("/subscriptions", json={"id": id})).status == 201
-        found = await problem(
-            await session.post("/subscriptions", json={"id": "c"}), 429, "TooManySubscriptions"
-        )
+        found = await problem(await session.post("/subscriptions", json={"id": "c"}), 429, "GatewayFull")
         assert found["limit"] == 2
         await problem(await session.get("/subscriptions/c"), 404, "UnknownSubscription")
         await problem(await session.put("/subscriptions/c", json={}), 404, "UnknownSubscription")

@@ -316,7 +316,7 @@ HEALTH = _route(
         503: _answer("It cannot write, and why.", _TEXT, "text/plain"),
     },
 )
-METRICS = _route("Metrics for Prometheus", (), {200: _answer("All of them.", _TEXT, "text/plain")})
+METRICS = _route("Metrics for Prometheus", (401, 403), {200: _answer("All of them.", _TEXT, "text/plain")})
 
 COMPONENTS = {
     "schemas": {"Problem": _PROBLEM},
