@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PAIRS ?= 1000000
 SEED ?= $(shell date +%Y%m%d)
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java postgresql demo test lint bench experiments hunt slow sanitize clean
+.PHONY: help setup java postgresql demo test lint bench experiments hunt fuzz slow sanitize clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -39,7 +40,7 @@ postgresql:
 		DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 postgresql >/dev/null; } || \
 		echo "There is no PostgreSQL here: its tests are left out (on Debian: apt-get install postgresql)."
 
-demo: $(READY)   ## a stream against thousands of filters, then five brokers of which one is killed
+demo: $(READY)   ## a stream against thousands of filters, five brokers of which one is killed, then Spark
 	@$(BIN)/palio demo
 
 test: $(READY)   ## all tests but the slow ones
@@ -60,12 +61,17 @@ bench: $(READY)  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench poset --filters 10000
 	@$(BIN)/palio bench routing --subscriptions 10000
 	@$(BIN)/palio bench store
+	@$(BIN)/palio bench security
+	@$(BIN)/palio bench spark
 
 experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (more than an hour on two cores)
 	@for name in siena strategies growth durable; do $(BIN)/palio sim run $$name --resume || exit; done
 
 hunt: $(READY)   ## look for a wrong answer about filters: make hunt PAIRS=1000000 SEED=7
 	$(BIN)/python -m tests.hunt --pairs $(PAIRS) --seed $(SEED)
+
+fuzz: $(READY)   ## look for bytes that the decoders cannot bear: make fuzz SECONDS=3600
+	nice -n 19 $(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 # The core, built with the sanitizers into build/, and its tests on it. Leaks are not looked for: Python has its own.
 sanitize: $(READY)  ## the core's tests under the address and undefined-behaviour sanitizers

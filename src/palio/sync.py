@@ -35,7 +35,7 @@ from palio.client.subscription import SubscriptionStatistics
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import Value
-from palio.routing.durable.messages import Changed
+from palio.routing.durable.messages import Changed, JournalRange, JournalsListed, JournalTrimmed
 from palio.routing.inquiries import Hop
 
 # Events that are fetched from a subscription at a time.
@@ -323,6 +323,18 @@ class Client:
 
         for event in self._worker.iterate(self._worker.run(begin())):
             yield Event(event, self._worker)
+
+    def journals(self, **options: Any) -> JournalsListed:
+        """How far the journals in reach are."""
+        return self._worker.run(self._client.journals(**options))
+
+    def hold(self, reader: str, sequence: int) -> JournalRange:
+        """Have the broker's journal kept for a reader that has everything up to a sequence; -1 ends that."""
+        return self._worker.run(self._client.hold(reader, sequence))
+
+    def trim_journal(self, upto: int | None = None) -> JournalTrimmed:
+        """Have the broker let go all of its journal that nobody needs."""
+        return self._worker.run(self._client.trim_journal(upto))
 
     def requeue(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
         """Let dead letters be delivered after all. Returns which of them were there."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from palio.broker.settings import Settings, load
+from palio.broker.settings import Peer, Settings, load
 from palio.cli.config_example import example
 from palio.cli.contexts import Contexts, chosen, contexts_file, read_contexts
 
@@ -23,13 +23,13 @@ def test_the_example_shows_every_setting_with_its_default(command):
     assert shown == example()
     bare = re.sub(r"^#(?=[a-z\[])", "", shown, flags=re.MULTILINE)
     said = tomllib.loads(bare)
-    defaults = msgspec.to_builtins(Settings())
+    defaults = msgspec.json.decode(msgspec.json.encode(Settings()))
     assert said.keys() == defaults.keys()
     for name, value in said.items():
         if name == "peers":
-            assert value == [{"address": "127.0.0.1:7171", "kind": "peer", "cost": 1.0}]
+            assert value == [msgspec.to_builtins(Peer("127.0.0.1:7171"))]
         elif isinstance(value, dict):
-            assert value.items() <= defaults[name].items()
+            assert value == {key: defaults[name][key] for key in value}
         elif name != "name":
             assert value == defaults[name]
     assert shown == Path("examples/palio.toml").read_text()
@@ -121,10 +121,12 @@ def home(tmp_path, monkeypatch):
 def test_the_one_that_is_meant(command, monkeypatch):
     assert chosen(None).shown == "127.0.0.1:7070"
     command("context", "add", "work", "work.example:1")
-    command("context", "add", "home", "palio://home.example:2,other.example", "--token", 'a "secret"')
+    secret = contexts_file().parent / "home.token"
+    command("context", "add", "home", "palio://home.example:2,other.example", "--token-file", str(secret))
+    secret.write_text("a secret\n")
     assert chosen(None).shown == "work.example:1"  # the first one is used
     assert chosen("home").address == "palio://home.example:2,other.example"
-    assert chosen("home").token == 'a "secret"'
+    assert chosen("home").token == "a secret"
     command("context", "use", "home")
     assert chosen(None).shown == "home.example:2,other.example"
     monkeypatch.setenv("PALIO_SERVER", "work")
@@ -136,7 +138,7 @@ def test_the_one_that_is_meant(command, monkeypatch):
 
 def test_they_are_listed_without_tokens_and_kept_from_others(command):
     assert "127.0.0.1:7070 (the default)" in command("context", "list").stdout
-    command("context", "add", "home", "home.example", "--token", "secret")
+    command("context", "add", "home", "home.example", "--token-file", "home.token")
     assert stat.S_IMODE(contexts_file().stat().st_mode) == 0o600
     for arguments in ((), ("--json",)):
         shown = command("context", "list", *arguments).stdout
@@ -169,3 +171,10 @@ def test_a_broken_file_is_told_and_not_overwritten(command):
         assert result.exit_code == 3
         assert "Mend or remove the file." in result.stderr
     assert contexts_file().read_text() == "current = "
+
+
+def test_brokers_on_any_free_port_do_not_share_a_name(tmp_path):
+    names = {
+        Settings(listen="127.0.0.1:0", data=str(tmp_path / folder)).named().name for folder in ("a", "b", "a")
+    }
+    assert len(names) == 2, "and each keeps its own"

@@ -48,6 +48,8 @@ def commands() -> list[tuple[str, ...]]:
 COMMANDS = commands()
 # These run until they are stopped.
 FOREVER = ("palio up", "palio network up")
+# The examples of these run in tests/spark, in the session that all tests share.
+SPARK = "palio spark"
 # These talk to a broker.
 TALKING = (
     *(
@@ -64,7 +66,7 @@ TALKING = (
         "forget",
         "clients",
     ),
-    *("subs", "top", "dlq", "context", "config", "network status", "explain @"),
+    *("subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights"),
 )
 
 
@@ -97,7 +99,7 @@ def talks(example: str) -> bool:
 
 
 def test_the_examples_of_the_help_run(shown, environment):
-    offline = [one for one in shown if not talks(one) and not one.startswith(FOREVER)]
+    offline = [one for one in shown if not talks(one) and not one.startswith((*FOREVER, SPARK))]
     offline.remove("palio demo")  # ten seconds; a shorter one is among the others
     slow = {
         name: sorted(one for one in offline if one.startswith(f"palio {name}")) for name in ("demo", "bench")
@@ -128,7 +130,7 @@ def test_the_examples_that_talk_to_a_broker_run_against_one(shown, tmp_path, com
         stack.enter_context(live_broker(tmp_path, "lucca", peers=(Peer(live.server),)))
         live.do(_with_a_dead_letter(live.server))
         live.begin(_publish_for_ever(live.server))
-        settings = {"PALIO_SERVER": live.server, "XDG_CONFIG_HOME": str(tmp_path)}
+        settings = {"PALIO_SERVER": live.server, "XDG_CONFIG_HOME": str(tmp_path), "PALIO_DATA": str(tmp_path)}
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
         (tmp_path / "network.toml").write_text(f'brokers = 2\ndata = "{tmp_path}/network"\n')

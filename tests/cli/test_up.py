@@ -10,6 +10,7 @@ import urllib.request
 
 import pytest
 
+from palio.broker.settings import Security, Settings
 from palio.cli.connecting import ask
 from palio.cli.up import _who
 from tests.cli.processes import PATIENCE, await_condition, broker_up, started
@@ -110,5 +111,8 @@ def test_wrong_settings_are_told_with_their_origin(command, arguments, said):
 
 
 def test_an_open_address_is_called_open():
-    assert "this machine only" in _who("[::1]:7070", "--listen")
-    assert "open to everyone" in _who("0.0.0.0:7070", "--listen")
+    assert "this machine only" in _who(Settings(), "[::1]:7070")
+    assert "open to everyone" in _who(Settings(), "0.0.0.0:7070")
+    secured = Settings(security=Security(authentication=True))
+    assert _who(secured, "127.0.0.1:7070") == "with a token"
+    assert "others may listen in" in _who(secured, "0.0.0.0:7070")

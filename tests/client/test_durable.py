@@ -153,6 +153,34 @@ async def test_what_was_acknowledged_as_the_connection_was_cut_is_not_seen_again
         assert [row["pending"] for row in rows] == [0]
 
 
+async def test_a_confirmation_that_cannot_come_is_an_error():
+    broker = journaling()
+    async with broker as address, palio.connect(address, name="reader") as reader:
+        desk = await reader.subscribe("n >= 0", durable="desk")
+        await reader.publish([{"n": 0}, {"n": 1}])
+        first, second = await desk.next(timeout=10), await desk.next(timeout=10)
+        broker.cut_off("reader")
+        with pytest.raises(palio.ConnectionLost, match="'acknowledge'"):
+            await first.ack(confirmed=True)  # it does not arrive
+        while desk.statistics().dropped != {"acknowledged before": 1}:  # there is a connection again
+            await asyncio.sleep(0.001)
+        await second.ack(confirmed=True)  # it has come again
+        assert [row["pending"] for row in await reader.inspect("subs")] == [0]
+
+
+async def test_what_came_on_a_lost_connection_is_not_confirmed_on_the_next_one():
+    broker = journaling()
+    async with broker as address, palio.connect(address, name="reader") as reader:
+        desk = await reader.subscribe("n >= 0", durable="desk")
+        await reader.publish({"n": 0})
+        event = await desk.next(timeout=10)
+        broker.cut_off("reader")
+        while reader.state.value == "live":
+            await asyncio.sleep(0)
+        with pytest.raises(palio.ConnectionLost):
+            await event.ack(confirmed=True)
+
+
 async def test_an_event_that_is_being_handled_while_it_comes_again_is_acknowledged_once_for_all():
     broker = journaling()
     async with broker as address, palio.connect(address, name="reader") as reader:

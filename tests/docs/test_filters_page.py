@@ -5,8 +5,11 @@ import re
 
 import pytest
 
-from palio import Filter, FilterSyntaxError, Notification
+from palio import Filter, FilterError, Notification, Pattern, PatternError
+from palio.matching.patterns import Detector, partition, search
 from palio.model import automaton, conjunction, normal, parser, texts, values
+from palio.model.patterns import checking, variants
+from palio.model.patterns.policies import POLICIES
 
 RELATIONS = ("does not cover", "covers", "does not overlap", "overlaps")
 
@@ -48,10 +51,38 @@ def test_every_mistake_is_told_as_the_page_says(page):
     lines = [line for block in blocks(page, "mistake") for line in block.splitlines()]
     assert len(lines) > 5
     for line in lines:
-        text, message = re.split(r"\s{2,}(?=Column)", line)
-        with pytest.raises(FilterSyntaxError) as caught:
-            Filter.parse(text)
+        text, message = re.split(r"\s{2,}", line, maxsplit=1)
+        with pytest.raises((FilterError, PatternError)) as caught:
+            (Pattern if "[" in text or " within " in text else Filter).parse(text)
         assert str(caught.value) == message
+
+
+def test_every_pattern_finds_what_the_page_says(page):
+    found = blocks(page, "pattern")
+    assert len(found) > 8
+    for block in found:
+        text, *lines = block.splitlines()
+        detector = Detector({"pattern": Pattern.parse(text)})
+        for line in lines:
+            if not line.startswith("→"):
+                number, time, content = line.split(maxsplit=2)
+                hours, minutes, seconds = map(int, time.split(":"))
+                detector.take(
+                    Notification.from_json(content),
+                    time=(hours * 3600 + minutes * 60 + seconds) * 1_000_000,
+                    position=int(number),
+                )
+        matches = [" ".join(one.id for one in match.constituents) for match in detector.close()]
+        assert matches == [line[2:] for line in lines if line.startswith("→")], text
+
+
+def test_every_policy_and_drop_is_on_the_page(page):
+    for word in {*POLICIES, *(one for several in POLICIES.values() for one in several)}:
+        assert f"`{word}`" in page or f'"{word}"' in page, word
+    for reason in ("late", "disordered", "unkeyed", "overflow", "abandoned"):
+        assert f"`{reason}`" in page, reason
+    assert f"{partition.MAX_HITS:,} events" in page
+    assert f"{search.MAX_EFFORT:,} events" in page
 
 
 def test_the_python_examples_run(page):
@@ -79,6 +110,11 @@ def test_the_python_examples_run(page):
         ("attributes of a notification", values.MAX_ATTRIBUTES),
         ("elements of a list", values.MAX_LIST_ELEMENTS),
         ("bytes of a payload", values.MAX_PAYLOAD_BYTES),
+        ("steps of a pattern", checking.MAX_STEPS),
+        ("events of a match", variants.MAX_SLOTS),
+        ("alternatives of a pattern", variants.MAX_VARIANTS),
+        ("attributes behind `by`", checking.MAX_PARTITION_ATTRIBUTES),
+        ("days of a window", checking.MAX_WINDOW // 86_400_000_000),
     ],
 )
 def test_the_limits_on_the_page_are_those_of_the_code(page, line, limit):

@@ -28,7 +28,7 @@ def test_what_is_read_the_short_way_is_what_the_grammar_says(text):
     found = shortcut.plain(text)
     if found is None:
         return
-    reader = parser._Reader(text)
+    reader = parser.Reader(text)
     assert reader.alternative() == found
     reader.expect_end("nothing more")
 

@@ -9,6 +9,7 @@ import pytest
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, SaveCursor, Trim
+from palio.routing.durable.holding import HELD
 from palio.store import (
     Journal,
     JournalTrimmed,
@@ -17,6 +18,7 @@ from palio.store import (
     StoreCorrupt,
     StoreTooOld,
     StoreUnavailable,
+    journals_in,
 )
 from tests.store.driving import Driven, append, envelope
 
@@ -114,3 +116,26 @@ def test_damage_is_told(file_url: str) -> None:
     connection.close()
     with Journal(file_url) as journal, pytest.raises(StoreCorrupt, match="Sequence 2"):
         list(journal.read())
+
+
+def test_rows_as_they_are_stored_and_what_is_gone(url: str) -> None:
+    with Driven(url) as driven, Journal(url) as journal:
+        driven.do(append(1, 1, 25))
+        found = list(journal.rows(after=3, upto=20, limit=10))
+        assert [[row[0] for row in rows] for rows in found] == [list(range(4, 14)), list(range(14, 21))]
+        assert found[0][0][1:4] == (1_004.0, "publisher", None)
+        driven.store.submit((Trim(10),))
+        driven.do(append(2, 26))
+        with pytest.raises(JournalTrimmed):
+            list(journal.rows(after=3, upto=20, limit=10))
+        (rows,) = journal.rows(after=3, upto=20, limit=10, lossy=True)
+        assert rows[0][0] == 11
+    assert journals_in(url) == ["b"]
+
+
+def test_nothing_is_trimmed_that_is_held_whoever_asks(url: str) -> None:
+    with Driven(url) as driven, Journal(url) as journal:
+        driven.do(append(1, 1, 20), SaveCursor(2, f"{HELD}lake", 7))
+        driven.store.submit((Trim(15),))
+        driven.do(append(3, 21))
+        assert journal.range().first == 8

@@ -13,18 +13,26 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from palio.broker.access import Access
+from palio.broker.access.rights import Allowance
+from palio.broker.border import bounced
 from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import Dialling
+from palio.broker.gateway.counts import GatewayStatistics
+from palio.broker.guard import Guard
 from palio.broker.inspection import Inspection
-from palio.broker.settings import Settings, split_address
-from palio.model.errors import InvalidNotification, PalioError
+from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
+from palio.broker.outgoing import MAX_BATCH, halves
+from palio.broker.settings import Settings, require_safe, split_address
+from palio.broker.tls import ServerTls, WrongCertificate
+from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
@@ -44,34 +52,18 @@ from palio.routing.messages import (
 )
 from palio.routing.protocol import Greet, Handed, Inspect, Inspected, Role
 from palio.routing.router import Router
+from palio.routing.scopes import SetScope
 from palio.routing.wire import encode, encode_envelopes, encode_events
+
+if TYPE_CHECKING:
+    from palio.broker.gateway.definitions import Keeper
 
 # What is held for a client until it gives it back.
 _HELD = frozenset((Subscribe, Advertise, Watch))
 # How many times in a heartbeat all connections are looked at.
 _LOOKS = 4
-
-
-class TooManyConnections(PalioError):
-    """The broker has as many connections as it may."""
-
-    limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"This broker has {limit:,} connections, as many as it may.", limit=limit)
-
-
-class TooManySubscriptions(PalioError):
-    """A client has as many subscriptions and advertisements as it may."""
-
-    limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"This client has {limit:,} subscriptions and advertisements, as many as it may; "
-            "release some, or raise the limit `limits.subscriptions` of the broker.",
-            limit=limit,
-        )
+# Seconds after which tokens, rights and certificates that have changed count at the latest.
+_LOOK_AT_FILES_EVERY = 0.5
 
 
 class AlreadyLinked(PalioError):
@@ -93,6 +85,7 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
     links: int
     refused: dict[str, int]
     dropped: dict[str, int]
+    refused_requests: dict[str, int]
 
 
 class Broker:
@@ -102,6 +95,8 @@ class Broker:
         self.settings = settings.named()
         self.now = Clock(clock)
         self.log = logging.getLogger(f"palio.broker.{self.settings.name}")
+        security = self.settings.security
+        self.access = Access(self.settings.access_folder if security.authentication else None, self.now)
         self.connections: dict[Connection, None] = {}
         self.sessions: dict[str, Connection] = {}
         self.links: dict[str, Connection] = {}
@@ -111,8 +106,11 @@ class Broker:
         self.http_port = 0
         self.started = 0.0
         self.failed: asyncio.Future[str] | None = None  # done when the broker cannot go on
-        self._dropped: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
+        self._refused_requests: Counter[str] = Counter()
+        self._by_address = Tally(self.settings.limits.connections_per_address)
+        self._by_principal = Tally(self.settings.limits.connections_per_principal)
         self._loop: asyncio.AbstractEventLoop
         self._server: asyncio.Server | None = None
         self._http: Any = None
@@ -123,6 +121,9 @@ class Broker:
         self._beating: asyncio.Task[None] | None = None
         self._stopping = False
         self._encoded: tuple[tuple[Envelope, ...], msgspec.Raw] | None = None
+        self.tls: ServerTls | None = None
+        self._guard = Guard(self.settings, self.now)
+        self._watching: asyncio.Task[None] | None = None
         self._dialling = Dialling(self)
         self._inspection = Inspection(self)
         self._handlers = {
@@ -140,6 +141,11 @@ class Broker:
     async def start(self) -> None:
         """Open the store, listen, and connect to the neighbours. Raises what the store or the socket does."""
         settings = self.settings
+        require_safe(settings)
+        self.access.open()
+        security = settings.security
+        if security.certificate:
+            self.tls = ServerTls(security.certificate, security.key, security.authority)
         self._loop = asyncio.get_running_loop()
         self.failed = self._loop.create_future()
         configuration = Configuration(
@@ -149,6 +155,7 @@ class Broker:
             merging_excess=settings.merging_excess,
             durable=settings.delivery,
             incarnation=int(self.now()),
+            scoped=self.access.is_on,
         )
         if settings.journal:
             self.store = await self.open_store()
@@ -159,7 +166,9 @@ class Broker:
             self.router = Router(configuration)
         host, port = split_address(settings.listen)
         try:
-            self._server = await self._loop.create_server(lambda: Connection(self), host, port, backlog=1_024)
+            self._server = await self._loop.create_server(
+                lambda: Connection(self), host, port, backlog=1_024, **self._tls_options()
+            )
         except OSError:
             await self._close_store()
             raise
@@ -171,9 +180,12 @@ class Broker:
             self.http_port = await self._http.start(*split_address(settings.http))
         self.started = self.now()
         self._beating = self._loop.create_task(self._beat())
+        self._tell_scopes(self.access.principals())
+        if self.access.is_on or self.tls is not None:
+            self._watching = self._loop.create_task(self._watch_files())
         self.carry_out(self.router.on_timer("started", self.now()))
         self._dialling.start(settings.peers)
-        self.log.info("The broker is up.", extra={"broker": settings.name, "port": self.port})
+        self.log.info("The broker is up.", extra={"port": self.port})
 
     async def open_store(self) -> Any:
         """The store that the settings ask for. Raises what it does."""
@@ -191,6 +203,12 @@ class Broker:
             retention=settings.durable.retention,
         )
 
+    def keeper(self) -> Keeper:
+        """Where the gateway keeps its subscriptions."""
+        from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper  # noqa: PLC0415 (only with HTTP)
+
+        return FileKeeper(Path(self.settings.data)) if self.settings.journal else MemoryKeeper()
+
     async def stop(self, reason: str = "The broker is stopping.") -> None:
         """Say goodbye to everyone, write what is to be written, and end."""
         if self._stopping:
@@ -199,8 +217,9 @@ class Broker:
         self._dialling.stop()
         if self._server is not None:
             self._server.close()
-        if self._beating is not None:
-            self._beating.cancel()
+        for task in (self._beating, self._watching):
+            if task is not None:
+                task.cancel()
         open_ones = list(self.connections)
         for connection in open_ones:
             connection.end(reason)
@@ -215,7 +234,7 @@ class Broker:
         for timer in self._timers.values():
             timer.cancel()
         await self._close_store()
-        self.log.info("The broker has stopped.", extra={"broker": self.settings.name})
+        self.log.info("The broker has stopped.")
 
     async def _close_store(self) -> None:
         if self.store is not None:
@@ -230,20 +249,59 @@ class Broker:
             for connection in list(self.connections):
                 connection.beat(now, max(0.0, now - before - pause))
 
+    def _tls_options(self) -> dict[str, Any]:
+        if self.tls is None:
+            return {}
+        return {"ssl": self.tls.context, "ssl_handshake_timeout": self.settings.limits.greeting}
+
+    # Who may come in, and what they may do, may change at any time
+
+    async def _watch_files(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_AT_FILES_EVERY)
+            self.refresh_access()
+
+    def refresh_access(self) -> None:
+        """Read tokens, rights and certificates again if they have changed; they count from now on."""
+        self._tell_scopes(self.access.refresh())
+        for connection in list(self.connections):
+            problem = self.access.objection(connection.principal)
+            if problem is not None and connection.is_live:
+                connection.refuse(problem)
+        try:
+            if self.tls is not None and self.tls.refresh():
+                self.log.info("The certificate was read again.")
+        except WrongCertificate as problem:
+            self.log.error("The certificate before stays in use.", extra={"reason": str(problem)})
+
+    def _tell_scopes(self, owners: Iterable[str]) -> None:
+        for owner in sorted(owners):
+            rights = self.access.rights_of(owner)
+            self.handle(SetScope(owner, rights.subscribe, rights.publish), "")
+
     # Connections
 
     def connected(self, connection: Connection) -> None:
         """A connection was accepted or dialled."""
         self.connections[connection] = None
-        if len(self.connections) > self.settings.limits.connections:
-            connection.refuse(TooManyConnections(self.settings.limits.connections))
+        try:
+            self._by_address.add(connection.host)
+            if len(self.connections) > self.settings.limits.connections:
+                raise TooManyConnections(self.settings.limits.connections)
+        except TooManyConnections as problem:
+            connection.refuse(problem)
 
     def admit(self, connection: Connection, greet: Greet) -> None:
         """Whether who greets may come in; raises what speaks against it."""
         if self._stopping:
             raise ProtocolViolation("The broker is stopping.")
+        principal = connection.acting_for or self.access.authenticate(greet.token, connection.certificate)
         if greet.role is Role.PEER:
+            principal.require(Allowance.PEER, "link a broker")
             self.admit_peer(connection, greet.name)
+        connection.principal = principal
+        if principal.name:
+            self._by_principal.add(principal.name)
 
     def admit_peer(self, connection: Connection, name: str) -> None:
         """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
@@ -263,12 +321,13 @@ class Broker:
         if greet.role is Role.PEER:
             self.linked(connection, COUNTERPART[greet.kind], greet.cost)
             return
-        known = self.sessions.get(greet.name)
+        name = connection.name
+        known = self.sessions.get(name)
         if known is not None:
             known.end("This client has connected again.", event="taken over")
-        self.sessions[greet.name] = connection
+        self.sessions[name] = connection
         connection.read(self._reading)
-        self.handle(Open(), greet.name)
+        self.handle(Open(), name)
 
     def linked(self, connection: Connection, kind: LinkKind, cost: float) -> None:
         """There is a link to a neighbour."""
@@ -285,13 +344,18 @@ class Broker:
             self.handle(LinkDown(), name)
         elif connection.role is Role.CLIENT and self.sessions.get(name) is connection:
             del self.sessions[name]
+            self._guard.gone(name)
             self.handle(Close(), name)
 
     def disconnected(self, connection: Connection, *, was_live: bool) -> None:
         """A connection is gone."""
-        self.connections.pop(connection, None)
+        if connection in self.connections:
+            del self.connections[connection]
+            self._by_address.remove(connection.host)
+            if connection.principal.name:
+                self._by_principal.remove(connection.principal.name)
         self._to_flush.pop(connection, None)
-        self._dropped.update(connection.outgoing.statistics().dropped)
+        self.dropped.update(connection.outgoing.statistics().dropped)
         if was_live:
             self.ended(connection)
 
@@ -314,20 +378,39 @@ class Broker:
 
     def take(self, message: Any, connection: Connection) -> None:
         """A message from a client or a neighbour."""
-        limit = self.settings.limits.subscriptions
-        if type(message) in _HELD and self.router.holds(connection.name) >= limit:
-            problem = TooManySubscriptions(limit)
-            connection.say(Refused(subject_of(message), type(problem).__name__, str(problem)))
-            return
+        if connection.role is Role.CLIENT:
+            try:
+                limit = self.settings.limits.subscriptions
+                if type(message) in _HELD and self.router.holds(connection.name) >= limit:
+                    raise TooManySubscriptions(limit)
+                message = self._guard.check(message, connection.principal, connection.name)
+            except PalioError as problem:
+                self.refuse_request(connection, subject_of(message), problem)
+                return
+        elif (border := connection.border) is not None:
+            taken = border.coming(message)
+            if taken is None:
+                if (answer := bounced(message, self.settings.name)) is not None:
+                    connection.say(answer)
+                return
+            message = taken
         try:
             self.handle(message, connection.name)
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
 
+    def refuse_request(self, connection: Connection, subject: str, problem: PalioError) -> None:
+        """Something that a client asked for is not done."""
+        self._refused_requests[type(problem).__name__] += 1
+        connection.say(Refused(subject, type(problem).__name__, str(problem)))
+
     def inspected(self, connection: Connection, message: Inspect) -> None:
         """A question about this broker."""
-        for result, last in self._inspection.answer(message):
-            connection.say(Inspected(message.number, result, last))
+        try:
+            for result, last in self._inspection.answer(message, connection.principal):
+                connection.say(Inspected(message.number, result, last))
+        except NotAllowed as problem:
+            self.refuse_request(connection, subject_of(message), problem)
 
     def handle(self, message: Any, source: str) -> None:
         """Let the router take a message, and do what it says."""
@@ -345,28 +428,50 @@ class Broker:
 
     def _send(self, effect: Send) -> None:
         connection = self.links.get(effect.broker)
-        if connection is not None:
-            connection.put(encode(effect.message))
+        if connection is None:
+            return
+        message: Any = effect.message
+        if (border := connection.border) is not None:
+            message = border.leaving(message)
+            if message is None:
+                answer = bounced(effect.message, effect.broker)
+                if answer is not None:
+                    self._loop.call_soon(self.handle, answer, effect.broker)
+                return
+        connection.put(encode(message))
 
     def _deliver(self, effect: Deliver) -> None:
         connection = self.sessions.get(effect.session)
         if connection is None:
-            self._dropped["session gone"] += len(effect.envelopes)
+            self.dropped["session gone"] += len(effect.envelopes)
             return
         # Many sessions mostly get the same: the comparison is by identity, and so costs next to nothing.
         if self._encoded is None or self._encoded[0] != effect.envelopes:
             self._encoded = effect.envelopes, encode_envelopes(effect.envelopes)
-        connection.put(encode_events(effect.handles, self._encoded[1]), len(effect.envelopes))
+        payload = encode_events(effect.handles, self._encoded[1])
+        if len(payload) > MAX_BATCH and len(effect.envelopes) > 1:
+            for part in halves(effect.envelopes):
+                self._deliver(Deliver(effect.session, part, effect.handles))
+        else:
+            connection.put(payload, len(effect.envelopes))
 
     def _reply(self, effect: Reply) -> None:
         connection = self.sessions.get(effect.session)
+        if type(effect.answer) is Refused:
+            self._refused_requests[effect.answer.error] += 1
         if connection is not None:
-            connection.put(encode(effect.answer))
+            connection.put(encode(self._guard.answered(effect.answer, connection.principal)))
 
     def _hand(self, effect: Hand) -> None:
         connection = self.sessions.get(effect.session)
-        if connection is not None:
-            connection.put(encode(Handed(effect.name, effect.deliveries)))
+        if connection is None:
+            return
+        payload = encode(Handed(connection.principal.called(effect.name), effect.deliveries))
+        if len(payload) > MAX_BATCH and len(effect.deliveries) > 1:
+            for part in halves(effect.deliveries):
+                self._hand(Hand(effect.session, effect.name, part))
+        else:
+            connection.put(payload)
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)
@@ -444,8 +549,12 @@ class Broker:
         """By address: why there is no link to a neighbour that this broker connects to."""
         return self._dialling.problems
 
+    def gateway_statistics(self) -> GatewayStatistics:
+        """What was done over HTTP; nothing, where there is none."""
+        return self._http.gateway.statistics() if self._http is not None else GatewayStatistics()
+
     def statistics(self) -> BrokerStatistics:
-        dropped = Counter(self._dropped)
+        dropped = Counter(self.dropped)
         for connection in self.connections:
             dropped.update(connection.outgoing.statistics().dropped)
         dropped.update(self.router.statistics().forwarding.dropped)
@@ -457,4 +566,5 @@ class Broker:
             len(self.links),
             dict(self._refused),
             dict(dropped),
+            dict(self._refused_requests),
         )

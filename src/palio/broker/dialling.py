@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from palio.broker.connection import Connection
+from palio.broker.files import NoToken, read_token
 from palio.broker.settings import Peer, split_address
+from palio.broker.tls import WrongCertificate, client_context
+from palio.routing.addresses import SECURE_SCHEME
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -50,13 +55,18 @@ class Dialling:
             began = loop.time()
             try:
                 async with asyncio.timeout(_CONNECT_WITHIN):
+                    token, tls = self._credentials(peer)
                     _, connection = await loop.create_connection(
-                        lambda: Connection(self._broker, peer), host, port
+                        partial(Connection, self._broker, peer, token), host, port, ssl=tls
                     )
                 self.problems.pop(peer.address, None)
                 reason = await asyncio.shield(connection.closed)
             except TimeoutError:
                 reason = f"{peer.address} did not answer."
+            except ssl.SSLCertVerificationError as problem:
+                reason = f"{peer.address} shows a certificate that cannot be trusted: {problem.verify_message}."
+            except (WrongCertificate, NoToken) as problem:
+                reason = str(problem)
             except OSError as problem:
                 reason = f"{peer.address} cannot be reached: {problem.strerror or problem}."
             if self.problems.get(peer.address) != reason:
@@ -65,3 +75,12 @@ class Dialling:
             pause = FIRST_PAUSE if loop.time() - began > STEADY else min(2 * pause, LONGEST_PAUSE)
             # Jitter: brokers that lost each other at the same moment shall not meet again and again.
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+
+    def _credentials(self, peer: Peer) -> tuple[str | None, ssl.SSLContext | None]:
+        """By what this broker shows who it is, read anew each time. Raises `WrongCertificate` or `NoToken`."""
+        own = self._broker.settings.security
+        token_file = peer.token_file or own.token_file
+        token = read_token(token_file) if token_file else None
+        if not peer.address.startswith(SECURE_SCHEME):
+            return token, None
+        return token, client_context(peer.authority or own.authority, own.certificate, own.key)

@@ -1,4 +1,4 @@
-"""HTTP: whether the broker is well, and its metrics for Prometheus."""
+"""HTTP: whether the broker is well, its metrics for Prometheus, and the gateway."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from palio.broker.access.rights import Allowance
+from palio.broker.gateway import description
+from palio.broker.gateway.gateway import Gateway, bearer
+from palio.broker.gateway.guard import MAX_HEAD, PatientProtocol
+from palio.broker.gateway.tunnel import MAX_MESSAGE
 from palio.broker.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -33,15 +38,19 @@ class HttpServer:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         registry = CollectorRegistry()
-        registry.register(Metrics(broker))
         app = FastAPI(title=f"Palio broker {broker.settings.name}", docs_url=None, redoc_url=None)
+        self.gateway = Gateway(broker, app)
+        registry.register(Metrics(broker))
 
-        @app.get("/health")
+        @app.get("/health", **description.HEALTH)
         async def health() -> Response:
             return self._health()
 
-        @app.get("/metrics")
-        async def metrics() -> Response:
+        @app.get("/metrics", **description.METRICS)
+        async def metrics(request: Request) -> Response:
+            """For who has the right to inspect, where anybody has to say who they are."""
+            principal = broker.access.authenticate(bearer(request.headers))
+            principal.require(Allowance.INSPECT, "see the metrics")
             return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
         self._app = app
@@ -52,12 +61,35 @@ class HttpServer:
         """Listen. Returns the port. Raises `OSError`."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
-        config = uvicorn.Config(self._app, log_config=None, access_log=False, lifespan="off")
+        patient = type(
+            "Patient", (PatientProtocol,), {"head_within": self._broker.settings.gateway.body_within}
+        )
+        config = uvicorn.Config(
+            self._app,
+            http=patient,
+            ws="websockets-sansio",
+            ws_max_size=MAX_MESSAGE,
+            ws_per_message_deflate=False,  # what is small on the wire is small here, too
+            h11_max_incomplete_event_size=MAX_HEAD,
+            limit_concurrency=self._broker.settings.limits.connections,
+            log_config=None,
+            log_level="critical",  # what matters is in the broker's own log
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+        )
+        config.load()
+        if self._broker.tls is not None:
+            config.ssl = (
+                self._broker.tls.context
+            )  # that of all ports, whose certificate is read again on change
         self._server = _Server(config)
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[listening]))
+        await self.gateway.start()
         return int(listening.getsockname()[1])
 
     async def stop(self) -> None:
+        await self.gateway.stop()
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
             self._server.force_exit = True

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from palio.broker.access.principal import Principal, sees
+from palio.broker.access.rights import Allowance
 from palio.routing.protocol import Inspect
+from palio.routing.scopes import owner_of
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 PAGE = 500  # rows in one answer
+_ABOUT_THE_BROKER = frozenset(("stats", "peers", "clients"))
 
 
 class Inspection:
@@ -21,22 +25,28 @@ class Inspection:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.questions: dict[str, Callable[[dict[str, Any]], Iterator[Any]]] = {
+        self.questions: dict[str, Callable[[dict[str, Any], Principal], Iterator[Any]]] = {
             "stats": self._stats,
             "peers": self._peers,
             "clients": self._clients,
             "subs": self._subs,
             "dlq": self._dead_letters,
+            "rights": self._rights,
         }
 
-    def answer(self, message: Inspect) -> Iterator[tuple[Any, bool]]:
-        """The parts of an answer, and whether each is the last."""
+    def answer(self, message: Inspect, principal: Principal) -> Iterator[tuple[Any, bool]]:
+        """The parts of an answer, and whether each is the last. Raises `NotAllowed`.
+
+        Without the right to inspect, a principal sees what is its own: subscriptions, dead letters, rights.
+        """
         question = self.questions.get(message.what)
         if question is None:
             known = ", ".join(sorted(self.questions))
             yield {"error": f"{message.what!r} cannot be asked; there are {known}."}, True
             return
-        rows = question(message.argument)
+        if message.what in _ABOUT_THE_BROKER:
+            principal.require(Allowance.INSPECT, f"ask for {message.what!r}")
+        rows = question(message.argument, principal)
         page = list(islice(rows, PAGE))
         while len(page) == PAGE:
             following = list(islice(rows, PAGE))
@@ -46,7 +56,7 @@ class Inspection:
                 return
         yield page, True
 
-    def _stats(self, argument: dict[str, Any]) -> Iterator[Any]:
+    def _stats(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
         broker = self._broker
         row: dict[str, Any] = {
             "broker": msgspec.to_builtins(broker.statistics()),
@@ -56,7 +66,7 @@ class Inspection:
             row["store"] = msgspec.to_builtins(broker.store.statistics())
         yield row
 
-    def _peers(self, argument: dict[str, Any]) -> Iterator[Any]:
+    def _peers(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
         kinds = self._broker.router.neighbours()
         for name, connection in sorted(self._broker.links.items()):
             row = msgspec.to_builtins(connection.statistics())
@@ -64,26 +74,47 @@ class Inspection:
         for address, reason in sorted(self._broker.dialling_problems().items()):
             yield {"name": "", "state": "no link", "address": address, "reason": reason}
 
-    def _clients(self, argument: dict[str, Any]) -> Iterator[Any]:
+    def _clients(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
         for connection in list(self._broker.sessions.values()):
             yield msgspec.to_builtins(connection.statistics())
 
-    def _subs(self, argument: dict[str, Any]) -> Iterator[Any]:
-        wanted = argument.get("durable")
+    def _subs(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
+        wanted, all_of_them = argument.get("durable"), principal.may(Allowance.INSPECT)
         for row in self._broker.router.subscriptions():
-            if wanted is None or row.get("durable") == wanted:
-                yield row
+            name = row.get("durable")
+            if wanted is None or name in (wanted, principal.own(str(wanted))):
+                if all_of_them or owner_of(name or row["session"]) == principal.name:
+                    yield row
 
-    def _dead_letters(self, argument: dict[str, Any]) -> Iterator[Any]:
+    def _rights(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
+        """What somebody may do, and the limits: for who asks, or with the right to inspect for anybody."""
+        broker, name = self._broker, argument.get("principal", principal.name)
+        if name != principal.name:
+            principal.require(Allowance.INSPECT, "ask for the rights of others")
+        rights = broker.access.rights_of(name) if name != principal.name else principal.rights
+        yield {
+            "principal": name,
+            "authentication": broker.access.is_on,
+            "when_wider": broker.settings.security.when_wider,
+            **rights.plain(),
+            "limits": msgspec.to_builtins(broker.settings.limits),
+        }
+
+    def _dead_letters(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
         durable = self._broker.router.durable
         if durable is None:
             return
         wanted = argument.get("name")
+        all_of_them = principal.may(Allowance.DLQ)
         for name, subscription in sorted(durable.homes.subscriptions.items()):
-            if wanted is None or name == wanted:
-                for number, (attempts, envelope) in sorted(subscription.dead.items()):
+            if wanted is not None and name not in (wanted, principal.own(str(wanted))):
+                continue
+            if all_of_them or owner_of(name) == principal.name:
+                for number, attempts, envelope in subscription.dead:
+                    if not sees(principal.rights.subscribe, envelope.notification):
+                        continue
                     yield {
-                        "name": name,
+                        "name": principal.called(name),
                         "delivery": number,
                         "attempts": attempts,
                         "origin": envelope.origin,

@@ -19,12 +19,20 @@ def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
+def _printable(text: str) -> str:
+    """With control characters escaped: what others chose must not look like lines of this log."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 class TextFormat(logging.Formatter):
     """`time level logger: sentence  field=value …`"""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f"  {name}={value}" for name, value in _fields(record).items())
-        text = f"{_time(record)} {record.levelname.lower():7} {record.name}: {record.getMessage()}{fields}"
+        fields = "".join(f"  {name}={_printable(str(value))}" for name, value in _fields(record).items())
+        message = _printable(record.getMessage())
+        text = f"{_time(record)} {record.levelname.lower():7} {record.name}: {message}{fields}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 

@@ -29,6 +29,7 @@ class Metrics(Collector):
         yield from self._of_links()
         yield from self._of_subscriptions()
         yield from self._of_store()
+        yield from self._of_gateway()
 
     def _of_broker(self) -> Iterator[Metric]:
         name = self._broker.settings.name
@@ -43,6 +44,7 @@ class Metrics(Collector):
             "taken": ("Notifications that came in.", forwarding.taken),
             "matched": ("Filters that notifications satisfied.", forwarding.matched),
             "delivered": ("Copies for transient subscriptions.", forwarding.delivered),
+            "handed": ("Deliveries of durable subscriptions, also those that came again.", router.handed),
             "forwarded": ("Copies for neighbours.", forwarding.forwarded),
             "wasted": ("Notifications of no use here or behind.", forwarding.wasted),
         }
@@ -53,6 +55,7 @@ class Metrics(Collector):
         for metric, help_text, counts in (
             ("palio_dropped", "Events that were dropped, by reason.", own.dropped),
             ("palio_refused_connections", "Connections that were refused, by error.", own.refused),
+            ("palio_refused_requests", "Requests that were refused, by error.", own.refused_requests),
         ):
             family = CounterMetricFamily(metric, help_text, labels=("broker", "reason"))
             for reason, count in sorted(counts.items()):
@@ -101,6 +104,28 @@ class Metrics(Collector):
         commits = CounterMetricFamily("palio_store_commits", "Group commits.", labels=("broker",))
         commits.add_metric((name,), statistics.commits)
         yield commits
+
+    def _of_gateway(self) -> Iterator[Metric]:
+        statistics = self._broker.gateway_statistics()
+        name = self._broker.settings.name
+        requests = CounterMetricFamily(
+            "palio_http_requests", "Requests, by route and status.", labels=("broker", "route", "status")
+        )
+        pushes = CounterMetricFamily(
+            "palio_pushes", "Events that webhooks took, or why not.", labels=("broker", "result")
+        )
+        for (route, status), count in sorted(statistics.requests.items()):
+            requests.add_metric((name, route, str(status)), count)
+        for result, count in sorted(statistics.pushes.items()):
+            pushes.add_metric((name, result), count)
+        yield from (requests, pushes)
+        yield _gauge("palio_http_streams", "Event streams that are open.", name, statistics.streams)
+        yield _gauge("palio_http_subscriptions", "Subscriptions as resources.", name, statistics.subscriptions)
+        cut_off = CounterMetricFamily(
+            "palio_http_streams_cut_off", "Event streams that were not read any more.", labels=("broker",)
+        )
+        cut_off.add_metric((name,), statistics.streams_cut_off)
+        yield cut_off
 
 
 def _gauge(metric: str, help_text: str, broker: str, value: float) -> Metric:

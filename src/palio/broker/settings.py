@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import socket
 import tomllib
 from collections.abc import Mapping
@@ -18,7 +19,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect
 
-from palio.model.errors import PalioError
+from palio.broker.gateway.settings import GatewaySettings
+from palio.model.errors import FilterError, PalioError
+from palio.model.filter import Filter
+from palio.model.parser import MAX_TEXT_CHARACTERS
+from palio.model.values import MAX_ATTRIBUTES
 from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
@@ -29,7 +34,7 @@ DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
 DEFAULT_HTTP_PORT = 7080
 # Flags that are not named after their settings.
-_FLAGS = {"peers": "--peer", "journal": "--no-journal"}
+_FLAGS = {"peers": "--peer", "journal": "--no-journal", "security": "--authentication or another one"}
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 WhenSlow = Literal["drop-newest", "drop-oldest", "disconnect"]
@@ -49,9 +54,14 @@ class WrongSetting(PalioError):
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A broker to connect to, and what it shall be to this one."""
 
-    address: str
+    address: str  # with palios:// the link speaks TLS
     kind: LinkKind = LinkKind.PEER
     cost: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    token_file: str = ""  # if it is another one than that of `security`
+    authority: str = (
+        ""  # who signs the certificate of the other; by default that of `security`, or of the system
+    )
+    export: str = "true"  # a filter: of all events, those that may leave by this link
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,11 +69,34 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     frame: Positive = MAX_FRAME
     connections: Positive = 10_000
+    connections_per_address: Positive = 10_000  # of one machine
+    connections_per_principal: Positive = 10_000
     subscriptions: Positive = 200_000  # of one client
+    attributes: Annotated[int, msgspec.Meta(ge=1, le=MAX_ATTRIBUTES)] = MAX_ATTRIBUTES  # of one notification
+    filter: Positive = MAX_TEXT_CHARACTERS  # characters of one filter
+    publish_rate: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # notifications a second and client; 0: any number
     outgoing: Positive = 16 * 1024 * 1024
     link: Positive = 256 * 1024 * 1024  # what waits for a neighbour before the link is taken for dead
     unwritten: Positive = 64 * 1024 * 1024  # what waits for the disk before publishers have to wait
     greeting: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds until a new connection must have greeted
+
+
+class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may come in, and how what they say is protected on its way. Files are named by their paths.
+
+    With a `certificate`, the ports speak TLS. An `authority` signs the certificates by which clients and
+    brokers may show who they are, instead of by a token; and those of the brokers that this one links with. To
+    them it shows its own certificate, and the token of `token_file`.
+    """
+
+    authentication: bool = False
+    folder: str = ""  # where tokens and rights are; by default `access` in the data folder
+    when_wider: Literal["narrow", "refuse"] = "narrow"  # of a subscription for more than one may see
+    insecure: bool = False  # listen beyond this machine without authentication
+    certificate: str = ""
+    key: str = ""
+    authority: str = ""
+    token_file: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -86,7 +119,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     heartbeat: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT
     when_slow: WhenSlow = "drop-newest"
     limits: Limits = Limits()
+    security: Security = Security()
     durable: DurableSettings = DurableSettings()
+    gateway: GatewaySettings = GatewaySettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
 
@@ -96,6 +131,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return self.store or f"sqlite:///{Path(self.data) / 'palio.db'}"
 
     @property
+    def access_folder(self) -> Path:
+        """Where tokens and rights are."""
+        return Path(self.security.folder or Path(self.data) / "access")
+
+    @property
     def delivery(self) -> DurableSettings | None:
         """How durable delivery works, if there is any."""
         return (
@@ -103,13 +143,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         )
 
     def named(self) -> Settings:
-        """With a name: the one given, the one of the last time, or one made of the machine and the port."""
+        """With a name: the one given, the one of the last time, or one made of the machine and the port.
+
+        Where any free port will do, several such brokers may run beside each other: chance tells them apart.
+        """
         if self.name:
             return self
         kept = Path(self.data) / "name"
         if self.journal and kept.exists():
             return msgspec.structs.replace(self, name=kept.read_text().strip())
-        name = f"{socket.gethostname()}-{split_address(self.listen)[1]}"
+        port = split_address(self.listen)[1]
+        name = f"{socket.gethostname()}-{port or secrets.token_hex(4)}"
         if self.journal:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(name + "\n")
@@ -155,7 +199,8 @@ def gather(
             origins[key] = f"The environment variable {name}"
     for key, value in (flags or {}).items():
         if value is not None:
-            given[key] = value
+            known = given.get(key)
+            given[key] = known | value if isinstance(known, dict) and isinstance(value, dict) else value
             origins[key] = f"The flag {_FLAGS.get(key, '--' + key.replace('_', '-'))}"
     return Gathered(given, origins, file)
 
@@ -182,6 +227,11 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         top = path.removeprefix("$.").split(".")[0].split("[")[0]
         unknown = reason.split("'")[1] if path == "$" and reason.startswith(_UNKNOWN) else top
         raise WrongSetting(path, origins.get(unknown, file), reason) from None
+    for number, peer in enumerate(settings.peers):
+        try:
+            Filter.parse(peer.export)
+        except FilterError as problem:
+            raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
@@ -193,6 +243,35 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             top = path.split("[")[0]
             raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
     return settings
+
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def require_safe(settings: Settings) -> None:
+    """Raises `WrongSetting` for a broker that would let in everyone who can reach this machine."""
+    security = settings.security
+    if security.authentication or security.insecure:
+        return
+    for path, flag, address in (("listen", "--listen", settings.listen), ("http", "--http", settings.http)):
+        if address != "off" and split_address(address)[0] not in LOOPBACK:
+            raise WrongSetting(
+                f"$.{path}",
+                "The settings",
+                f"{address} can be reached from other machines, and nobody has to say who they are. Turn on "
+                "authentication (--authentication, and `palio token create`), keep to this machine "
+                f"({flag} 127.0.0.1:PORT), or say --insecure.",
+            )
+
+
+def require_files(settings: Settings) -> None:
+    """Raises `WrongSetting` for a file of `security` that is not there."""
+    for key in ("certificate", "key", "authority", "token_file"):
+        file = getattr(settings.security, key)
+        if file and not Path(file).is_file():
+            raise WrongSetting(f"$.security.{key}", "The settings", f"There is no file {file}.")
+    if settings.security.key and not settings.security.certificate:
+        raise WrongSetting("$.security.key", "The settings", "A key is of no use without its certificate.")
 
 
 _UNKNOWN = "There is no setting"

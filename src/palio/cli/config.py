@@ -14,9 +14,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from palio.broker.settings import DEFAULT_FILE, PREFIX, Gathered, Settings, WrongSetting, checked, gather
+from palio.broker.settings import (
+    DEFAULT_FILE,
+    PREFIX,
+    Gathered,
+    Settings,
+    WrongSetting,
+    checked,
+    gather,
+    require_files,
+    require_safe,
+)
 from palio.cli.config_example import example
-from palio.cli.contexts import VARIABLE
+from palio.cli.contexts import OPTIONS, TOKEN_VARIABLE, VARIABLE
 from palio.cli.terminal import (
     ExitCode,
     error_console,
@@ -97,6 +107,14 @@ def problems(gathered: Gathered) -> list[WrongSetting]:
             checked({name: value}, gathered.origins, gathered.file)
         except WrongSetting as problem:
             found.append(problem)
+    if not found:  # what goes together
+        settings = checked(gathered.values, gathered.origins, gathered.file)
+        try:
+            require_safe(settings)
+            require_files(settings)
+        except WrongSetting as problem:
+            top = problem.path.removeprefix("$.").split(".")[0]
+            found.append(WrongSetting(problem.path, gathered.origins.get(top, gathered.file), problem.reason))
     return found
 
 
@@ -148,7 +166,8 @@ def line_of(problem: WrongSetting, text: str) -> int | None:
 
 
 def _unknown_variables() -> list[str]:
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.__struct_fields__} | {VARIABLE}
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.__struct_fields__}
+    known |= {VARIABLE, TOKEN_VARIABLE} | {f"{PREFIX}{name.upper()}" for name in OPTIONS}
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
 
 

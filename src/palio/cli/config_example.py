@@ -14,7 +14,7 @@ _EXAMPLE = """\
 # Where clients and other brokers connect. 127.0.0.1 is this machine only; 0.0.0.0:7070 is open to everyone.
 #listen = "127.0.0.1:7070"
 
-# Health (/health) and metrics for Prometheus (/metrics); "off" for none.
+# HTTP: events, subscriptions, WebSocket, health and metrics (/docs lists all); "off" for none.
 #http = "127.0.0.1:7080"
 
 # What is kept is kept in this folder; the journal can be elsewhere: postgresql://user@host/database
@@ -50,28 +50,78 @@ _EXAMPLE = """\
 #log_format = "text"
 
 # Brokers to link with. kind is what the other one is to this one: peer (an equal, without cycles), master (one
-# level up), below (one level down), or graph (an equal, and cycles are welcome).
+# level up), below (one level down), or graph (an equal, and cycles are welcome). palios://host:port speaks TLS.
+# token_file and authority are for this link only, if they are not those of [security]. export is a filter: only
+# what it selects leaves by this link, to a broker of another domain.
 #[[peers]]
 #address = "127.0.0.1:7171"
 #kind = "peer"
 #cost = 1.0
+#token_file = ""
+#authority = ""
+#export = "true"
 
-# What nobody may exceed: bytes of a frame, connections, subscriptions of one client, bytes that wait for a slow
-# client, for a neighbour, and for the disk; seconds until a new connection must have said who it is.
+# What nobody may exceed: bytes of a frame; connections, in all, of one machine and of one principal;
+# subscriptions of one client; attributes of an event; characters of a filter; events that a client may publish
+# in a second (0: any number); bytes that wait for a slow client, for a neighbour, and for the disk; seconds
+# until a new connection must have said who it is.
 #[limits]
 #frame = 16777216
 #connections = 10000
+#connections_per_address = 10000
+#connections_per_principal = 10000
 #subscriptions = 200000
+#attributes = 1024
+#filter = 262144
+#publish_rate = 0.0
 #outgoing = 16777216
 #link = 268435456
 #unwritten = 67108864
 #greeting = 10.0
+
+# Who may come in. With authentication, by a token (`palio token create`) or a certificate; what they may do is
+# in the folder (`palio rights set`), by default "access" in the data folder. when_wider: a subscription for
+# more than one may see is narrowed, or refused (refuse). With a certificate (PEM files), the ports speak TLS;
+# the authority signs the certificates of clients and neighbours. token_file has the token that this broker
+# shows its neighbours. insecure: listen beyond this machine without authentication.
+#[security]
+#authentication = false
+#folder = ""
+#when_wider = "narrow"
+#insecure = false
+#certificate = ""
+#key = ""
+#authority = ""
+#token_file = ""
 
 # Durable delivery, in seconds: how long the ids of published events are remembered, and when a durable
 # subscription that nobody takes from any more is given up.
 #[durable]
 #retention = 3600.0
 #abandon_after = 2592000.0
+
+# HTTP beyond health and metrics: bytes of one request, and of all that are being read; seconds until it must
+# have come, between signs of life on an event stream, and until a reader that takes nothing is cut off.
+# origins: web pages of other places that may call. hosts: more names of a broker that is for this machine only.
+# sinks: networks that are not public and in which webhooks may be, such as 10.0.0.0/8. A webhook has to agree
+# before it is sent anything (validate_sinks); push_…: requests that are out to one at a time, seconds until it
+# must have answered, how often it is tried, and seconds between two attempts, doubling from first to longest.
+#[gateway]
+#body = 8388608
+#bodies = 67108864
+#body_within = 30.0
+#keep_alive = 15.0
+#stalled = 60.0
+#origins = []
+#hosts = []
+#subscriptions = 1000
+#sinks = []
+#validate_sinks = true
+#push_in_flight = 8
+#push_within = 10.0
+#push_attempts = 12
+#push_first_pause = 1.0
+#push_longest_pause = 300.0
 """
 
 

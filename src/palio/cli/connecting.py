@@ -84,7 +84,11 @@ async def connected(server: str | None, *, tell: bool = False, **options: Any) -
     """
     context = chosen(server)
     client = connect(
-        context.address, token=context.token, on_state=_teller(context) if tell else None, **options
+        context.address,
+        token=context.token,
+        tls=context.tls,
+        on_state=_teller(context) if tell else None,
+        **options,
     )
     try:
         await client

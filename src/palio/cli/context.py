@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -21,6 +22,7 @@ from palio.cli.contexts import (
 from palio.cli.terminal import error_console, help_epilog, output_console, write_json
 
 _ADD = "palio context add here 127.0.0.1:7070 --use"
+_SECURE = "palio context add desk palios://siena.example --token-file desk.token"
 _LIST = "palio context list"
 app = typer.Typer(
     help="Save connections to brokers under names, and say which one is meant.",
@@ -40,16 +42,31 @@ def context() -> None:
     """
 
 
-@app.command("add", epilog=help_epilog(_ADD))
+@app.command("add", epilog=help_epilog(_ADD, _SECURE))
 def add(
     name: Name,
     server: Annotated[str, typer.Argument(metavar="ADDRESS", help="host:port; several after commas.")],
-    token: Annotated[str | None, typer.Option(metavar="TEXT", help="What the broker wants to see.")] = None,
+    *,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Has the token that the broker asks for.")
+    ] = None,
+    authority: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Who signs the broker's certificate.")
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Shows the broker who you are, instead of a token.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="FILE", help="The key of the certificate.")] = None,
     use: Annotated[bool, typer.Option("--use", help="Use it from now on.")] = False,
 ) -> None:
-    """Save a connection, or change it."""
+    """Save a connection, or change it.
+
+    Secrets are not saved, only where they are: a token in a file, and a
+    certificate with its key. palios://host:port speaks TLS.
+    """
     saved = read_contexts()
-    new = Context(server, token)
+    files = [str(Path(one).absolute()) if one else None for one in (token_file, authority, certificate, key)]
+    new = Context(server, *files)
     _ = new.address  # which raises what is wrong with it
     contexts = saved.contexts | {checked_name(name): new}
     current = name if use or not saved.contexts else saved.current

@@ -9,32 +9,54 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 import tomllib
 from pathlib import Path
 
+import click
 import msgspec
 
-from palio.client.address import parse_addresses
+from palio.broker.files import read_token
+from palio.broker.tls import client_context
+from palio.client.address import is_secure, parse_addresses
 from palio.model.errors import PalioError
 from palio.routing.protocol import DEFAULT_PORT
 
 DEFAULT_SERVER = f"127.0.0.1:{DEFAULT_PORT}"
 VARIABLE = "PALIO_SERVER"
+TOKEN_VARIABLE = "PALIO_TOKEN"
+# What is said for the whole program goes before what is saved.
+OPTIONS = ("token_file", "authority", "certificate", "key")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where a broker is, and what it asks for."""
+    """Where a broker is, and what it asks for. Tokens, certificates and authorities are in files."""
 
     server: str
-    token: str | None = None
+    token_file: str | None = None
+    authority: str | None = None
+    certificate: str | None = None
+    key: str | None = None
 
     @property
     def address(self) -> str:
         """As the client wants it. Raises `WrongAddress`."""
-        text = self.server if self.server.startswith("palio://") else f"palio://{self.server}"
+        text = self.server if "://" in self.server else f"palio://{self.server}"
         parse_addresses(text)
         return text
+
+    @property
+    def token(self) -> str | None:
+        """The token to show: that of the file, or of the environment. Raises `NoToken`."""
+        return read_token(self.token_file) if self.token_file else os.environ.get(TOKEN_VARIABLE)
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """The context for an address that speaks TLS. Raises `WrongCertificate`."""
+        if not is_secure(self.address):
+            return None
+        return client_context(self.authority or "", self.certificate or "", self.key or "")
 
     @property
     def shown(self) -> str:
@@ -105,7 +127,15 @@ def known(saved: Contexts, name: str) -> Context:
 
 
 def chosen(server: str | None) -> Context:
-    """The connection that is meant. Raises `WrongContext`."""
+    """The connection that is meant, with what was said for all. Raises `WrongContext`."""
+    running = click.get_current_context(silent=True)
+    said = {} if running is None else running.find_root().params
+    return msgspec.structs.replace(
+        _meant(server), **{name: said[name] for name in OPTIONS if said.get(name) is not None}
+    )
+
+
+def _meant(server: str | None) -> Context:
     saved = read_contexts()
     text = server or os.environ.get(VARIABLE)
     if text:

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.tree import Tree
 
 import palio
+from palio.cli.demo_pipeline import Delivered, compare, missing_for_spark
 from palio.cli.stocks import Market, filter_texts
 from palio.cli.terminal import plural
 from palio.client import Client, Subscription
@@ -105,8 +106,11 @@ class Watcher:
 class NetworkDemo:
     """The story, step by step."""
 
-    def __init__(self, console: Console, seed: int, subscribers: int, trades: int) -> None:
+    def __init__(
+        self, console: Console, seed: int, subscribers: int, trades: int, *, pipeline: bool = False
+    ) -> None:
         self._console = console
+        self._pipeline = pipeline
         self._market = Market(seed)
         self._events = self._market.events()
         self._texts = filter_texts(10_000, self._market, seed)
@@ -114,6 +118,7 @@ class NetworkDemo:
         self._trades = trades
         self._number = itertools.count(1)
         self._published: list[Notification] = []
+        self._quiet: list[str] = []  # the trades of the time before the trouble
         self._watchers: list[Watcher] = []
         self._clients: dict[str, Client] = {}
         self._wards: dict[str, Ward] = {}
@@ -138,6 +143,28 @@ class NetworkDemo:
         await self._trace()
         await self._kill_and_return()
         await self._reach_back()
+        if self._pipeline:
+            await self._look_back(folder)
+
+    async def _look_back(self, folder: Path) -> None:
+        """What Spark finds in the journals is what was delivered."""
+        self._say("\nThe pipeline", "bold")
+        missing = missing_for_spark()
+        if missing is not None:
+            self._say(f"It is left out here. {missing}")
+            return
+        quiet = frozenset(self._quiet)
+        everything = frozenset(str(one["trade"]) for one in self._published)
+        delivered = [
+            # Who is not durable misses what is published while its broker is cut off.
+            Delivered(str(one.filter), frozenset(one.got), quiet if one.kind == "transient" else everything)
+            for one in self._watchers
+        ]
+        url = f"palio://{self._wards['oca'].address}"
+        difference = await asyncio.to_thread(compare, self._console, url, folder, delivered)
+        if difference is not None:
+            raise CheckFailed(difference)
+        self._say("What Spark finds is exactly what the network delivered.")
 
     async def _start(self, folder: Path) -> None:
         self._say("\nA network", "bold")
@@ -202,6 +229,7 @@ class NetworkDemo:
         share = self._trades // len(places)
         made = [one for place in places for one in await self._publish(place, share)]
         await self._arrived(self._watchers, made)
+        self._quiet = [str(one["trade"]) for one in made]
         seconds = time.perf_counter() - started
         deliveries = sum(watcher.got.total() for watcher in self._watchers)
         self._say(

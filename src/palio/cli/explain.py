@@ -11,7 +11,8 @@ from rich.text import Text
 from palio.cli.connecting import Server, connected, run
 from palio.cli.inputs import read_event
 from palio.cli.looking import labels
-from palio.cli.terminal import ExitCode, help_epilog, output_console, write_json
+from palio.cli.rights import allows, rights_of, show_rights
+from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, write_json
 from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.explanation import Explanation
@@ -34,10 +35,17 @@ def explain(
         str,
         typer.Argument(metavar="EVENT", help="A JSON file, - for standard input, or JSON that starts with {."),
     ],
+    *,
     line: Annotated[
         int | None, typer.Option("--line", min=1, metavar="NUMBER", help="EVENT is JSON lines; take this one.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The explanation as a JSON object.")] = False,
+    principal: Annotated[
+        str | None, typer.Option("--as", metavar="PRINCIPAL", help="With the rights of this principal there.")
+    ] = None,
+    rights: Annotated[
+        bool, typer.Option("--rights", help="With your own rights, and the limits, at the broker.")
+    ] = False,
     server: Server = None,
 ) -> None:
     """Show, condition by condition, why a filter matches an event or why not.
@@ -48,17 +56,57 @@ def explain(
     What begins with @ is no filter but names a subscription as palio subs
     shows it, @NAME for a durable one and @SESSION/HANDLE for another; its filter
     is fetched from the broker. No filter begins with @.
+
+    With --rights or --as, the answer says also whether the event may be
+    published and seen there, and whether event and filter are within the
+    limits; it is 0 then only if the event would be delivered.
     """
     notification = read_event(event, line)
     text = run(_filter_of(server, filter_text)) if filter_text.startswith("@") else filter_text
     filter = Filter.parse(text)
     explanation = filter.explain(notification)
+    there = run(_rights_of(server, principal)) if rights or principal is not None else None
+    checks = [] if there is None else _checks(there, filter, notification)
     if as_json:
-        write_json(_document(explanation) | {"contradiction": filter.contradiction})
+        document = _document(explanation) | {"contradiction": filter.contradiction}
+        if there is not None:
+            document["rights"] = there | {name: holds for name, holds, _ in checks}
+        write_json(document)
     else:
         _show(output_console(), filter, explanation)
-    if not explanation.holds:
+        if there is not None:
+            show_rights(output_console(), there["principal"], rights_of(there), notification)
+            for _, holds, sentence in checks[2:]:
+                output_console().print(f"{'✓' if holds else '✗'} {sentence}", soft_wrap=True)
+    if not explanation.holds or not all(holds for name, holds, _ in checks if name != "may_publish"):
         raise typer.Exit(ExitCode.NO)
+
+
+async def _rights_of(server: str | None, principal: str | None) -> dict[str, Any]:
+    argument: dict[str, Any] = {} if principal is None else {"principal": principal}
+    async with connected(server) as client:
+        [row] = await client.inspect("rights", **argument)
+    return dict(row)
+
+
+def _checks(there: dict[str, Any], filter: Filter, notification: Notification) -> list[tuple[str, bool, str]]:
+    """What speaks for and against at a broker: names, whether they hold, and sentences for the limits."""
+    known, limits = rights_of(there), there["limits"]
+    attributes, characters = len(notification.attributes), len(filter.source or str(filter))
+    return [
+        ("may_publish", allows(known.publish, notification), ""),
+        ("may_see", allows(known.subscribe, notification), ""),
+        (
+            "attributes_within_limit",
+            attributes <= limits["attributes"],
+            f"the event has {plural(attributes, 'attribute')}; the limit is {limits['attributes']:,}",
+        ),
+        (
+            "filter_within_limit",
+            characters <= limits["filter"],
+            f"the filter has {plural(characters, 'character')}; the limit is {limits['filter']:,}",
+        ),
+    ]
 
 
 class NoSubscription(PalioError):

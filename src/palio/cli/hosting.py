@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _GARBAGE_EVERY = 50_000
 # Seconds after which the thread of the store gets its turn beside a busy event loop.
 _SWITCH_EVERY = 0.0005
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class CannotStart(PalioError):

@@ -1,6 +1,6 @@
-"""What the lines of our input files mean: filters, advertisements, events.
+"""What the lines of our input files mean: filters, advertisements, patterns, events.
 
-All three kinds of files are JSON lines; filters and advertisements may also be written bare, one a line.
+All these files are JSON lines; what is no event may also be written bare, one a line.
 A reader yields what it could read, and tells a `Complaints` about each line that it could not.
 """
 
@@ -20,6 +20,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.errors import InvalidNotification, PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.model.patterns.pattern import Pattern
 
 Id = str | int
 Content = TypeVar("Content")
@@ -78,6 +79,11 @@ def read_filters(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Filter
 def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Advertisement]]:
     """The advertisements of a file, each id once."""
     return _entries(file, "advertisement", Advertisement.parse, on_problem)
+
+
+def read_patterns(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Pattern]]:
+    """The patterns of a file, each id once."""
+    return _entries(file, "pattern", Pattern.parse, on_problem)
 
 
 def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) -> Iterator[Event]:

@@ -28,14 +28,13 @@ def stats(server: Server = None, as_json: AsJson = False) -> None:
         write_json(row)
         return
     broker, router = row["broker"], row["router"]
-    forwarding = router["forwarding"]
     table = _table()
     groups: list[tuple[str, dict[str, Any]]] = [
         ("broker", {"name": broker["name"], "up for": span(time.time() - broker["started"])}),
         # The one that asks is a client as well, and no news.
         ("connected", {"clients": broker["sessions"] - 1, "links": router["links"]}),
         ("filters", {"here": router["filters"], "known of others": router["rows_received"]}),
-        ("events", {key: forwarding[key] for key in ("taken", "matched", "delivered", "forwarded", "wasted")}),
+        ("events", events_of(router) | {"wasted": router["forwarding"]["wasted"]}),
         ("dropped", broker["dropped"] or {"none": ""}),
     ]
     if broker["refused"]:
@@ -52,6 +51,17 @@ def stats(server: Server = None, as_json: AsJson = False) -> None:
             table.add_row(group, key, f"{value:,}" if isinstance(value, int) else str(value))
             group = ""
     output_console().print(table)
+
+
+def events_of(router: dict[str, Any]) -> dict[str, int]:
+    """What came of events, as people count: whatever reaches a client is delivered, durable or not."""
+    forwarding = router["forwarding"]
+    return {
+        "taken": forwarding["taken"],
+        "matched": forwarding["matched"],
+        "delivered": forwarding["delivered"] + router["handed"],
+        "forwarded": forwarding["forwarded"],
+    }
 
 
 def _table() -> Table:

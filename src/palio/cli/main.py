@@ -28,6 +28,8 @@ EPILOG = help_epilog(
 COMMANDS = {
     "up": "up",
     "network": "network",
+    "token": "token",
+    "rights": "rights",
     "config": "config",
     "context": "context",
     "pub": "pub",
@@ -40,6 +42,7 @@ COMMANDS = {
     "trace": "trace",
     "explain": "explain",
     "match": "match",
+    "patterns": "patterns",
     "covers": "covers",
     "lint": "lint",
     "stats": "looking",
@@ -49,9 +52,12 @@ COMMANDS = {
     "top": "top",
     "dlq": "dlq",
     "forget": "forget",
+    "journal": "journal",
     "demo": "demo",
     "sim": "sim",
+    "spark": "spark",
     "bench": "bench",
+    "doctor": "doctor",
 }
 
 
@@ -134,6 +140,21 @@ def palio(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
+    token_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", envvar="PALIO_TOKEN_FILE", help="Has the token that brokers ask for."),
+    ] = None,
+    authority: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", envvar="PALIO_AUTHORITY", help="Who signs the certificates of brokers."),
+    ] = None,
+    certificate: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", envvar="PALIO_CERTIFICATE", help="Shows brokers who you are."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="FILE", envvar="PALIO_KEY", help="The key of the certificate.")
+    ] = None,
 ) -> None:
     """Content-based publish/subscribe: say what you want with a filter over the content.
 

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from palio.cli.connecting import NoBroker, ask
 from palio.cli.hosting import CannotStart
+from palio.cli.looking import events_of
 from palio.cli.network_file import Network, read_network
 from palio.cli.network_members import Member, MemberState, Supervisor
 from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console, plural, write_json
@@ -146,13 +147,14 @@ def _row(table: Table, shown: tuple[str, MemberState, str], facts: dict[str, Any
     name, state, server = shown
     cells = [""] * 6
     if facts:
-        router, forwarding = facts["router"], facts["router"]["forwarding"]
+        router = facts["router"]
+        events = events_of(router)
         # The one that asks is a client as well, and no news.
         numbers = (
             facts["broker"]["sessions"] - 1,
             router["filters"],
-            forwarding["taken"],
-            forwarding["delivered"],
+            events["taken"],
+            events["delivered"],
         )
         head = f"{facts['store']['head']:,}" if "store" in facts else "off"
         cells = [f"{router['links']}/{wanted}", *[f"{number:,}" for number in numbers], head]

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from palio.broker.settings import Peer, Settings, WrongSetting, checked, read_file, split_address, told
+from palio.routing.addresses import SECURE_SCHEME
 from palio.routing.links import COUNTERPART
 from palio.routing.messages import LinkKind
 from palio.sim.scenario import Shape, Topology
@@ -165,7 +166,8 @@ def with_addresses(network: Network) -> tuple[dict[str, Settings], list[socket.s
         first = list(addresses).index(link.target) < list(addresses).index(link.source)
         dialling, dialled = (link.source, link.target) if first else (link.target, link.source)
         kind = link.kind if first else COUNTERPART[link.kind]
-        peers[dialling].append(Peer(addresses[dialled], kind, link.cost))
+        scheme = SECURE_SCHEME if network.brokers[dialled].security.certificate else ""
+        peers[dialling].append(Peer(scheme + addresses[dialled], kind, link.cost))
     return {
         name: msgspec.structs.replace(settings, listen=addresses[name], peers=tuple(peers[name]))
         for name, settings in network.brokers.items()

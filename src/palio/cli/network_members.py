@@ -20,7 +20,8 @@ import msgspec
 from palio.broker.settings import Settings
 from palio.cli.connecting import ask
 from palio.cli.network_file import Network, with_addresses
-from palio.model.errors import PalioError
+from palio.model.errors import NotAllowed, NotAuthenticated, PalioError
+from palio.routing.addresses import SECURE_SCHEME
 
 # How long an orderly end may take before a broker is killed.
 STOP_WITHIN = 10.0
@@ -54,7 +55,8 @@ class Member:
 
     @property
     def server(self) -> str:
-        return self.settings.listen
+        scheme = SECURE_SCHEME if self.settings.security.certificate else ""
+        return scheme + self.settings.listen
 
     @property
     def pid(self) -> int | None:
@@ -110,6 +112,9 @@ class Member:
             return
         try:
             stats, peers = await ask(self.server, "stats", "peers", timeout=2.0)
+        except (NotAuthenticated, NotAllowed):
+            self._go(MemberState.UP, "", report)  # it is well, and does not tell who has no token for that
+            return
         except PalioError as problem:
             if self.state is MemberState.UP and self.pid is not None:
                 self._go(MemberState.SILENT, str(problem).split(";")[0], report)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -43,15 +44,26 @@ def list_experiments() -> None:
     output_console().print(table)
 
 
+Name = Annotated[
+    str, typer.Argument(metavar="EXPERIMENT", help="A TOML file, or the name of a ready experiment.")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FOLDER", help="Where all goes; ./palio-sim/NAME by default."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A small version: a first look, no result.")]
+First = Annotated[
+    int, typer.Option("--first", min=1, help="The first seed of each point; others confirm a finding.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Keep the finished runs of the folder and make the others.")
+]
+
+
 def run_experiment(
     *,
-    experiment: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT", help="A TOML file, or the name of a ready experiment.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Where all goes; ./palio-sim/NAME by default."),
-    ] = None,
+    experiment: Name,
+    output: Output = None,
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", min=1, help="Processes; as many as cores by default.")
     ] = None,
@@ -59,13 +71,9 @@ def run_experiment(
         str | None,
         typer.Option("--spark", metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…"),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version: a first look, no result.")] = False,
-    first: Annotated[
-        int, typer.Option("--first", min=1, help="The first seed of each point; others confirm a finding.")
-    ] = 1,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the finished runs of the folder and make the others.")
-    ] = False,
+    quick: Quick = False,
+    first: First = 1,
+    resume: Resume = False,
 ) -> None:
     """Run an experiment: all of its runs, a Parquet file of them, and a report.
 
@@ -75,16 +83,39 @@ def run_experiment(
 
     Exit code 1: the oracle found a run in which something went wrong.
     """
+    chosen = Choice(experiment, output, quick=quick, first=first, resume=resume)
+    if spark is None:
+        perform(chosen, workers or available_cores())
+        return
+    from palio.spark.session import cores_of, session  # noqa: PLC0415 (it is no part of a bare installation)
+
+    with session(spark, name="palio sim") as opened:
+        perform(chosen, workers or cores_of(opened), opened)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What somebody wants to be run."""
+
+    experiment: str
+    output: Path | None
+    quick: bool
+    first: int
+    resume: bool
+
+
+def perform(chosen: Choice, workers: int, spark: Any = None) -> None:
+    """Make the runs that are missing, and report; exits with 1 if the oracle found something wrong."""
     results.needs_pyarrow()
     plots.needs_matplotlib()
-    definition = load(experiment)
-    runs = expand(definition, quick=quick, first_seed=first)
-    folder = Folder(output or Path("palio-sim") / definition.name, simulator_of(definition))
-    known = folder.prepare(keep=resume)
+    definition = load(chosen.experiment)
+    runs = expand(definition, quick=chosen.quick, first_seed=chosen.first)
+    folder = Folder(chosen.output or Path("palio-sim") / definition.name, simulator_of(definition))
+    known = folder.prepare(keep=chosen.resume)
     finished = [known[run.key] for run in runs if run.key in known]
     missing = [run for run in runs if run.key not in known]
     try:
-        for one in _shown(missing, len(finished), workers or available_cores(), spark):
+        for one in _shown(missing, len(finished), workers, spark):
             folder.append([one])
             finished.append(one)
     except KeyboardInterrupt:
@@ -95,17 +126,16 @@ def run_experiment(
         raise
     finished = _in_order(runs, finished)
     folder.complete(finished)
-    command = (
-        f"palio sim run {experiment}{' --quick' if quick else ''}{f' --first {first}' if first > 1 else ''}"
-    )
+    command = f"palio sim run {chosen.experiment}{' --quick' if chosen.quick else ''}"
+    command += f" --first {chosen.first}" if chosen.first > 1 else ""
     with error_console().status("drawing"):
-        report = write_report(definition, finished, folder.path, quick=quick, command=command)
+        report = write_report(definition, finished, folder.path, quick=chosen.quick, command=command)
     _show(definition, report, len(finished))
     if report.violations:
         raise typer.Exit(ExitCode.NO)
 
 
-def _shown(missing: list[Run], done: int, workers: int, spark: str | None) -> Iterable[Finished]:
+def _shown(missing: list[Run], done: int, workers: int, spark: Any) -> Iterable[Finished]:
     """The finished runs as they come, with a bar that moves along."""
     total = done + len(missing)
     with progress_bar(error_console(), plural(total, "run"), total) as advance:

@@ -14,12 +14,11 @@ from rich.text import Text
 
 from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_span
-from palio.cli.looking import labels, size, span
+from palio.cli.looking import events_of, labels, size, span
 from palio.cli.terminal import error_console, help_epilog, output_console, plural, printable
 
 EPILOG = help_epilog("palio top --count 1", "palio top --every 200ms --count 3")
-_SHOWN = 10  # durable subscriptions, those with the most that waits
-_EVENTS = ("taken", "matched", "delivered", "forwarded")
+_SHOWN = 10  # links, and durable subscriptions: those for which most is waiting
 
 
 def top(
@@ -40,14 +39,14 @@ async def _watch(server: str | None, every: float, count: int | None) -> None:
     before: tuple[float, dict[str, int]] | None = None
     looks = 0
     async with connected(server, tell=not console.is_terminal) as client:
-        with Live(console=console, auto_refresh=False, screen=False, transient=True) as live:
+        with Live(console=console, auto_refresh=False) as live:
             while True:
                 answers = [await client.inspect(one) for one in ("stats", "peers", "subs")]
                 now = time.monotonic()
-                events = {key: answers[0][0]["router"]["forwarding"][key] for key in _EVENTS}
+                events = events_of(answers[0][0]["router"])
                 rates = _rates(before, now, events)
                 before = now, events
-                view = _view(answers[0][0], answers[1], answers[2], rates)
+                view = _view(answers[0][0], answers[1], answers[2], events, rates)
                 looks += 1
                 if console.is_terminal:
                     live.update(view, refresh=True)
@@ -56,8 +55,6 @@ async def _watch(server: str | None, every: float, count: int | None) -> None:
                 if looks == count:
                     break
                 await asyncio.sleep(every)
-        if console.is_terminal:
-            console.print(view)
     if not console.is_terminal:
         error_console().print(f"{plural(looks, 'look')}.", style="dim")
 
@@ -70,7 +67,11 @@ def _rates(before: tuple[float, dict[str, int]] | None, now: float, events: dict
 
 
 def _view(
-    stats: dict[str, Any], peers: list[dict[str, Any]], subs: list[dict[str, Any]], rates: dict[str, float]
+    stats: dict[str, Any],
+    peers: list[dict[str, Any]],
+    subs: list[dict[str, Any]],
+    events: dict[str, int],
+    rates: dict[str, float],
 ) -> Group:
     broker, router = stats["broker"], stats["router"]
     head = Text(broker["name"], style="bold")
@@ -81,24 +82,23 @@ def _view(
         head.append(f", {dropped:,} dropped", style="red")
     if (store := stats.get("store")) and store["waiting"]:
         head.append(f"\nThe store cannot be written: {store['waiting']}", style="bold red")
-    events = _columns("events", *_EVENTS)
-    totals = router["forwarding"]
-    events.add_row("in all", *[f"{totals[key]:,}" for key in _EVENTS])
-    events.add_row("a second", *[f"{rates[key]:,.0f}" if rates else "" for key in _EVENTS])
-    parts: list[Any] = [head, Text(), events]
+    flow = _columns("events", *events)
+    flow.add_row("in all", *[f"{count:,}" for count in events.values()])
+    flow.add_row("a second", *[f"{rates[key]:,.0f}" if rates else "" for key in events])
+    parts: list[Any] = [head, Text(), flow]
     if peers:
         links = _columns("links", "state", "received", "sent", "waiting")
-        for row in peers:
+        for row in sorted(peers, key=_waiting_bytes, reverse=True)[:_SHOWN]:
             links.add_row(row["name"] or row["address"], row["state"], *_traffic(row))
-        parts += [Text(), links]
-    waiting = sorted((row for row in subs if "durable" in row), key=lambda row: -row["pending"])[:_SHOWN]
+        parts += [Text(), links, *_rest(peers)]
+    waiting = sorted((row for row in subs if "durable" in row), key=lambda row: -row["pending"])
     if waiting:
         table = _columns("durable subscriptions", "state", "pending", "oldest", "delivered", "dead")
-        for row in waiting:
+        for row in waiting[:_SHOWN]:
             oldest = "" if row["oldest"] is None else span(time.time() - row["oldest"])
             numbers = f"{row['pending']:,}", oldest, f"{row['delivered']:,}", f"{row['dead_letters']:,}"
             table.add_row(printable(labels(row)[0]), row["state"], *numbers)
-        parts += [Text(), table]
+        parts += [Text(), table, *_rest(waiting)]
     return Group(*parts)
 
 
@@ -108,6 +108,17 @@ def _columns(first: str, *others: str) -> Table:
     for heading in others:
         table.add_column(heading, justify="right")
     return table
+
+
+def _rest(rows: list[dict[str, Any]]) -> list[Text]:
+    """That there are more than are shown."""
+    more = len(rows) - _SHOWN
+    return [Text(f"and {more:,} more", style="dim")] if more > 0 else []
+
+
+def _waiting_bytes(row: dict[str, Any]) -> int:
+    waiting: int = row["outgoing"]["waiting_bytes"] if "outgoing" in row else 0
+    return waiting
 
 
 def _traffic(row: dict[str, Any]) -> tuple[str, str, str]:

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from palio.broker.settings import DEFAULT_FILE, Settings, load, split_address
-from palio.cli.hosting import LOOPBACK, CannotStart, host
+from palio.broker.settings import DEFAULT_FILE, LOOPBACK, Settings, load, split_address
+from palio.cli.hosting import CannotStart, host
 from palio.cli.terminal import error_console, help_epilog
 from palio.routing.messages import LinkKind
 from palio.routing.protocol import DEFAULT_PORT
@@ -44,7 +44,8 @@ def up(
         typer.Option(metavar="HOST:PORT", help="For clients and brokers; 127.0.0.1:7070, port 0: any."),
     ] = None,
     http: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="For health and metrics; 127.0.0.1:7080, or off.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="For HTTP: events, health, metrics; 127.0.0.1:7080, or off."),
     ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="What is kept is kept here; ./palio-data.")
@@ -79,6 +80,20 @@ def up(
         str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
     ] = None,
     log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json.")] = None,
+    authentication: Annotated[
+        bool | None,
+        typer.Option("--authentication/--no-authentication", help="Let in only who shows who they are."),
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Speak TLS, with this certificate (PEM).")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="FILE", help="The key of the certificate.")] = None,
+    authority: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Who signs the certificates of clients and neighbours.")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this machine without authentication.")
+    ] = False,
     ready_file: Annotated[
         Path | None,
         typer.Option(
@@ -92,7 +107,7 @@ def up(
     """Start a broker, and run it until Ctrl-C.
 
     Without any settings it listens on this machine only: 127.0.0.1:7070 for
-    clients and other brokers, 127.0.0.1:7080 for health and metrics over HTTP.
+    clients and other brokers, 127.0.0.1:7080 for everything over HTTP.
     What it keeps is in ./palio-data.
 
     A settings file is overridden by the environment (PALIO_LISTEN, PALIO_DATA
@@ -111,6 +126,13 @@ def up(
         "advertisements": advertisements,
         "log_level": log_level,
         "log_format": log_format,
+        "security": _given(
+            authentication=authentication,
+            certificate=certificate,
+            key=key,
+            authority=authority,
+            insecure=insecure or None,
+        ),
     }
     settings = load(config, flags=flags)
     if ready_file is not None:
@@ -126,6 +148,10 @@ def up(
     finally:
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
+
+
+def _given(**flags: Any) -> dict[str, Any] | None:
+    return {name: value for name, value in flags.items() if value is not None} or None
 
 
 def _peer(text: str) -> dict[str, Any]:
@@ -161,25 +187,36 @@ def _announce(console: Console, broker: Broker) -> None:
     settings = broker.settings
     server = ports(broker)["server"]
     block = Text("The broker ").append(settings.name, style="bold").append(" is up.\n", style="bold green")
-    block.append(f"  clients  palio://{server}  ").append(_who(settings.listen, "--listen"), style="dim")
+    security = settings.security
+    scheme = "palios" if security.certificate else "palio"
+    block.append(f"  clients  {scheme}://{server}  ").append(_who(settings, settings.listen), style="dim")
     if broker.http_port:
         address = f"{split_address(settings.http)[0]}:{broker.http_port}"
-        block.append(f"\n  HTTP     http://{address}/health and /metrics  ")
+        web = "https" if security.certificate else "http"
+        block.append(f"\n  HTTP     {web}://{address}/docs  ")
         if split_address(settings.http)[0] not in LOOPBACK:
-            block.append(_who(settings.http, "--http"), style="dim")
+            block.append(_who(settings, settings.http), style="dim")
     block.append(f"\n  data     {_data(settings)}")
-    option = "" if broker.port == DEFAULT_PORT else f" --server {server}"
+    option = "" if broker.port == DEFAULT_PORT and scheme == "palio" else f" --server {scheme}://{server}"
+    if scheme == "palio":
+        option = option.replace("palio://", "")
+    if security.authentication:
+        block.append("\nPrincipals come in with --token-file FILE; palio token create makes one.")
     block.append("\nIn another terminal:")
     block.append(f"\n  palio sub{option} 'price > 100'", style="cyan")
     block.append(f"\n  palio pub{option} symbol=ACME price=101.5", style="cyan")
+    if broker.http_port:
+        block.append(f"\n  curl -N '{web}://{address}/events?filter=price>100'", style="cyan")
     console.print(block.append("\nCtrl-C stops it."), soft_wrap=True)
 
 
-def _who(address: str, flag: str) -> str:
-    host, port = split_address(address)
-    if host in LOOPBACK:
-        return f"this machine only; {flag} 0.0.0.0:{port} opens it to others"
-    return "open to everyone who can reach this address: there is no authentication"
+def _who(settings: Settings, address: str) -> str:
+    security, here = settings.security, split_address(address)[0] in LOOPBACK
+    if not security.authentication:
+        return "this machine only" if here else "open to everyone who can reach this address (--insecure)"
+    if not security.certificate and not here:
+        return "with a token; without TLS (--certificate) others may listen in"
+    return "with a token" + (" or a certificate" if security.authority else "")
 
 
 def _data(settings: Settings) -> str:

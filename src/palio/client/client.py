@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, Unpack, overload
 import msgspec
 
 from palio.client.content import Content, Properties, make_body
-from palio.client.dialling import Backoff
+from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed
 from palio.client.held import Advertised
@@ -242,7 +242,8 @@ def connect(
     *,
     token: str | None = None,
     name: str | None = None,
-    tls: ssl.SSLContext | None = None,
+    publisher: str = "",
+    tls: ssl.SSLContext | str | None = None,
     connect_timeout: float = 5.0,
     connect_within: float = 0.0,
     request_timeout: float = 10.0,
@@ -255,10 +256,18 @@ def connect(
 ) -> Client:
     """A client of the brokers at `palio://host:port`, of which several may be named after commas.
 
+    `ws://host:port` (and `wss://…`) reaches a broker through its HTTP port, by WebSocket.
+
     Use it as `async with palio.connect(…) as client`, or `client = await palio.connect(…)` and later
     `await client.close()`. Raises `WrongAddress` here, and `NotConnected` when it is opened.
 
-    `name` is the client's identity, the same after each reconnect, and by chance if none is given. One attempt
+    With `palios://` the connection is protected by TLS, and the broker's certificate must be for its host and
+    signed by an authority that the system trusts. `tls` is the file of another authority, or a context of your
+    own, which may have a certificate that shows who connects. `token` does that, too.
+
+    `name` is the client's identity, the same after each reconnect, and by chance if none is given. What is
+    published again under the same id is recognised by that name, or by that of a `publisher` for which several
+    clients speak, at the same time or one after the other. One attempt
     to connect takes at most `connect_timeout` seconds; `connect_within` says how long the first connection is
     tried, `give_up_after` how long one that was lost (None: for ever), with `backoff` between attempts. A
     broker that has said nothing for three times `heartbeat` seconds is taken for gone. `unsent_limit` is how
@@ -269,7 +278,8 @@ def connect(
         Options(
             token=token,
             name=name or "",
-            tls=tls,
+            publisher=publisher,
+            tls=tls_for(address, tls),
             connect_timeout=connect_timeout,
             connect_within=connect_within,
             request_timeout=request_timeout,

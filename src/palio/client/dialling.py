@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from palio.broker.tls import client_context
+from palio.client import websocket
+from palio.client.address import Place, is_secure
 from palio.client.connection import Connection
 from palio.client.errors import NotConnected
-from palio.model.errors import PalioError
+from palio.model.errors import NotAuthenticated, PalioError
 from palio.routing.protocol import Welcome
 
 
@@ -31,8 +34,15 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
         return whole * random.uniform(0.5, 1.0)
 
 
+def tls_for(address: str, tls: ssl.SSLContext | str | None) -> ssl.SSLContext | None:
+    """The context that an address needs; `tls` may be the file of an authority. Raises `WrongCertificate`."""
+    if isinstance(tls, str):
+        return client_context(tls)
+    return client_context() if tls is None and is_secure(address) else tls
+
+
 async def dial(
-    addresses: Sequence[tuple[str, int]],
+    addresses: Sequence[Place],
     make: Callable[[], Connection],
     tls: ssl.SSLContext | None,
     *,
@@ -50,17 +60,22 @@ async def dial(
     while True:
         problems: dict[str, str] = {}
         refusal: PalioError | None = None
-        for host, port in addresses:
+        for place in addresses:
+            name = place if isinstance(place, str) else f"{place[0]}:{place[1]}"
             try:
                 async with asyncio.timeout(timeout):
-                    return await _greet(loop, host, port, make, tls)
+                    return await _greet(loop, place, make, tls)
             except TimeoutError:
-                problems[f"{host}:{port}"] = f"it did not answer within {timeout:g} seconds"
+                problems[name] = f"it did not answer within {timeout:g} seconds"
+            except NotAuthenticated:
+                raise  # it will not be another answer the next time
             except PalioError as problem:
-                problems[f"{host}:{port}"] = str(problem)
+                problems[name] = str(problem)
                 refusal = problem
+            except ssl.SSLCertVerificationError as problem:
+                problems[name] = f"its certificate cannot be trusted: {problem.verify_message}"
             except OSError as problem:
-                problems[f"{host}:{port}"] = problem.strerror or str(problem).rstrip(".") or "no connection"
+                problems[name] = problem.strerror or str(problem).rstrip(".") or "no connection"
         pause = backoff.pause(attempt)
         if loop.time() + pause > until:
             raise refusal or NotConnected(problems)
@@ -70,12 +85,14 @@ async def dial(
 
 async def _greet(
     loop: asyncio.AbstractEventLoop,
-    host: str,
-    port: int,
+    place: Place,
     make: Callable[[], Connection],
     tls: ssl.SSLContext | None,
 ) -> tuple[Connection, Welcome]:
-    _, connection = await loop.create_connection(make, host, port, ssl=tls)
+    if isinstance(place, str):
+        connection = await websocket.connect(place, make, tls)
+    else:
+        _, connection = await loop.create_connection(make, *place, ssl=tls)
     try:
         return connection, await asyncio.shield(connection.welcome)
     except BaseException:

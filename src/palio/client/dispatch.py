@@ -16,7 +16,16 @@ from palio.client.session import Session
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
-from palio.routing.durable.messages import Discarded, Done, Forgot, Requeued, Taken
+from palio.routing.durable.messages import (
+    Discarded,
+    Done,
+    Forgot,
+    JournalsListed,
+    JournalTrimmed,
+    Requeued,
+    Taken,
+)
+from palio.routing.durable.messages import Held as HeldAnswer
 from palio.routing.durable.messages import Replay as ReplayRequest
 from palio.routing.inquiries import Request, Respond, Traced, Wanted
 from palio.routing.protocol import Inspected, Lost
@@ -45,6 +54,9 @@ class Dispatch:
             Requeued: lambda answer: session.answer(f"requeue {answer.name}", answer),
             Discarded: lambda answer: session.answer(f"discard {answer.name}", answer),
             Forgot: lambda answer: session.answer("forget", answer),
+            JournalsListed: lambda answer: session.answer(f"listjournals {answer.number}", answer),
+            HeldAnswer: lambda answer: session.answer(f"hold {answer.number}", answer),
+            JournalTrimmed: lambda answer: session.answer(f"trimjournal {answer.number}", answer),
         }
 
     def statistics(self) -> ClientStatistics:

@@ -19,7 +19,7 @@ from palio.client.errors import TakenOver
 from palio.client.event import Event
 from palio.client.reaching import as_filter
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
-from palio.client.waiting import release
+from palio.client.waiting import lose, release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.routing.durable.desk import HomeUnreachable
@@ -63,6 +63,7 @@ class DurableSubscription(Subscription):
         self._to_acknowledge: list[int] = []
         self._to_reject: list[int] = []
         self._draining = False
+        self._lost_connection = 0  # the number of the last one that is gone
         self.home: str | None = None
 
     def request(self) -> Any:
@@ -119,12 +120,13 @@ class DurableSubscription(Subscription):
         return event
 
     def disconnected(self) -> None:
+        self._lost_connection = self._session.connections
         self._queue.clear()  # all of it comes again
         self._open.clear()
         self._to_acknowledge.clear()
         self._to_reject.clear()
         for _, futures in self._unconfirmed.values():
-            release(futures)  # it is remembered, and acknowledged again if it comes again
+            lose(futures, "acknowledge")  # it is remembered, and acknowledged again if it comes again
         self._unconfirmed.clear()
         self._check_drained()
 
@@ -135,14 +137,19 @@ class DurableSubscription(Subscription):
 
     # What becomes of it
 
-    def _acknowledge(self, event: Event) -> asyncio.Future[None] | None:
+    def _acknowledge(self, event: Event, *, confirmed: bool = False) -> asyncio.Future[None] | None:
         key = event.origin, event.sequence
-        if event._connection != self._session.connections and key in self._open:  # it has come again meanwhile
+        of_before = event._connection <= self._lost_connection
+        if of_before and key in self._open:  # it has come again meanwhile
             self._queue = deque([one for one in self._queue if (one.origin, one.sequence) != key])
         number = self._acknowledge_now(key)
-        if number not in self._unconfirmed:
+        if not confirmed or (number not in self._unconfirmed and not of_before):
             return None
-        self._unconfirmed[number][1].append(future := self._session.loop.create_future())
+        future: asyncio.Future[None] = self._session.loop.create_future()
+        if number in self._unconfirmed:
+            self._unconfirmed[number][1].append(future)
+        else:  # there is nothing to say before it comes again, which it may never do
+            lose([future], "acknowledge")
         return future
 
     def _acknowledge_now(self, key: Key) -> int:

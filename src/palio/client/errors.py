@@ -14,8 +14,8 @@ class WrongAddress(PalioError):
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(
-            f"{address!r} is no address of a broker: {reason} Write palio://host:port, and further brokers "
-            "after commas.",
+            f"{address!r} is no address of a broker: {reason} Write palio://host:port or "
+            "ws://host:port, and further brokers after commas.",
             address=address,
         )
 

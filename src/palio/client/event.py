@@ -160,12 +160,13 @@ class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
         """It is done with: a durable subscription will not hand it out again. Otherwise there is nothing to do.
 
         It is sent at the end of this turn of the event loop, together with others; `confirmed` waits until the
-        broker has it on disk. Raises `RequestTimeout` then.
+        broker has it on disk. Raises `RequestTimeout` then, and `ConnectionLost` if nobody can know any more
+        whether it is: the event may come again, but is acknowledged by this client without being seen.
         """
         if self._subscription is None:  # it is of the past, and nobody waits for it
             return
-        done = self._subscription._acknowledge(self)
-        if confirmed and done is not None:
+        done = self._subscription._acknowledge(self, confirmed=confirmed)
+        if done is not None:
             await self._subscription._session.wait_for("acknowledge", done, None)
 
     async def reject(self) -> None:

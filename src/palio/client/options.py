@@ -22,6 +22,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     token: str | None = None
     name: str = ""
+    publisher: str = ""
     tls: ssl.SSLContext | None = None
     connect_timeout: float = 5.0
     connect_within: float = 0.0
@@ -32,6 +33,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     backoff: Backoff = Backoff()
     unsent_limit: int = UNSENT_LIMIT
     on_state: Callable[[State, str], None] | None = None
+
+    def __repr__(self) -> str:  # the token is a secret
+        return f"Options(name={self.name!r})"
 
 
 class ClientStatistics(msgspec.Struct, frozen=True):

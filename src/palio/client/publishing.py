@@ -55,6 +55,7 @@ class _Publish(msgspec.Struct, frozen=True, tag="publish"):
 
     notifications: list[Body]
     request: int = 0
+    publisher: str = ""
 
 
 class Waiter:
@@ -106,8 +107,9 @@ _encode = msgspec.msgpack.Encoder().encode
 class Publishing:
     """Everything that a client has published and that is not done with."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, publisher: str = "") -> None:
         self._limit = limit
+        self._publisher = publisher
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._max_frame = 0
@@ -233,7 +235,7 @@ class Publishing:
             if batch.waiters:
                 self._request = request = self._request + 1
                 self._unconfirmed[request] = batch
-            connection.put(_encode(_Publish(batch.bodies, request)))
+            connection.put(_encode(_Publish(batch.bodies, request, self._publisher)))
             connection.write()  # now, so that it is known whether there is room for more
         self._too_much = self._waiting_size > self._limit
         if not self._waiting:

@@ -18,7 +18,17 @@ from palio.client.session import Session
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.messages import Discard, Forget, Requeue
+from palio.routing.durable.messages import (
+    Discard,
+    Forget,
+    Hold,
+    JournalRange,
+    JournalsListed,
+    JournalTrimmed,
+    ListJournals,
+    Requeue,
+    TrimJournal,
+)
 from palio.routing.durable.messages import Replay as ReplayRequest
 from palio.routing.durable.messages import Survey as SurveyRequest
 from palio.routing.inquiries import Hop, Request, Trace
@@ -118,24 +128,56 @@ class Questions:
         since: datetime | float | None = None,
         until: datetime | float | None = None,
         page: int = 100,
+        ranges: Iterable[tuple[str, int, int]] = (),
         timeout: float | None = None,
     ) -> Replay:
         """The events of the past that the filter selects, to iterate over: broker by broker, each in its order.
 
         Iterating raises `RequestTimeout` if a page does not come, and `ConnectionLost` if the connection is
         lost. `subscribe(…, since=…)` goes on with the present, and is not troubled by that.
+
+        With `ranges`, only what these journals have after one sequence up to another.
         """
         self._session.require_open()
         seconds = self._session.options.request_timeout if timeout is None else timeout
         number = self._number()
         replay = Replay(number, self._session.say, seconds)
         self._dispatch.expect(
-            ReplayRequest(number, as_filter(filter), as_seconds(since, 0.0), as_seconds(until, None), page),
+            ReplayRequest(
+                number,
+                as_filter(filter),
+                as_seconds(since, 0.0),
+                as_seconds(until, None),
+                page,
+                tuple(ranges),
+            ),
             replay,
         )
         return replay
 
+    async def journals(self, *, timeout: float | None = None) -> JournalsListed:
+        """How far the journals in reach are; in `missing`, brokers that did not answer."""
+        number = self._number()
+        listed: JournalsListed = await self._ask(ListJournals(number), f"listjournals {number}", timeout)
+        return listed
+
+    async def hold(self, reader: str, sequence: int, *, timeout: float | None = None) -> JournalRange:
+        """Have this broker's journal kept for a reader that has everything up to a sequence; -1 ends that.
+
+        Returns when it is on disk, and what the journal has.
+        """
+        number = self._number()
+        held = await self._ask(Hold(number, reader, sequence), f"hold {number}", timeout)
+        kept: JournalRange = held.journal
+        return kept
+
     # For operators
+
+    async def trim_journal(self, upto: int | None = None, *, timeout: float | None = None) -> JournalTrimmed:
+        """Have this broker let go all of its journal that nobody needs, or of that what is not after `upto`."""
+        number = self._number()
+        trimmed: JournalTrimmed = await self._ask(TrimJournal(number, upto), f"trimjournal {number}", timeout)
+        return trimmed
 
     async def requeue(
         self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None

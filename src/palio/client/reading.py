@@ -15,6 +15,9 @@ from palio.routing.durable.messages import (
     Done,
     DurableReady,
     Forgot,
+    Held,
+    JournalsListed,
+    JournalTrimmed,
     Requeued,
     Taken,
 )
@@ -80,7 +83,7 @@ class Page(msgspec.Struct, frozen=True, tag="replayed"):
 _heard = (
     *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
     *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
-    *(Requeued, Discarded, Forgot, Counted, Page),
+    *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed),
     *(Welcome, Ping, Pong, Bye, Lost),
 )
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_heard])  # noqa: UP007

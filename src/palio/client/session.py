@@ -76,7 +76,7 @@ class Session:
         if self.connections:
             return
         self.loop = asyncio.get_running_loop()
-        self.publishing = Publishing(self.options.unsent_limit)
+        self.publishing = Publishing(self.options.unsent_limit, self.options.publisher)
         try:
             await self._connect(self.options.connect_within)
         except BaseException as problem:

@@ -192,8 +192,8 @@ class Subscription(Held):
 
     # For its events
 
-    def _acknowledge(self, event: Event) -> asyncio.Future[None] | None:
-        """There is nothing to acknowledge. Otherwise: when it will be on disk."""
+    def _acknowledge(self, event: Event, *, confirmed: bool = False) -> asyncio.Future[None] | None:
+        """There is nothing to acknowledge. Otherwise, if that is to be `confirmed`: when it will be on disk."""
         return None
 
     def _reject(self, event: Event) -> None:

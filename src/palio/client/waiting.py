@@ -87,6 +87,15 @@ class Waiting:
             self.refuse(subject, problem)
 
 
+def lose(waiting: list[asyncio.Future[None]], request: str) -> None:
+    """Tell all that wait for a request that nobody will know what has become of it."""
+    for future in waiting:
+        if not future.done():
+            future.set_exception(ConnectionLost(request, "The broker had not answered."))
+            future.exception()  # whoever waited may have given up
+    waiting.clear()
+
+
 def release(waiting: list[asyncio.Future[None]]) -> None:
     """Let all go on that wait for something which has come true."""
     for future in waiting:

@@ -19,6 +19,8 @@ MAX_PRIORITY = 9
 MAX_ID_CHARACTERS = 255
 MAX_UNINDEXED = 1_024
 
+_PROPERTIES = 64  # bytes, about
+
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARACTERS)]
 
 
@@ -38,3 +40,8 @@ class Body(
     priority: Annotated[int, msgspec.Meta(ge=0, le=MAX_PRIORITY)] = DEFAULT_PRIORITY
     payload: Annotated[bytes, msgspec.Meta(max_length=MAX_PAYLOAD_BYTES)] | None = None
     unindexed: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_UNINDEXED)] = ()
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return len(self.attributes) + (0 if self.payload is None else len(self.payload)) + _PROPERTIES

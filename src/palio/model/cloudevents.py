@@ -1,26 +1,40 @@
-"""CloudEvents 1.0 in structured JSON: what is checked, and what becomes an attribute.
+"""CloudEvents 1.0 in structured JSON: what is checked, and what becomes an attribute; and back.
 
 Context attributes, extensions included, become attributes of their own names; `time` is a time. JSON data
-becomes `data` or `data.…`; binary data becomes the payload.
+becomes `data` or `data.…`; binary data becomes the payload. What was no CloudEvent becomes one of the type
+`palio.event`, with all of its content as data.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 
+from palio.model.body import MAX_ID_CHARACTERS
 from palio.model.errors import InvalidNotification
-from palio.model.values import parse_time
+from palio.model.flatten import nest
+from palio.model.values import format_time, parse_time
+
+if TYPE_CHECKING:
+    from palio.model.notification import Notification
 
 _REQUIRED = ("id", "source", "type")
 _OPTIONAL_STRINGS = ("datacontenttype", "dataschema", "subject")
 _NAME = re.compile(r"[a-z0-9]+")
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+\s*(;.*)?", re.DOTALL)
+
+
+# The type of an event that was published as something else.
+PLAIN_TYPE = "palio.event"
 
 
 class EventContent(msgspec.Struct):
@@ -83,3 +97,74 @@ def _data(document: Mapping[str, Any], attributes: dict[str, Any], path: str) ->
         return base64.b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError):
         raise InvalidNotification(f"{path}.data_base64", "This is not base64.") from None
+
+
+def identity(source: str, id: str) -> str:
+    """What tells an event from all others: source and id together, in as many characters as an id may have."""
+    whole = f"{source} {id}"
+    return whole if len(whole) <= MAX_ID_CHARACTERS else hashlib.sha256(whole.encode()).hexdigest()
+
+
+def content_of(notification: Notification) -> dict[str, Any]:
+    """The content as it was published, nested, as plain data for JSON."""
+    flat = {name: jsonable(value) for name, value in notification.attributes.items()}
+    if notification.unindexed and notification.payload is not None:
+        flat |= json.loads(notification.payload)
+    return nest(flat)
+
+
+def jsonable(value: Any) -> Any:
+    """A value for JSON; times and bytes are marked, so that they can be told from texts."""
+    match value:
+        case datetime():
+            return {"$time": format_time(value)}
+        case bytes():
+            return {"$bytes": base64.b64encode(value).decode()}
+        case tuple():
+            return [jsonable(one) for one in value]
+        case _:
+            return value
+
+
+def as_event(notification: Notification) -> dict[str, Any] | None:
+    """The CloudEvent that a notification is, in structured JSON; None if it is none."""
+    attributes = notification.attributes
+    if attributes.get("specversion") != "1.0":
+        return None
+    for name in _REQUIRED:
+        if not isinstance(attributes.get(name), str) or not attributes[name]:
+            return None
+    event: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if name != "data" and not name.startswith("data."):
+            plain = format_time(value) if isinstance(value, datetime) else value
+            try:
+                _context_value(name, plain, name)
+            except InvalidNotification:
+                return None
+            event[name] = plain
+    content = content_of(notification) if len(event) < len(attributes) or notification.unindexed else {}
+    if "data" in content:
+        event["data"] = content["data"]
+    elif notification.payload is not None:
+        event["data_base64"] = base64.b64encode(notification.payload).decode()
+    return event
+
+
+def wrapped(notification: Notification, *, origin: str, sequence: int, time: datetime) -> dict[str, Any]:
+    """A notification as a CloudEvent in any case; (origin, sequence) names it in the whole network."""
+    event = as_event(notification)
+    if event is not None:
+        return event
+    event = {
+        "specversion": "1.0",
+        "id": notification.id or f"{origin}:{sequence}",
+        "source": f"/palio/{quote(origin, safe='')}",
+        "type": PLAIN_TYPE,
+        "time": format_time(notification.time or time),
+        "datacontenttype": "application/json",
+        "data": content_of(notification),
+    }
+    if notification.payload is not None and not notification.unindexed:
+        event["paliopayload"] = base64.b64encode(notification.payload).decode()
+    return event

@@ -96,6 +96,50 @@ class ContradictoryFilter(FilterError):
         super().__init__(f"This filter can never match: {reason}", filter=filter, reason=reason)
 
 
+class PatternError(PalioError):
+    """The base of all that can be wrong with a pattern."""
+
+
+class PatternSyntaxError(PatternError, FilterSyntaxError):
+    """A pattern's text that cannot be read; `column` counts from 1."""
+
+
+class UnboundedPattern(PatternError):
+    """A pattern without a window, which would have to remember events for ever."""
+
+    pattern: str
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(
+            "This pattern has no window, and would remember events for ever: say `within` and a time, such as "
+            "`within 5 min`.",
+            pattern=pattern,
+        )
+
+
+class PatternTooLarge(PatternError):
+    """A pattern that passes a limit."""
+
+    what: str
+    limit: int
+    got: int
+
+    def __init__(self, *, what: str, limit: int, got: int) -> None:
+        super().__init__(
+            f"This pattern has {got:,} {what}; the limit is {limit:,}.", what=what, limit=limit, got=got
+        )
+
+
+class ImpossiblePattern(PatternError):
+    """A pattern that can never fire."""
+
+    pattern: str
+    reason: str
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(f"This pattern can never fire: {reason}", pattern=pattern, reason=reason)
+
+
 class DuplicateId(PalioError):
     """An index holds this id already."""
 
@@ -168,4 +212,59 @@ class MissingDependency(PalioError):
             f"This needs {package}, which is not installed; `pip install 'palio[{extra}]'` brings it.",
             package=package,
             extra=extra,
+        )
+
+
+class NotAuthenticated(PalioError):
+    """Somebody who did not prove who it is. What was shown for a proof is never repeated here."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason} Connect with a token or a certificate that this broker knows.", reason=reason
+        )
+
+
+class TokenExpired(NotAuthenticated):
+    """A token whose time is over."""
+
+    id: str
+    expired: str
+
+    def __init__(self, id: str, expired: str) -> None:
+        PalioError.__init__(
+            self,
+            f"The token {id} expired at {expired}; ask for a new one (`palio token create`).",
+            id=id,
+            expired=expired,
+        )
+
+
+class NotAllowed(PalioError):
+    """Something that the rights of a principal do not cover; `missing` is the condition or the right."""
+
+    principal: str
+    what: str
+    missing: str
+
+    def __init__(self, principal: str, what: str, missing: str) -> None:
+        super().__init__(
+            f"{principal or 'This client'} may not {what}: {missing}",
+            principal=principal,
+            what=what,
+            missing=missing,
+        )
+
+
+class TooFast(PalioError):
+    """More notifications in a second than may be published."""
+
+    limit: float
+
+    def __init__(self, limit: float) -> None:
+        super().__init__(
+            f"More than {limit:g} notifications a second were published, as many as one client may; nothing of "
+            "this request was. Wait a moment, or raise the limit `limits.publish_rate` of the broker.",
+            limit=limit,
         )

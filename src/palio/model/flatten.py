@@ -44,6 +44,22 @@ def flatten(
     return flat
 
 
+def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The other way: dotted names as nested mappings, wherever two names do not stand in each other's way."""
+    nested: dict[str, Any] = {}
+    for name in sorted(flat):
+        *way, last = name.split(".", MAX_NESTING)
+        place = nested
+        for at, part in enumerate(way):
+            inner = place.setdefault(part, {})
+            if type(inner) is not dict or ".".join(way[: at + 1]) in flat:
+                last = ".".join([*way[at:], last])
+                break
+            place = inner
+        place[last] = flat[name]
+    return nested
+
+
 class _Flattener:
     def __init__(self, flat: Flat, keep_null: bool, strict: bool) -> None:
         self.flat = flat

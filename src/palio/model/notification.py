@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -13,7 +12,7 @@ from palio.model import cloudevents, encoding, jsontext
 from palio.model.body import DEFAULT_PRIORITY, MAX_ID_CHARACTERS, MAX_PRIORITY, Body
 from palio.model.errors import InvalidNotification
 from palio.model.flatten import flatten
-from palio.model.values import MAX_PAYLOAD_BYTES, Value, check_text, check_time, format_time
+from palio.model.values import MAX_PAYLOAD_BYTES, Value, check_text, check_time
 
 
 class Notification:
@@ -105,31 +104,41 @@ class Notification:
         return cls(document, strict=strict, **properties)
 
     @classmethod
-    def from_cloudevent(cls, event: str | bytes | Mapping[str, Any], *, strict: bool = False) -> Notification:
-        """From a CloudEvent in structured JSON: context attributes by their names, data as `data.…`."""
+    def from_cloudevent(
+        cls, event: str | bytes | Mapping[str, Any], *, strict: bool = False, by_source: bool = False
+    ) -> Notification:
+        """From a CloudEvent in structured JSON: context attributes by their names, data as `data.…`.
+
+        The id is the event's own, or (`by_source`) source and id together, for whoever publishes for several.
+        """
         document = jsontext.read(event) if isinstance(event, (str, bytes)) else event
-        return cls._from_event(document, "$", strict)
+        return cls._from_event(document, "$", strict, by_source)
 
     @classmethod
-    def from_cloudevents(cls, batch: str | bytes | list[Any], *, strict: bool = False) -> list[Notification]:
+    def from_cloudevents(
+        cls, batch: str | bytes | list[Any], *, strict: bool = False, by_source: bool = False
+    ) -> list[Notification]:
         """From a batch of CloudEvents, a JSON array; one bad event refuses all, and is named."""
         document = jsontext.read(batch) if isinstance(batch, (str, bytes)) else batch
         if not isinstance(document, list):
             raise InvalidNotification("$", "A batch of CloudEvents is a JSON array.")
-        return [cls._from_event(event, f"$[{index}]", strict) for index, event in enumerate(document)]
+        return [
+            cls._from_event(event, f"$[{index}]", strict, by_source) for index, event in enumerate(document)
+        ]
 
     @classmethod
-    def _from_event(cls, document: Any, path: str, strict: bool) -> Notification:
+    def _from_event(cls, document: Any, path: str, strict: bool, by_source: bool) -> Notification:
         content = cloudevents.read_event(document, path)
+        id = cloudevents.identity(content.attributes["source"], content.id) if by_source else content.id
         try:
-            return cls(content.attributes, id=content.id, payload=content.payload, strict=strict)
+            return cls(content.attributes, id=id, payload=content.payload, strict=strict)
         except InvalidNotification as problem:
             inner = problem.path.removeprefix("$") if problem.path.startswith("$") else f".{problem.path}"
             raise InvalidNotification(path + inner, problem.reason) from None
 
     def to_json(self) -> str:
         """The content as one line of JSON that `from_json` reads back; properties are not part of it."""
-        plain: dict[str, Any] = {name: _jsonable(value) for name, value in self.attributes.items()}
+        plain: dict[str, Any] = {name: cloudevents.jsonable(value) for name, value in self.attributes.items()}
         if self.unindexed and self.payload is not None:
             plain |= json.loads(self.payload)
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
@@ -194,18 +203,6 @@ def _rebuild(state: dict[str, Any]) -> Notification:
         setattr(notification, name, value)
     notification.attributes = MappingProxyType(state["attributes"])
     return notification
-
-
-def _jsonable(value: Any) -> Any:
-    match value:
-        case datetime():
-            return {"$time": format_time(value)}
-        case bytes():
-            return {"$bytes": base64.b64encode(value).decode()}
-        case tuple():
-            return [_jsonable(one) for one in value]
-        case _:
-            return value
 
 
 def _checked_id(id: object) -> str | None:

@@ -26,7 +26,7 @@ import difflib
 import json
 import math
 import re
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from palio.model import shortcut, texts
 from palio.model.constraint import TEXT_OPERATORS, Constraint, WrongOperand
@@ -66,7 +66,7 @@ _TOKENS = re.compile(
 
 _WORDS = {word: word for word in KEYWORDS} | {word.upper(): word for word in KEYWORDS}
 _SYMBOLS = {"&": "and", "&&": "and", "|": "or", "||": "or", "==": "=", "<>": "!="}
-_COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
+COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _SIENA = {">*": "starts with", "*<": "ends with"}
 _PHRASES = {"starts": "starts with", "ends": "ends with"}
 _NEGATABLE = frozenset(("in", "between", "has", "starts", "ends", "contains", "matches"))
@@ -84,7 +84,7 @@ def parse(text: str) -> Expression:
     expression = shortcut.plain(text)
     if expression is not None:
         return expression
-    reader = _Reader(text)
+    reader = Reader(text)
     expression = reader.alternative()
     reader.expect_end("`and`, `or` or the end of the filter")
     return expression
@@ -92,7 +92,7 @@ def parse(text: str) -> Expression:
 
 def parse_items(text: str) -> list[Expression]:
     """Expressions separated by commas, semicolons or `and`, as an advertisement lists them."""
-    reader = _Reader(text)
+    reader = Reader(text)
     items = [] if reader.kind == "end" else [reader.item()]
     while reader.take(",") or reader.take(";") or reader.take("and"):
         items.append(reader.item())
@@ -100,8 +100,12 @@ def parse_items(text: str) -> list[Expression]:
     return items
 
 
-class _Reader:
-    """The tokens of a text, and one method for each rule of the grammar."""
+class Reader:
+    """The tokens of a text, and one method for each rule of the grammar. Patterns extend it
+    (`patterns.reader`)."""
+
+    tokens: ClassVar[re.Pattern[str]] = _TOKENS
+    mistake: ClassVar[type[FilterSyntaxError]] = FilterSyntaxError
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_TEXT_CHARACTERS:
@@ -110,7 +114,7 @@ class _Reader:
         self.depth = 0
         self.conditions = 0
         self.values = 0
-        self._tokens = _TOKENS.finditer(text)
+        self._tokens = self.tokens.finditer(text)
         self.advance()
 
     def advance(self) -> None:
@@ -266,7 +270,7 @@ class _Reader:
         """An operator with its operand, or None if there is no operator here."""
         start, token = self.at, self.token
         if self.kind == "symbol":
-            if token in _COMPARISONS:
+            if token in COMPARISONS:
                 self.advance()
                 return self.checked(Constraint(token, self.value(), demanded), start)
             if token in _SIENA:
@@ -297,11 +301,11 @@ class _Reader:
         operand = self.text_value()
         if operator == "matches":
             if not isinstance(operand, str):
-                self._raise(start, "`matches` compares with a string, not with bytes.")
+                self.fail_at(start, "`matches` compares with a string, not with bytes.")
             try:
                 texts.check_glob(operand)
             except texts.GlobMistake as mistake:
-                self._raise(start + 1 + mistake.at, str(mistake))
+                self.fail_at(start + 1 + mistake.at, str(mistake))
         return self.checked(Constraint(operator, operand, demanded), start)
 
     def several(self) -> tuple[Scalar, ...]:
@@ -353,7 +357,7 @@ class _Reader:
                 body = json.loads(f'"{quoted}"', strict=False)
             except ValueError as problem:
                 offset = getattr(problem, "pos", 1)
-                self._raise(self.at + offset, 'this escape is not known; use \\\\, \\", \\n, \\t or \\uXXXX.')
+                self.fail_at(self.at + offset, 'this escape is not known; use \\\\, \\", \\n, \\t or \\uXXXX.')
         try:
             size = len(body.encode())
         except UnicodeEncodeError:
@@ -394,7 +398,7 @@ class _Reader:
             try:
                 constraint.check()
             except WrongOperand as problem:
-                self._raise(start, _lowered(str(problem)))
+                self.fail_at(start, _lowered(str(problem)))
         return constraint
 
     def _deeper(self) -> None:
@@ -406,19 +410,19 @@ class _Reader:
         return "the end of the text" if self.kind == "end" else f"`{self.raw[:40]}`"
 
     def fail(self, problem: str, suggestion: str | None = None) -> NoReturn:
-        self._raise(self.at, problem, suggestion)
+        self.fail_at(self.at, problem, suggestion)
 
-    def _raise(self, at: int, problem: str, suggestion: str | None = None) -> NoReturn:
-        raise FilterSyntaxError(self.text, at + 1, problem, suggestion)
+    def fail_at(self, at: int, problem: str, suggestion: str | None = None) -> NoReturn:
+        raise self.mistake(self.text, at + 1, problem, suggestion)
 
     def _unreadable(self) -> NoReturn:
         at, character = self.at, self.raw
         if character in "\"'`":
-            self._raise(at, f"this {character} is never closed.")
+            self.fail_at(at, f"this {character} is never closed.")
         if character in "+-" or character.isdigit():
-            self._raise(at, "this is not a number.", "Names that begin with a digit are written in backticks.")
+            self.fail_at(at, "this is not a number.", "Names that begin with a digit are written in backticks.")
         advice = {"!": "Write `not` or `!=`.", "~": "Write `matches` or `contains`."}.get(character)
-        self._raise(at, f"the character {character!r} has no meaning here.", advice)
+        self.fail_at(at, f"the character {character!r} has no meaning here.", advice)
 
 
 def _lowered(sentence: str) -> str:

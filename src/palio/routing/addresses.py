@@ -5,11 +5,12 @@ from __future__ import annotations
 from palio.routing.protocol import DEFAULT_PORT
 
 SCHEME = "palio://"
+SECURE_SCHEME = "palios://"  # the same over TLS
 
 
 def split_address(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
     """Host and port of `host:port`, `palio://host:port` or `host`. Raises `ValueError` with a sentence."""
-    rest = text.removeprefix(SCHEME).rstrip("/")
+    rest = text.removeprefix(SCHEME).removeprefix(SECURE_SCHEME).rstrip("/")
     host, colon, port = rest.rpartition(":")
     if not colon or rest.endswith("]"):
         host, port = rest, str(default_port)

@@ -40,6 +40,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     and hierarchies do not spread advertisements).
     `merging_excess` is the largest share of a merged filter that nobody asked for; 0 merges perfectly only.
     `incarnation` must be larger after each restart that lost the state of the router.
+    `scoped` says that names have owners, who may see what they are told (see `scopes`).
     `durable` turns on journals and durable subscriptions, at all brokers of a network or at none.
     """
 
@@ -49,6 +50,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     merging_excess: float = 0.0
     hop_limit: int = DEFAULT_HOP_LIMIT
     incarnation: int = 0
+    scoped: bool = False
     durable: DurableSettings | None = None
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from palio.routing.facts import Facts
 from palio.routing.forwarding import Forwarding
 from palio.routing.links import Link, Naming
 from palio.routing.messages import Envelope, LinkKind, Ready, Update
+from palio.routing.scopes import Scopes
 from palio.routing.sessions import Sessions
 from palio.routing.table import GRAPH, NO_CHANGES, Changes
 from palio.routing.tables import Side, Tables
@@ -35,7 +36,8 @@ class Core:
         self.now = 0.0
         self.overlap = facts.overlap
         self.tables = Tables(configuration, facts)
-        self.sessions = Sessions(self.tables)
+        self.scopes = Scopes(on=configuration.scoped)
+        self.sessions = Sessions(self.tables, self.scopes)
         self.links: dict[str, Link] = {}
         self.graph_links: dict[str, Link] = {}
         self.naming = Naming(self.broker)
@@ -43,7 +45,7 @@ class Core:
         self.announcements = Announcements(
             self.broker, configuration.incarnation, self.tables, self.waves, self.graph_links
         )
-        self.forwarding = Forwarding(configuration, self.tables, self.links, self.announcements)
+        self.forwarding = Forwarding(configuration, self.tables, self.links, self.announcements, self.scopes)
         self.durable: Service | None = None
         if configuration.durable is not None:
             self.durable = service = Service(self.broker, configuration.durable, recovered, self)

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import compress
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,7 @@ from palio.routing.configuration import Configuration, Strategy
 from palio.routing.effects import Deliver, Effect, Send
 from palio.routing.links import Link
 from palio.routing.messages import Envelope, Forward, LinkKind
+from palio.routing.scopes import Scopes, owner_of
 from palio.routing.sessions import Held
 from palio.routing.table import GRAPH, Entry, Port, Sources
 from palio.routing.tables import Tables
@@ -58,8 +59,7 @@ class Seen:
             bits = (bits << ahead | 1) & _MASK if ahead < SEEN_WINDOW else 1
             self._origins[origin] = sequence, bits
             return True
-        bit = 1 << -ahead
-        if -ahead >= SEEN_WINDOW or bits & bit:
+        if -ahead >= SEEN_WINDOW or bits & (bit := 1 << -ahead):
             return False
         self._origins[origin] = highest, bits | bit
         return True
@@ -90,6 +90,9 @@ class Way(msgspec.Struct, frozen=True):
     onward: Envelope
 
 
+_Delivery: TypeAlias = tuple[str, tuple[str, ...], list[Envelope]]  # session, handles, what
+
+
 class _Passing:
     """A batch that passes through: from where it came, and what is to be done with it so far."""
 
@@ -99,7 +102,7 @@ class _Passing:
         self.source = source
         self.from_graph = from_graph
         self.onward: dict[str, list[Envelope]] = {}
-        self.deliveries: list[tuple[str, tuple[str, ...], list[Envelope]]] = []
+        self.deliveries: list[_Delivery] = []
         self._latest: dict[str, tuple[tuple[str, ...], list[Envelope]]] = {}  # by session
 
     def deliver(self, session: str, handles: tuple[str, ...], run: list[Envelope]) -> None:
@@ -112,12 +115,28 @@ class _Passing:
         self._latest[session] = handles, envelopes
         self.deliveries.append((session, handles, envelopes))
 
-    def effects(self) -> list[Effect]:
+    def effects(self, scopes: Scopes) -> list[Effect]:
+        deliveries = _seen(self.deliveries, scopes) if scopes.on else self.deliveries
         effects: list[Effect] = [
-            Deliver(session, tuple(envelopes), handles) for session, handles, envelopes in self.deliveries
+            Deliver(session, tuple(envelopes), handles) for session, handles, envelopes in deliveries
         ]
         effects += [Send(broker, Forward(tuple(envelopes))) for broker, envelopes in self.onward.items()]
         return effects
+
+
+def _seen(deliveries: list[_Delivery], scopes: Scopes) -> list[_Delivery]:
+    """Only what the sessions' owners may see now; what several sessions of an owner get is looked at once."""
+    known: dict[tuple[str, tuple[int, ...]], list[bool] | None] = {}
+    kept: list[_Delivery] = []
+    for session, handles, envelopes in deliveries:
+        key = owner_of(session), tuple(map(id, envelopes))
+        if key not in known:
+            known[key] = scopes.visible(session, envelopes, "delivery")
+        visible = known[key]
+        left = envelopes if visible is None else list(compress(envelopes, visible))
+        if left:
+            kept.append((session, handles, left))
+    return kept
 
 
 class ForwardingStatistics(msgspec.Struct, frozen=True):
@@ -140,7 +159,9 @@ class Forwarding:
         tables: Tables,
         links: dict[str, Link],
         announcements: Announcements,
+        scopes: Scopes,
     ) -> None:
+        self._scopes = scopes
         self._broker = configuration.broker
         self._hop_limit = configuration.hop_limit
         self._flooding = configuration.strategy is Strategy.FLOODING
@@ -157,8 +178,9 @@ class Forwarding:
         self._dropped: Counter[str] = Counter()
 
     def statistics(self) -> ForwardingStatistics:
+        dropped = self._dropped + Counter({f"rights, {what}": n for what, n in self._scopes.withheld.items()})
         return ForwardingStatistics(
-            self._taken, self._matched, self._delivered, self._forwarded, self._wasted, dict(self._dropped)
+            self._taken, self._matched, self._delivered, self._forwarded, self._wasted, dict(dropped)
         )
 
     def take(self, envelopes: tuple[Envelope, ...], source: Port | None) -> list[Effect]:
@@ -173,7 +195,7 @@ class Forwarding:
             self._take_several(envelopes, passing)
         for onward in passing.onward.values():
             self._forwarded += len(onward)
-        return passing.effects()
+        return passing.effects(self._scopes)
 
     def _take_one(self, envelope: Envelope, passing: _Passing) -> None:
         entries = self._tables.match(envelope.notification)

@@ -72,6 +72,9 @@ class Greet(_Message, frozen=True):
     cost: float = 1.0
     heartbeat: float = HEARTBEAT
 
+    def __repr__(self) -> str:  # the token is a secret
+        return f"Greet({self.protocol!r}, {self.role}, {self.name!r})"
+
 
 class Welcome(_Message, frozen=True):
     """The connection may be used. `journal` says whether a confirmation means that it is on disk."""

@@ -85,6 +85,8 @@ class Requests:
         way = self._core.forwarding.way(envelope, asker.neighbour)
         asked = _Asked(self, envelope, asker)
         for session, handles in way.sessions:
+            if not self._core.scopes.sees(session, envelope.notification, "request"):
+                continue
             asked.takers[session] = None
             self._taking.setdefault(session, {})[asked.key] = None
             self._core.effects.append(Reply(session, Requested(_id(asked.key), handles, envelope)))
@@ -119,7 +121,13 @@ class Requests:
     def pass_on(
         self, asked: _Asked, notification: Notification | None, *, last: bool = False, missing: int = 0
     ) -> None:
-        """Tell who asked."""
+        """Tell who asked, if it may see the reply."""
+        asker = asked.asker
+        if notification is not None and asker.neighbour is None:
+            if not self._core.scopes.sees(asker.session, notification, "reply"):
+                if not last:
+                    return
+                notification = None
         self._echoes.tell(
             asked,
             Responded(asked.asker.number, notification, last, missing),

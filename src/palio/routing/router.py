@@ -24,6 +24,7 @@ from palio.routing.forwarding import ForwardingStatistics
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
+from palio.routing.scopes import SetScope
 from palio.routing.table import GRAPH
 
 # What leaves the tables and the links as they are.
@@ -41,6 +42,7 @@ class RouterStatistics(msgspec.Struct, frozen=True):
     rows_sent: int
     forwarding: ForwardingStatistics
     inquiries: EchoStatistics
+    handed: int  # deliveries of durable subscriptions, also those that came again
 
 
 class Router:
@@ -66,7 +68,7 @@ class Router:
 
     def handle(
         self,
-        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage,
+        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage | SetScope,
         source: str,
         now: float,
     ) -> list[Effect]:
@@ -81,6 +83,8 @@ class Router:
             pass
         elif isinstance(message, LinkUp):
             self._neighbours.link_up(source, message)
+        elif isinstance(message, SetScope):
+            self._set_scope(message)
         elif durable is not None and kind in durable.store_handlers:
             durable.store_handlers[kind](message)
         else:
@@ -91,6 +95,13 @@ class Router:
             core.settle()
             self._watching.settle()
         return effects
+
+    def _set_scope(self, message: SetScope) -> None:
+        if self._core.scopes.set(message):
+            self._core.sessions.scope_changed(message.owner)
+            self._asking.watching.scope_changed(message.owner)
+            if self._core.durable is not None:
+                self._core.durable.scope_changed(message.owner)
 
     def on_timer(self, name: str, now: float) -> list[Effect]:
         """A timer that was set has come due."""
@@ -168,4 +179,5 @@ class Router:
             rows_sent=self._core.tables.filters.table.rows_sent(),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
+            handed=self.durable.homes.handed if self.durable is not None else 0,
         )

@@ -16,6 +16,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.routing.scopes import Scopes, not_seen, owner_of
 from palio.routing.table import Entry
 from palio.routing.tables import Side, Tables
 
@@ -63,11 +64,14 @@ class NotAdvertised(PalioError):
 
 
 class Held:
-    """A filter or an advertisement that a session holds, with the handles by which the client calls it."""
+    """A filter or an advertisement that a session holds, with the handles by which the client calls it.
+
+    The entry is for what of it the session may see; there is none while that is nothing.
+    """
 
     __slots__ = ("entry", "handles", "item", "session")
 
-    entry: Entry[Any]
+    entry: Entry[Any] | None
 
     def __init__(self, session: str, item: Filter | Advertisement) -> None:
         self.session = session
@@ -89,8 +93,9 @@ class Session:
 class Sessions:
     """All sessions of a broker. Errors are raised before anything has changed."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, scopes: Scopes) -> None:
         self._tables = tables
+        self._scopes = scopes
         self._sessions: dict[str, Session] = {}
 
     def __len__(self) -> int:
@@ -127,7 +132,7 @@ class Sessions:
     def hold(self, name: str, handle: str, item: Filter | Advertisement) -> bool:
         """Subscribe or advertise. Returns whether the session did not hold that already.
 
-        Raises `NoSession`, `ContradictoryFilter` or `HandleInUse`.
+        Raises `NoSession`, `ContradictoryFilter`, `NotAllowed` or `HandleInUse`.
         """
         session = self.get(name)
         if isinstance(item, Filter):
@@ -138,8 +143,11 @@ class Sessions:
             raise HandleInUse(handle)
         fresh = held is None
         if held is None:
+            routed = self._visible(name, item) if isinstance(item, Filter) else item
+            if routed is None:
+                raise not_seen(name, "subscribe to this")
             held = session.held[item] = Held(name, item)
-            held.entry = self._side(item).hold(item, held)
+            held.entry = self._side(item).hold(routed, held)
         held.handles[handle] = None
         session.handles[handle] = held
         return fresh
@@ -178,8 +186,27 @@ class Sessions:
             if not any(one.covers(notification) for one in advertised):
                 raise NotAdvertised(position)
 
+    def scope_changed(self, owner: str) -> None:
+        """Tell the network anew of what an owner's sessions want; what is new before what goes."""
+        for name, session in self._sessions.items():
+            if owner_of(name) == owner:
+                for held in session.held.values():
+                    if isinstance(held.item, Filter):
+                        former, routed = held.entry, self._visible(name, held.item)
+                        if former is not None and former.item == routed:
+                            continue
+                        held.entry = None if routed is None else self._tables.filters.hold(routed, held)
+                        if former is not None:
+                            self._tables.filters.let_go(former, held)
+
+    def _visible(self, name: str, filter: Filter) -> Filter | None:
+        """What the network is told of a filter; None if it selects nothing that the session may see."""
+        narrow = self._scopes.narrow(name, filter)
+        return narrow if narrow.conjunctions else None
+
     def _let_go(self, held: Held) -> None:
-        self._side(held.item).let_go(held.entry, held)
+        if held.entry is not None:
+            self._side(held.item).let_go(held.entry, held)
 
     def _side(self, item: Filter | Advertisement) -> Side[Any]:
         return self._tables.filters if isinstance(item, Filter) else self._tables.advertisements

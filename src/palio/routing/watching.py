@@ -1,9 +1,10 @@
 """Watching: whether anybody wants what an advertisement describes, and when that changes.
 
 For each advertisement that is watched, the broker counts the filters of its table that overlap it: those of its
-own sessions and durable subscriptions, and those that came from neighbours. All is counted once, when the first
-watch of it begins; then only what enters or leaves the table is looked at. Who watches is told when a message
-has been dealt with altogether, so a filter that takes the place of another one is no news.
+own sessions and durable subscriptions, and those that came from neighbours; where owners have rights, as far as
+the one who watches may publish it. All is counted once, when the first watch of it begins; then only what
+enters or leaves the table is looked at. Who watches is told when a message has been dealt with altogether, so a
+filter that takes the place of another one is no news.
 
 A broker cannot know everything. Some neighbours get every notification, whatever they want (a master, or
 everyone where notifications are flooded): as long as there is one, somebody may want it. And with
@@ -21,6 +22,7 @@ from palio.routing.configuration import Strategy
 from palio.routing.core import Core
 from palio.routing.effects import Reply
 from palio.routing.inquiries import Wanted, Watch
+from palio.routing.scopes import owner_of
 from palio.routing.sessions import HandleInUse
 from palio.routing.table import Entry
 
@@ -43,9 +45,10 @@ class TooManyWatches(PalioError):
 class _Watched:
     """An advertisement that somebody watches: how many filters overlap it, and who was told what."""
 
-    __slots__ = ("count", "told")
+    __slots__ = ("advertisement", "count", "told")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, advertisement: Advertisement, count: int) -> None:
+        self.advertisement = advertisement
         self.count = count
         self.told: dict[tuple[str, str], bool] = {}  # by session and handle
 
@@ -56,7 +59,8 @@ class Watching:
     def __init__(self, core: Core, overlap: Callable[[Advertisement, Filter], bool]) -> None:
         self._core = core
         self._overlap = overlap
-        self._watched: dict[Advertisement, _Watched] = {}
+        self._scopes = core.scopes
+        self._watched: dict[tuple[str, Advertisement], _Watched] = {}  # by owner, who may publish what it may
         self._sessions: dict[str, dict[str, Advertisement]] = {}  # by session and handle
         self._changed = False
 
@@ -69,9 +73,10 @@ class Watching:
             raise HandleInUse(handle)
         if handle not in mine and len(mine) >= MAX_WATCHES_PER_SESSION:
             raise TooManyWatches(MAX_WATCHES_PER_SESSION)
-        watched = self._watched.get(advertisement)
+        key = self._key(session, advertisement)
+        watched = self._watched.get(key)
         if watched is None:
-            watched = self._watched[advertisement] = _Watched(self._count(advertisement))
+            watched = self._watched[key] = _Watched(advertisement, self._count(session, advertisement))
             self._core.tables.filters.noticed = self._noticed
         self._sessions.setdefault(session, {})[handle] = advertisement
         wanted = watched.told[session, handle] = self._wanted(watched)
@@ -87,10 +92,11 @@ class Watching:
         advertisement = mine.pop(handle)
         if not mine:
             del self._sessions[session]
-        watched = self._watched[advertisement]
+        key = self._key(session, advertisement)
+        watched = self._watched[key]
         del watched.told[session, handle]
         if not watched.told:
-            del self._watched[advertisement]
+            del self._watched[key]
             if not self._watched:
                 self._core.tables.filters.noticed = None
 
@@ -98,6 +104,13 @@ class Watching:
         """A session is gone, and watches nothing any more."""
         for handle in list(self._sessions.get(session, ())):
             self.release(session, handle)
+
+    def scope_changed(self, owner: str) -> None:
+        """An owner may publish something else: count anew what it watches."""
+        for (one, advertisement), watched in self._watched.items():
+            if one == owner:
+                watched.count = self._count(owner, advertisement)
+                self._changed = True
 
     def links_changed(self) -> None:
         """There may be other neighbours that get everything."""
@@ -121,13 +134,20 @@ class Watching:
         flooding = self._core.configuration.strategy is Strategy.FLOODING
         return flooding and bool(self._core.graph_links)
 
-    def _count(self, advertisement: Advertisement) -> int:
+    def _key(self, session: str, advertisement: Advertisement) -> tuple[str, Advertisement]:
+        return owner_of(session) if self._scopes.on else "", advertisement
+
+    def _count(self, name: str, advertisement: Advertisement) -> int:
         entries = self._core.tables.filters.table.entries()
-        return sum([self._overlap(advertisement, entry.item) for entry in entries])
+        return sum([self._is_wanted(name, advertisement, entry.item) for entry in entries])
+
+    def _is_wanted(self, name: str, advertisement: Advertisement, filter: Filter) -> bool:
+        """Whether a filter selects something that is advertised, and that its owner may publish."""
+        return self._overlap(advertisement, self._scopes.wanted(name, filter))
 
     def _noticed(self, entry: Entry[Filter], step: int) -> None:
         """A filter has entered the table, or left it."""
-        for advertisement, watched in self._watched.items():
-            if self._overlap(advertisement, entry.item):
+        for (owner, advertisement), watched in self._watched.items():
+            if self._is_wanted(owner, advertisement, entry.item):
                 watched.count += step
                 self._changed = True

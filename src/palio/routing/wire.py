@@ -7,7 +7,7 @@ are, the answer is a message or `UnreadableMessage`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, Union, get_args
+from typing import Annotated, Any, TypeAlias, Union, get_args
 
 import msgspec
 
@@ -20,6 +20,7 @@ from palio.routing import messages
 from palio.routing.clients import KEYS
 from palio.routing.durable.messages import DurableAnswer, DurableMessage
 from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage
+from palio.routing.messages import Moment, Number
 from palio.routing.protocol import ConnectionMessage, Events, Handed
 
 
@@ -40,12 +41,12 @@ class _Envelope(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An `Envelope`, field by field."""
 
     origin: str
-    sequence: int
-    time: float
-    hops: int
+    sequence: Number
+    time: Moment
+    hops: Number
     entry: str
     body: Body
-    epoch: int = 0
+    epoch: Number = 0
 
 
 class _Forward(msgspec.Struct, frozen=True, tag="forward"):
@@ -54,7 +55,8 @@ class _Forward(msgspec.Struct, frozen=True, tag="forward"):
 
 class _Publish(msgspec.Struct, frozen=True, tag="publish"):
     notifications: tuple[Body, ...]
-    request: int = 0
+    request: Number = 0
+    publisher: Annotated[str, msgspec.Meta(max_length=255)] = ""
 
 
 class _Events(msgspec.Struct, frozen=True, tag="events"):
@@ -105,7 +107,9 @@ _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
     messages.Forward: (_Forward, lambda read: messages.Forward(_envelopes(read.envelopes))),
     messages.Publish: (
         _Publish,
-        lambda read: messages.Publish((*map(Notification.of_body, read.notifications),), read.request),
+        lambda read: messages.Publish(
+            (*map(Notification.of_body, read.notifications),), read.request, read.publisher
+        ),
     ),
     Events: (_Events, lambda read: Events(read.handles, _envelopes(read.envelopes))),
 }

@@ -12,7 +12,7 @@ from palio.store.errors import (
     WrongBroker,
     WrongStoreUrl,
 )
-from palio.store.journal import Journal, Range
+from palio.store.journal import Journal, Range, journals_in
 from palio.store.reading import Entry
 from palio.store.store import Statistics, Store
 
@@ -32,4 +32,5 @@ __all__ = [
     "StoreUnavailable",
     "WrongBroker",
     "WrongStoreUrl",
+    "journals_in",
 ]

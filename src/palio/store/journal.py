@@ -27,7 +27,7 @@ from palio.store.errors import (
     StoreTooOld,
 )
 from palio.store.opening import backend_of, refusal
-from palio.store.reading import DamagedRow, Entry, Selection
+from palio.store.reading import DamagedRow, Entry, Selection, StoredRow
 from palio.store.records import from_column, to_column
 
 
@@ -37,6 +37,17 @@ class Range(msgspec.Struct, frozen=True):
     broker: str
     first: int
     last: int
+
+
+def journals_in(url: str) -> list[str]:
+    """The names of the brokers whose journals a store has. Raises what `Journal` raises."""
+    try:
+        with Journal(url) as journal:
+            return [journal.broker]
+    except NoSuchJournal as problem:
+        if not problem.known:
+            raise
+        return list(problem.known)
 
 
 class Journal:
@@ -96,6 +107,31 @@ class Journal:
             yield from some
             if after >= (upto or 0):
                 return
+
+    def rows(
+        self,
+        *,
+        after: int,
+        upto: int,
+        since: float = 0.0,
+        until: float = math.inf,
+        limit: int,
+        lossy: bool = False,
+    ) -> Iterator[list[StoredRow]]:
+        """All rows after one sequence up to another as they are stored, in lists of at most `limit`.
+
+        Raises `JournalTrimmed` if some of them are gone, unless it is `lossy`.
+        """
+        selection = Selection(self._broker, Filter.parse("true"), since, until)
+        while after < upto:
+            with self._transaction() as connection:
+                standing = self._standing()
+                if after < standing.trimmed and not lossy:
+                    raise JournalTrimmed(self._store, after, standing.trimmed)
+                after = selection.pass_over(connection, max(after, standing.trimmed), upto)
+                after, rows = selection.stored(connection, after, upto, limit)
+            if rows:
+                yield rows
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

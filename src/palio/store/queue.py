@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from palio.routing.durable.effects import Append, Spool, StoreEffect
-from palio.store.records import size_of
 
 # The most that one commit takes. A larger group is hardly faster, but the first of it waits for the last.
 MAX_GROUP_EFFECTS = 4_096
@@ -116,8 +115,8 @@ def appends_of(effects: Iterable[StoreEffect]) -> list[Append]:
 
 def _size(effect: StoreEffect) -> int:
     if isinstance(effect, Append):
-        return _EACH + sum([size_of(envelope.notification) for envelope in effect.envelopes])
+        return _EACH + sum([envelope.notification.body.size for envelope in effect.envelopes])
     if isinstance(effect, Spool):
-        letters = [size_of(envelope.notification) for _, _, envelope in (*effect.add, *effect.dead)]
+        letters = [envelope.notification.body.size for _, _, envelope in (*effect.add, *effect.dead)]
         return _EACH + sum(letters)
     return _EACH

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from sqlalchemy import Connection, text
@@ -27,8 +27,13 @@ from palio.store.records import decode_body, from_column
 
 # Sequences that one read of the core looks at: some milliseconds.
 MAX_SCANNED = 8_192
-# Rows that are matched at a time. A page of the core is smaller, so most reads end with the first.
-BATCH = 512
+# Rows that are read and matched at a time. The first few tell how large they are; then there are as many as a
+# page of the core has, or fewer, so that they take about so many bytes.
+FIRST_BATCH = 64
+BATCH = 1_024
+BATCH_BYTES = 1 << 20
+# What one read of the core finds, about: with its envelopes it has to fit into a frame.
+MAX_FOUND_BYTES = 4 << 20
 
 _ROWS = text(
     "SELECT sequence, time, publisher, body FROM palio_journal "
@@ -36,6 +41,14 @@ _ROWS = text(
     "ORDER BY sequence LIMIT :limit"
 )
 Row: TypeAlias = tuple[int, float, str, bytes]
+
+_STORED = text(
+    "SELECT sequence, time, publisher, id, body FROM palio_journal "
+    "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since AND time < :until "
+    "ORDER BY sequence LIMIT :limit"
+)
+# As it lies there: sequence, time, publisher, id, body; `records.from_column` gives back the two texts.
+StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes]
 
 _FIRST_SPAN = text(
     "SELECT min(span) FROM palio_spans WHERE broker = :broker AND span >= :span AND newest >= :since"
@@ -72,11 +85,22 @@ class Selection:
 
     def read(self, connection: Connection, after: int, upto: int) -> Iterator[tuple[int, list[Entry]]]:
         """Batch by batch: up to which sequence was read, and what was selected. Raises `DamagedRow`."""
+        limit = min(FIRST_BATCH, BATCH)
         while after < upto:
-            wanted = {"after": after, "upto": upto, "limit": BATCH, **self._wanted}
-            rows = connection.execute(_ROWS, wanted).all()
-            after = rows[-1].sequence if len(rows) == BATCH else upto
-            yield after, self._select([(*row,) for row in rows])
+            wanted = {"after": after, "upto": upto, "limit": limit, **self._wanted}
+            rows: list[Row] = [(*row,) for row in connection.execute(_ROWS, wanted)]
+            after = rows[-1][0] if len(rows) == limit else upto
+            yield after, self._select(rows)
+            size = sum([len(body) for *_, body in rows])
+            limit = max(1, min(BATCH, len(rows) * BATCH_BYTES // max(size, 1)))
+
+    def stored(self, connection: Connection, after: int, upto: int, limit: int) -> tuple[int, list[StoredRow]]:
+        """Up to which sequence was read, and the rows up to there as they are stored; filters are not asked."""
+        wanted = {"after": after, "upto": upto, "limit": limit, **self._wanted}
+        cursor: Any = connection.execute(_STORED, wanted).cursor
+        rows: list[StoredRow] = cursor.fetchall()  # the driver's own tuples: nothing is to be converted
+        cursor.close()
+        return (rows[-1][0] if len(rows) == limit else upto), rows
 
     def pass_over(self, connection: Connection, after: int, upto: int) -> int:
         """The sequence up to which everything is older."""
@@ -107,11 +131,13 @@ def read(connection: Connection, broker: int, name: str, effect: Read, *, head: 
     after = selection.pass_over(connection, max(effect.after, trimmed), upto)
     reach = min(upto, after + MAX_SCANNED)
     found: list[Envelope] = []
+    size = 0
     for _, some in selection.read(connection, after, reach):
-        found += [Envelope(name, one.sequence, one.time, 0, name, one.notification) for one in some]
-        if len(found) >= effect.limit:
-            found = found[: effect.limit]
-            return Found(effect.token, found[-1].sequence, tuple(found))
+        for one in some:
+            found.append(Envelope(name, one.sequence, one.time, 0, name, one.notification))
+            size += one.notification.body.size
+            if len(found) == effect.limit or size >= MAX_FOUND_BYTES:
+                return Found(effect.token, one.sequence, tuple(found))
     return Found(effect.token, reach if reach < upto else effect.upto, tuple(found))
 
 

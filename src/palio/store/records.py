@@ -64,9 +64,3 @@ def from_column(text: str) -> str:
     if "\\" not in text:
         return text
     return "\\".join(part.replace("\\0", "\0") for part in text.split("\\\\"))
-
-
-def size_of(notification: Notification) -> int:
-    """About how many bytes a notification takes."""
-    body = notification.body
-    return len(body.attributes) + (0 if body.payload is None else len(body.payload)) + 64

@@ -26,6 +26,7 @@ from palio.routing.durable.effects import (
     StoreEffect,
     Trim,
 )
+from palio.routing.durable.holding import HELD
 from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
 from palio.store import schema
 from palio.store.backend import Backend
@@ -43,6 +44,7 @@ _READER = text(
     "ON CONFLICT (broker, reader) DO UPDATE SET sequence = excluded.sequence"
 )
 _FORGET_READER = text("DELETE FROM palio_readers WHERE broker = :broker AND reader = :reader")
+_HELD = text("SELECT min(sequence) FROM palio_readers WHERE broker = :broker AND reader LIKE :prefix")
 _NUMBER = text(
     "UPDATE palio_subscriptions SET next_delivery = :next_delivery WHERE subscription = :subscription"
 )
@@ -121,7 +123,7 @@ class Transaction:
                 case Remove():
                     self._remove(effect.name)
                 case Trim():
-                    self.trimmed = max(self.trimmed, effect.upto)
+                    self.trimmed = max(self.trimmed, self._held(effect.upto))
                     continue
                 case Read():
                     answers.append(self._read(effect))
@@ -237,6 +239,12 @@ class Transaction:
     def _read(self, effect: Read) -> Found:
         self.flush()
         return read(self._connection, self._broker, self._name, effect, head=self._head, trimmed=self.trimmed)
+
+    def _held(self, upto: int) -> int:
+        """Up to which sequence, at the most, no reader that is no subscription needs anything."""
+        self._flush_readers()
+        held = self._connection.execute(_HELD, {"broker": self._broker, "prefix": f"{HELD}%"}).scalar()
+        return upto if held is None else min(upto, int(held))
 
     # What was gathered
 

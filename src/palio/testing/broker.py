@@ -10,6 +10,7 @@ from typing import Any, Self
 import msgspec
 
 from palio.broker.broker import BrokerStatistics
+from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Limits, Peer, Settings
 from palio.client.blocking import LoopThread
 from palio.routing.durable.desk import DurableSettings
@@ -31,6 +32,7 @@ class Broker:
         self._settings = settings
         self.clock = clock
         self._disk = Disk()
+        self._keeper = MemoryKeeper()
         self._incarnation = 0
         self._running: MemoryBroker | None = None
         self._thread: LoopThread | None = None
@@ -51,6 +53,11 @@ class Broker:
     def address(self) -> str:
         """For `palio.connect`."""
         return f"palio://{self._settings.listen}"
+
+    @property
+    def url(self) -> str:
+        """Its gateway, if it has one."""
+        return f"http://{self._settings.http}"
 
     @property
     def running(self) -> MemoryBroker:
@@ -88,11 +95,19 @@ class Broker:
         """Start it, at the same address as before."""
         if self._running is None:
             self._incarnation += 1
-            running = MemoryBroker(self._settings, self._disk, self._incarnation, self.clock, self._changed)
+            running = MemoryBroker(
+                self._settings,
+                self._disk,
+                self._incarnation,
+                self.clock,
+                changed=self._changed,
+                keeper=self._keeper,
+            )
             await running.start()
             self._running = running
             host = self._settings.listen.rpartition(":")[0]
-            self._settings = msgspec.structs.replace(self._settings, listen=f"{host}:{running.port}")
+            http = f"127.0.0.1:{running.http_port}" if running.http_port else "off"
+            self._settings = msgspec.structs.replace(self._settings, listen=f"{host}:{running.port}", http=http)
         return self
 
     async def stop(self) -> None:
@@ -148,6 +163,7 @@ def broker(
     *,
     name: str = "broker",
     journal: bool = False,
+    http: bool = False,
     clock: Clock | None = None,
     durable: DurableSettings = PATIENCE,
     limits: Limits = Limits(),  # noqa: B008 (it is immutable)
@@ -156,13 +172,13 @@ def broker(
     """A broker for a test: `async with palio.testing.broker() as address`.
 
     With a `journal`, which is in memory, there are durable subscriptions and confirmations that mean something.
-    Further `settings` are those of `palio.toml`.
+    With `http` it has a gateway. Further `settings` are those of `palio.toml`.
     """
     return Broker(
         Settings(
             name=name,
             listen="127.0.0.1:0",
-            http="off",
+            http="127.0.0.1:0" if http else "off",
             journal=journal,
             durable=durable,
             limits=limits,

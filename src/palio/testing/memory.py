@@ -10,6 +10,7 @@ import msgspec
 
 from palio.broker.broker import Broker
 from palio.broker.clock import Clock as BrokerClock
+from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Settings
 from palio.routing.durable.effects import Recovered, StoreEffect
 from palio.routing.effects import SetTimer
@@ -81,8 +82,16 @@ class MemoryBroker(Broker):
     """A broker around a disk that outlives it. `changed` is called whenever something has happened to it."""
 
     def __init__(
-        self, settings: Settings, disk: Disk, incarnation: int, clock: Clock | None, changed: Callable[[], None]
+        self,
+        settings: Settings,
+        disk: Disk,
+        incarnation: int,
+        clock: Clock | None,
+        *,
+        changed: Callable[[], None],
+        keeper: MemoryKeeper,
     ) -> None:
+        self._keeper = keeper
         self._clock = clock
         self._changed = changed
         self._disk = disk
@@ -90,6 +99,9 @@ class MemoryBroker(Broker):
         super().__init__(settings)
         if clock is not None:
             self.now = BrokerClock(clock.now, clock.now)
+
+    def keeper(self) -> MemoryKeeper:
+        return self._keeper
 
     async def open_store(self) -> MemoryStore:
         return MemoryStore(self._disk, self._incarnation, self._completed)

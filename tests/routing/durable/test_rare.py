@@ -1,10 +1,12 @@
 """What happens seldom: beginning anew, being abandoned, full buffers, brokers that are gone for good."""
 
+import msgspec
 import pytest
 
 from palio.routing.durable import subscription
 from palio.routing.durable.desk import created_at
 from palio.routing.durable.messages import Forget
+from palio.routing.durable.spooling import Spooling
 from palio.routing.durable.subscription import CatchUp
 from palio.routing.durable.topology import Topology
 from palio.routing.messages import Close, Envelope, Open
@@ -143,6 +145,26 @@ def test_nothing_is_lost_when_buffers_overflow(monkeypatch, most):
         check_that_all_comes_in_order(seed)
     assert overflows, "nothing was held back in any of these runs"
     assert most or any(overflows)
+
+
+@pytest.mark.parametrize("limit", [1, 200, 1_000])
+def test_outboxes_and_buffers_are_bounded_by_their_bytes(monkeypatch, limit):
+    settings = msgspec.structs.replace(SETTINGS, outbox_bytes=limit)
+    monkeypatch.setattr("tests.routing.durable.world.SETTINGS", settings)
+    monkeypatch.setattr(subscription, "MAX_BUFFERED_BYTES", limit)
+    held = []
+    is_full = Spooling._is_full
+
+    def watched(self, durable, taken=0):
+        held.append(durable.outbox.bytes + durable.spooling_bytes)
+        buffered = [sum(one.notification.body.size for one in up.buffer) for up in durable.catching_up.values()]
+        assert max(buffered, default=0) <= limit
+        return is_full(self, durable, taken)
+
+    monkeypatch.setattr(Spooling, "_is_full", watched)
+    for seed in range(8):
+        check_that_all_comes_in_order(seed)
+    assert max(held) < limit + SETTINGS.page * 100, "a page more, at the most"
 
 
 def check_that_all_comes_in_order(seed):

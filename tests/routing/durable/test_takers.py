@@ -183,13 +183,17 @@ def with_dead_letters(seed) -> Quiet:
     return world
 
 
-@pytest.fixture
-def impatient(monkeypatch):
+def settle_for(monkeypatch, **limits) -> None:
     """Two attempts are enough."""
     patience = type(SETTINGS.patience)(in_flight=4, acknowledge_within=1_000.0, first_pause=0.5, attempts=2)
-    settings = type(SETTINGS)(patience=patience, page=3, outbox=50)
+    settings = type(SETTINGS)(patience=patience, page=3, outbox=50, **limits)
     monkeypatch.setattr("tests.routing.durable.world.SETTINGS", settings)
     monkeypatch.setattr("tests.routing.durable.test_takers.SETTINGS", settings)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    settle_for(monkeypatch)
 
 
 def letters(world, broker, name="s0") -> list:
@@ -230,6 +234,21 @@ def test_what_was_put_back_is_a_delivery_after_a_crash_too(seed, impatient):
     world.history.clear()
     say(world, "a", "two", Attach("s0", ALL))
     assert sorted(n for _, _, _, n in handed(world)) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("limit", [{"dead_letters": 2}, {"dead_letters_bytes": 100}], ids=str)
+def test_where_dead_letters_are_many_nothing_is_given_up(limit, monkeypatch):
+    settle_for(monkeypatch, **limit)
+    world = with_dead_letters(0)
+    assert letters(world, "a") == [(1, 2, 1), (2, 2, 2)]
+    handed(world)
+    say(world, "a", "one", Rejected("s0", (3,)))
+    world.wait()
+    go(world)
+    assert handed(world) == [("one", 3, 4, 3)], "it comes again, after a pause"
+    say(world, "a", "operator", Discard("s0", (1,)))
+    say(world, "a", "one", Rejected("s0", (3,)))
+    assert letters(world, "a") == [(2, 2, 2), (3, 4, 3)]
 
 
 def test_dead_letters_are_at_the_home(impatient):

@@ -136,7 +136,8 @@ class NeverRests(Planted):
 
 class HasNoLimit(Planted):
     def __init__(self, configuration, facts, recovered):
-        limitless = replace(configuration, durable=replace(configuration.durable, outbox=10_000))
+        durable = replace(configuration.durable, outbox=10_000, outbox_bytes=1 << 30)
+        limitless = replace(configuration, durable=durable)
         super().__init__(limitless, facts, recovered)
 
     def spoil_one(self, effect, now):

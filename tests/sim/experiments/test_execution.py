@@ -1,6 +1,5 @@
 """However the runs are made, the results are the same; an interrupt loses nothing that was finished."""
 
-import shutil
 import struct
 import sys
 from xml.etree import ElementTree
@@ -37,14 +36,6 @@ def in_order(runs, finished):
 
 def test_two_processes_give_what_one_gives(runs, finished):
     again = list(make_runs(runs, workers=2, simulate=simulate))
-    assert in_order(runs, again) == in_order(runs, finished)
-
-
-def test_spark_gives_the_same(runs, finished):
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java 17 or later, and there is no java here")
-    again = list(make_runs(runs, spark="local[2]", simulate=simulate))
     assert in_order(runs, again) == in_order(runs, finished)
 
 
@@ -149,13 +140,6 @@ def test_what_is_not_installed_is_named(monkeypatch, package, needed):
     with pytest.raises(MissingDependency, match=r"pip install 'palio\[sim\]'") as caught:
         needed()
     assert caught.value.package == package
-
-
-def test_without_pyspark_the_extra_is_named(monkeypatch, runs):
-    monkeypatch.setitem(sys.modules, "pyspark", None)
-    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'palio\[spark\]'"):
-        list(make_runs(runs, spark="local[2]", simulate=simulate))
 
 
 def test_every_panel_shows_all_of_its_lines(tmp_path, finished, monkeypatch):

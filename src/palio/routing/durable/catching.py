@@ -24,11 +24,10 @@ class CatchingUp(Spooling):
 
     def behind(self) -> list[Durable]:
         """Those that are to be brought up to date, and have room for it."""
-        room = self._desk.settings.outbox
         return [
             durable
             for durable in self.subscriptions.values()
-            if durable.state is State.BEHIND and 2 * (len(durable.outbox) + durable.spooling) < room
+            if durable.state is State.BEHIND and self._is_half_empty(durable)
         ]
 
     def begin_asking(self, names: Iterable[str]) -> None:
@@ -139,9 +138,8 @@ class CatchingUp(Spooling):
                     self._no_room(durable)
                 return
             catching_up.limit = limit
-            self._fetch(
-                origin, Fetch(durable.name, durable.filter, after, catching_up.target, durable.since, limit)
-            )
+            narrow = self._desk.scopes.narrow(durable.name, durable.filter)
+            self._fetch(origin, Fetch(durable.name, narrow, after, catching_up.target, durable.since, limit))
             return
         change = self._changes.get(durable.name)
         if change is None or change.agreed != durable.epoch:
@@ -194,7 +192,7 @@ class CatchingUp(Spooling):
         filter.require_satisfiable()
         self._end_change(durable)
         change = self._changes[name] = Change(durable, filter)
-        change.entry = self._filters.hold(filter, change)
+        self._hold(change, filter, name)
         durable.interrupt()
         self._wake()
 
@@ -225,10 +223,8 @@ class CatchingUp(Spooling):
 
     def _changed(self, durable: Durable, change: Change) -> None:
         former = durable.filter
-        if durable.entry is not None:
-            self._filters.let_go(durable.entry, durable)
         durable.filter = change.filter
-        durable.entry = self._filters.hold(change.filter, durable)
+        self._hold(durable, change.filter, durable.name)
         self._end_change(durable)
         if durable.taker is not None:
             drops, adds = change.filter.counterexample(former), former.counterexample(change.filter)
@@ -243,5 +239,5 @@ class CatchingUp(Spooling):
 
     def _end_change(self, durable: Durable) -> None:
         change = self._changes.pop(durable.name, None)
-        if change is not None:
+        if change is not None and change.entry is not None:
             self._filters.let_go(change.entry, change)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -13,11 +14,15 @@ from palio.routing.durable.messages import Attach, DurableAnswer
 from palio.routing.durable.outbox import Patience
 from palio.routing.effects import Reply
 from palio.routing.messages import Answer
+from palio.routing.scopes import Scopes
 
 # What a taker may wish. A position names at most as many origins as a network may well have.
 LONGEST_LINGER = 3_650 * 86_400.0
 MAX_IN_FLIGHT = 10_000
 MAX_ORIGINS = 10_000
+MAX_SEQUENCE = 2**62  # more than any journal will ever have, and less than what a column holds
+LONGEST_WAIT = 86_400.0
+MAX_ATTEMPTS = 1_000
 # How many ticks may pass until a question is answered, or a way known; then it is tried again, or given up.
 ANSWER_WITHIN = 10
 
@@ -26,8 +31,13 @@ class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How durable delivery works at a broker. Times are in seconds."""
 
     patience: Patience = Patience()
-    page: int = 256  # notifications fetched at a time
-    outbox: int = 10_000  # deliveries kept for one subscription; what is beyond stays in the origins' journals
+    page: int = 1_024  # notifications fetched at a time
+    # Deliveries kept for one subscription, and their bytes; what is beyond stays in the origins' journals.
+    outbox: int = 10_000
+    outbox_bytes: int = 32 << 20
+    # The same of its dead letters; while there is no room, nothing is given up: it comes again and again.
+    dead_letters: int = 10_000
+    dead_letters_bytes: int = 32 << 20
     tick: float = 1.0  # how often progress is told, and what was lost asked for again
     settle_within: float = 0.2  # how long to wait for further changes of the network before catching up
     retention: float = 3_600.0  # how long the ids of notifications are remembered
@@ -90,8 +100,18 @@ def require_sound(attach: Attach) -> None:
         raise WrongAttachment("linger", f"It is from 0 to {LONGEST_LINGER:,.0f} seconds.")
     if attach.in_flight is not None and not 1 <= attach.in_flight <= MAX_IN_FLIGHT:
         raise WrongAttachment("in_flight", f"It is from 1 to {MAX_IN_FLIGHT:,}.")
+    since = attach.since
+    if since not in ("now", "all") and (isinstance(since, str) or not isfinite(since)):
+        raise WrongAttachment("since", "It is a time, now, or all.")
+    patience = attach.patience
+    if patience is not None:
+        times = (patience.acknowledge_within, patience.first_pause, patience.longest_pause)
+        if not all(0.0 < one <= LONGEST_WAIT for one in times) or not 1 <= patience.in_flight <= MAX_IN_FLIGHT:
+            raise WrongAttachment("patience", f"Its times are from 0 to {LONGEST_WAIT:,.0f} seconds.")
+        if not 1 <= patience.attempts <= MAX_ATTEMPTS:
+            raise WrongAttachment("patience", f"It has from 1 to {MAX_ATTEMPTS:,} attempts.")
     after = attach.after or {}
-    if len(after) > MAX_ORIGINS or any(sequence < 0 for sequence in after.values()):
+    if len(after) > MAX_ORIGINS or not all(0 <= sequence <= MAX_SEQUENCE for sequence in after.values()):
         raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
 
 
@@ -112,15 +132,22 @@ _IDENTITY = re.compile(r"[0-9a-f]+ (.*) ([0-9]+) [0-9]+", re.DOTALL)
 
 
 def created_at(identity: str) -> tuple[int, str]:
-    """What orders the subscriptions of one name by when they were created, by the clocks of their brokers."""
-    return int(identity.partition(" ")[0], 16), identity
+    """What orders the subscriptions of one name by when they were created, by the clocks of their brokers.
+
+    What no broker can have given comes before all others.
+    """
+    moment = identity.partition(" ")[0] if _IDENTITY.fullmatch(identity) else "-1"
+    return int(moment, 16), identity
 
 
 class Desk:
     """Effects and what follows when the store has completed them."""
 
-    def __init__(self, broker: str, settings: DurableSettings, incarnation: int) -> None:
+    def __init__(
+        self, broker: str, settings: DurableSettings, incarnation: int, scopes: Scopes | None = None
+    ) -> None:
         self.broker = broker
+        self.scopes = scopes or Scopes(on=False)
         self._incarnation = incarnation
         self.settings = settings
         self.now = 0.0

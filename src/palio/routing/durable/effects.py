@@ -26,7 +26,8 @@ class Append(msgspec.Struct, frozen=True):
 class Read(msgspec.Struct, frozen=True):
     """Read the journal after one sequence up to another: what the filter selects, not older than `since`.
 
-    At most `limit` are returned; what was found then reaches only up to the last of them.
+    At most `limit` are returned, or fewer if they are large; what was found then reaches only up to the last of
+    them.
     """
 
     token: int

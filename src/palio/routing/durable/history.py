@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from palio.model.errors import PalioError
-from palio.routing.durable.counting import Tally
+from palio.model.errors import NotAllowed, PalioError
+from palio.routing.durable.counting import MAX_BUCKETS, MAX_SAMPLES, Tally
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.messages import (
     Ask,
@@ -27,16 +27,18 @@ from palio.routing.durable.messages import (
     Count,
     Counted,
     GoOn,
+    JournalRange,
+    JournalsListed,
+    ListJournals,
     Replay,
     Replayed,
     Survey,
     Surveyed,
     Told,
 )
+from palio.routing.messages import Refused
+from palio.routing.scopes import owner_of
 
-# What a survey may ask for.
-MAX_BUCKETS = 1_000
-MAX_SAMPLES = 100
 # Surveys and replays that one session may have open.
 MAX_PER_SESSION = 16
 # How many ticks an origin, or the network as a whole, may say nothing.
@@ -110,28 +112,42 @@ class History:
         self._asking: dict[int, int] = {}  # by the number of the question: that of the survey or replay
         self._surveys: dict[int, _Surveying] = {}
         self._replays: dict[int, _Replaying] = {}
+        self._lists: dict[int, tuple[str, int, float]] = {}  # session, its number, until when
 
     # Sessions ask
 
+    def list_journals(self, session: str, message: ListJournals) -> None:
+        """Ask how far all journals are. Raises `TooManySurveys`."""
+        self._require_room(session)
+        self._number += 1
+        self._lists[self._number] = session, message.number, self._patience()
+        self._find_origins(self._number)
+
     def survey(self, session: str, message: Survey) -> None:
-        """Count. Raises `WrongSurvey`, `TooManySurveys` or `ContradictoryFilter`."""
+        """Count. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if not 1 <= message.buckets <= MAX_BUCKETS:
             raise WrongSurvey("buckets", f"It is from 1 to {MAX_BUCKETS:,}.")
         if not 0 <= message.samples <= MAX_SAMPLES:
             raise WrongSurvey("samples", f"It is from 0 to {MAX_SAMPLES:,}.")
         number = self._begin(session, message)
         until = self._until(message)
-        count = Count(number, message.filter, message.since, until, message.buckets, message.samples)
+        narrow = self._desk.scopes.exactly(session, message.filter, "count these")
+        count = Count(number, narrow, message.since, until, message.buckets, message.samples)
         self._surveys[number] = _Surveying(session, message, count, self._patience())
         self._find_origins(number)
 
     def replay(self, session: str, message: Replay) -> None:
-        """Read. Raises `WrongSurvey`, `TooManySurveys` or `ContradictoryFilter`."""
+        """Read. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if message.page < 1:
             raise WrongSurvey("page", "It is at least 1.")
+        self._desk.scopes.exactly(session, message.filter, "read these")
         number = self._begin(session, message)
-        self._replays[number] = _Replaying(session, message, self._patience())
-        self._find_origins(number)
+        replay = self._replays[number] = _Replaying(session, message, self._patience())
+        if message.ranges:
+            replay.origins.extend(message.ranges)
+            self._turn(number, replay)
+        else:
+            self._find_origins(number)
 
     def go_on(self, session: str, message: GoOn) -> None:
         """The client wants the next page of a replay; ignored if there is none to come."""
@@ -155,6 +171,10 @@ class History:
             for head in heads:
                 self._write(head.origin, survey.count)
             self._finish_survey(number, survey)
+        elif number in self._lists:
+            session, asked, _ = self._lists.pop(number)
+            ranges = tuple([JournalRange(head.origin, head.trimmed, head.head) for head in heads])
+            self._desk.answer(session, JournalsListed(asked, ranges, tuple(sorted(missing))))
         elif number in self._replays:
             replay = self._replays[number]
             replay.missing = missing
@@ -190,9 +210,10 @@ class History:
         replay.origins[0] = origin, max(letter.upto, after), upto
         if letter.upto >= upto or letter.upto <= after:
             replay.origins.popleft()
-        if letter.envelopes:
+        envelopes = self._desk.scopes.shown(replay.session, letter.envelopes, "replay")
+        if envelopes:
             replay.until = None
-            answer = Replayed(replay.message.number, origin, letter.envelopes)
+            answer = Replayed(replay.message.number, origin, envelopes)
             self._desk.answer(replay.session, answer)
         else:
             self._turn(letter.number, replay)
@@ -220,18 +241,31 @@ class History:
                 self._turn(number, replay)
             elif replay.origins:
                 self._browse(number, replay)
-        self._asking = {
-            question: number
-            for question, number in self._asking.items()
-            if number in self._surveys or number in self._replays
-        }
+        for number, (session, asked, until) in list(self._lists.items()):
+            if until <= now:
+                del self._lists[number]
+                self._desk.answer(session, JournalsListed(asked, (), (self._desk.broker,)))
+        open_ones = {*self._surveys, *self._replays, *self._lists}
+        self._asking = {question: number for question, number in self._asking.items() if number in open_ones}
         waiting = any(replay.until is not None for replay in self._replays.values())
-        return bool(self._surveys) or waiting
+        return bool(self._surveys) or bool(self._lists) or waiting
+
+    def scope_changed(self, owner: str) -> None:
+        """What was counted before and after must not be one sum."""
+        for number, survey in list(self._surveys.items()):
+            if owner_of(survey.session) == owner:
+                del self._surveys[number]
+                problem = NotAllowed(owner, "go on with this survey", "its rights have changed; ask again.")
+                self._refuse(survey, f"survey {survey.message.number}", problem)
+
+    def _refuse(self, asked: _Surveying | _Replaying, subject: str, problem: PalioError) -> None:
+        self._desk.answer(asked.session, Refused(subject, type(problem).__name__, str(problem)))
 
     def session_closed(self, session: str) -> None:
         """Nobody waits for what a session has asked."""
         self._surveys = {number: one for number, one in self._surveys.items() if one.session != session}
         self._replays = {number: one for number, one in self._replays.items() if one.session != session}
+        self._lists = {number: one for number, one in self._lists.items() if one[0] != session}
 
     def _lost(self, survey: _Surveying, origin: str) -> None:
         del survey.counting[origin]
@@ -273,17 +307,27 @@ class History:
         message = replay.message
         span = after, upto
         until = self._until(message)
-        self._write(origin, Browse(number, message.filter, *span, message.since, until, message.page))
+        try:
+            narrow = self._desk.scopes.exactly(replay.session, message.filter, "read these")
+        except PalioError as problem:  # the rights have changed meanwhile
+            del self._replays[number]
+            self._refuse(replay, f"replay {message.number}", problem)
+            return
+        self._write(origin, Browse(number, narrow, *span, message.since, until, message.page))
 
     def _begin(self, session: str, message: Survey | Replay) -> int:
         message.filter.require_satisfiable()
         if not message.since >= 0.0 or not message.since < self._until(message):
             raise WrongSurvey("since", "It is a time in seconds, before the end.")
-        mine = [one.session for one in self._surveys.values()] + [one.session for one in self._replays.values()]
-        if mine.count(session) >= MAX_PER_SESSION:
-            raise TooManySurveys(MAX_PER_SESSION)
+        self._require_room(session)
         self._number += 1
         return self._number
+
+    def _require_room(self, session: str) -> None:
+        mine = [one.session for one in self._surveys.values()] + [one.session for one in self._replays.values()]
+        mine += [one[0] for one in self._lists.values()]
+        if mine.count(session) >= MAX_PER_SESSION:
+            raise TooManySurveys(MAX_PER_SESSION)
 
     def _find_origins(self, number: int) -> None:
         ask = self._ask()

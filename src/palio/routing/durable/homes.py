@@ -23,6 +23,7 @@ from palio.routing.durable.messages import (
     Requeued,
     Taken,
 )
+from palio.routing.durable.outbox import DeadLetters
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
 from palio.routing.messages import Ended
@@ -57,7 +58,7 @@ class Homes(CatchingUp):
             durable.stored_position = dict(stored.position)
             durable.written_position = dict(stored.position)
             durable.next_delivery = stored.next_delivery
-            durable.dead = {number: (attempts, envelope) for number, attempts, envelope in stored.dead}
+            durable.dead = DeadLetters(stored.dead)
             for number, attempts, envelope in stored.spool:
                 # Attempts are not written one by one: whatever is on disk may have been delivered before.
                 durable.outbox.add(number, attempts + 1, envelope)
@@ -77,7 +78,7 @@ class Homes(CatchingUp):
         durable = self._new(attach.name, attach.filter, float(since), identity, 1)
         durable.taker = session
         durable.linger = attach.linger
-        durable.outbox.in_flight = attach.in_flight or self._desk.settings.patience.in_flight
+        self._treat(durable, attach)
         beginning = dict(attach.after or {})
         if since == FROM_NOW:
             # What is published here from now on is meant, whenever the rest of the network knows of it.
@@ -160,7 +161,7 @@ class Homes(CatchingUp):
                 add=tuple(
                     [(one.number, one.attempts, one.envelope) for one in durable.outbox.deliveries.values()]
                 ),
-                dead=tuple([(number, attempts, what) for number, (attempts, what) in durable.dead.items()]),
+                dead=tuple(durable.dead),
                 position=tuple(durable.position.items()),
                 linger=durable.linger,
             )
@@ -235,7 +236,7 @@ class Homes(CatchingUp):
 
     def _stored(self, durable: Durable) -> None:
         durable.go("stored")
-        durable.entry = self._filters.hold(durable.filter, durable)
+        self._hold(durable, durable.filter, durable.name)
         self._wake()
 
     # Takers
@@ -246,7 +247,7 @@ class Homes(CatchingUp):
             self.tell_taken(durable)
         durable.taker = session
         durable.detached_at = None
-        durable.outbox.in_flight = attach.in_flight or self._desk.settings.patience.in_flight
+        self._treat(durable, attach)
         if attach.linger is not None and attach.linger != durable.linger:
             durable.linger = attach.linger
             self.save_filter(durable)
@@ -255,6 +256,11 @@ class Homes(CatchingUp):
             if durable.ready_told:
                 self._desk.answer(session, DurableReady(durable.name))
         self._pump(durable)
+
+    def _treat(self, durable: Durable, attach: Attach) -> None:
+        """Its taker is treated as it wishes, or else as the broker says."""
+        durable.outbox.patience = attach.patience or self._desk.settings.patience
+        durable.outbox.in_flight = attach.in_flight or durable.outbox.patience.in_flight
 
     def tell_taken(self, durable: Durable) -> None:
         """The taker, if there is one, is the taker no more."""
@@ -288,15 +294,18 @@ class Homes(CatchingUp):
         self._back(durable, [number for number in message.deliveries if number in durable.outbox.deliveries])
 
     def _back(self, durable: Durable, numbers: Iterable[int]) -> None:
-        dead = [number for number in numbers if not durable.outbox.back(number, self._desk.now)]
+        settings, dead = self._desk.settings, durable.dead
         letters = []
-        for number in dead:
+        for number in numbers:
+            room = len(dead) < settings.dead_letters and dead.bytes < settings.dead_letters_bytes
+            if durable.outbox.back(number, self._desk.now, may_give_up=room):
+                continue
             delivery = durable.outbox.remove(number)
             assert delivery is not None
             letters.append((number, delivery.attempts, delivery.envelope))
-            durable.dead[number] = (delivery.attempts, delivery.envelope)
+            dead.add(*letters[-1])
         if letters:
-            self._write(durable, remove=tuple(dead), dead=tuple(letters))
+            self._write(durable, remove=tuple([number for number, *_ in letters]), dead=tuple(letters))
         self._pump(durable)
 
     def on_timer(self, name: str) -> None:
@@ -311,7 +320,7 @@ class Homes(CatchingUp):
     def requeue(self, session: str, message: Requeue) -> None:
         """Dead letters are delivered after all. Anybody may ask for that. Raises `NotHome`."""
         durable = self._home_of(message.name)
-        letters = [(number, 0, durable.dead.pop(number)[1]) for number in _known(message.deliveries, durable)]
+        letters = [(number, 0, durable.dead.take(number)) for number in _known(message.deliveries, durable)]
 
         def stored() -> None:
             for letter in letters:
@@ -326,7 +335,7 @@ class Homes(CatchingUp):
         durable = self._home_of(message.name)
         numbers = tuple(_known(message.deliveries, durable))
         for number in numbers:
-            del durable.dead[number]
+            durable.dead.take(number)
         answer = Discarded(durable.name, numbers)
         self._write(durable, remove=numbers, then=lambda: self._desk.answer(session, answer))
 

@@ -52,6 +52,7 @@ class Journal:
         self.head = self.stored = recovered.head
         self.trimmed = recovered.trimmed
         self.readers: dict[str, int] = {}
+        self.held: dict[str, int] = {}  # by others than durable subscriptions, see `holding`
         self._homes: dict[str, str] = {}
         self.stale: list[str] = []  # cursors of readers that have another home by now; to be forgotten
         for cursor, sequence in recovered.readers:
@@ -74,13 +75,15 @@ class Journal:
         notifications: tuple[Notification, ...],
         now: float,
         token: int,
+        *,
+        publisher: str,
     ) -> Append | None:
         """Number notifications. Returns what to append; nothing if all of them are known already."""
         self._forget_old(now)
         fresh: list[Envelope] = []
         sequences: list[int] = []
         for notification in notifications:
-            key = (session, notification.id) if notification.id is not None else None
+            key = (publisher, notification.id) if notification.id is not None else None
             known = self._recent.get(key) if key is not None else None
             if known is None:
                 self.head += 1
@@ -100,7 +103,7 @@ class Journal:
             return None
         envelopes = tuple(fresh)
         self._appending[token] = envelopes
-        return Append(token, envelopes, session)
+        return Append(token, envelopes, publisher)
 
     def is_appending(self, token: int) -> bool:
         return token in self._appending
@@ -167,7 +170,11 @@ class Journal:
 
     def trimmable(self, now: float) -> int:
         """The sequence up to which no reader needs anything, and nobody who looks back expects anything."""
-        return min([*self.readers.values(), self.stored, self._old(now)])
+        return min(self.unneeded(), self._old(now))
+
+    def unneeded(self) -> int:
+        """The sequence up to which nobody who is known to read needs anything."""
+        return min([*self.readers.values(), *self.held.values(), self.stored])
 
     def _old(self, now: float) -> int:
         """The sequence up to which everything has been kept for long enough.

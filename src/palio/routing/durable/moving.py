@@ -32,6 +32,7 @@ from palio.routing.durable.messages import (
     Taken,
     Told,
 )
+from palio.routing.durable.outbox import DeadLetters
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.messages import Refused
 
@@ -39,6 +40,9 @@ from palio.routing.messages import Refused
 LOOKING = "?"
 # How many ticks a session waits for a subscription that is elsewhere before it is refused.
 GIVE_UP_AFTER = 5
+# What is handed over and not answered is written again with the next tick; what has more bytes than this, after
+# as many more ticks as it has more, since it may still be on its way.
+BYTES_A_TICK = 4 << 20
 
 
 class Moving:
@@ -154,10 +158,9 @@ class Moving:
         durable.position = dict(letter.position)
         for number, attempts, envelope in letter.spool:
             durable.outbox.add(number, attempts, envelope)
-        durable.dead = {number: (attempts, envelope) for number, attempts, envelope in letter.dead}
-        durable.next_delivery = (
-            max([0, *durable.outbox.deliveries, *durable.dead, letter.next_delivery - 1]) + 1
-        )
+        durable.dead = DeadLetters(letter.dead)
+        numbers = [number for number, *_ in (*letter.spool, *letter.dead)]
+        durable.next_delivery = max([0, *numbers, letter.next_delivery - 1]) + 1
         durable.ready_told = letter.ready
         durable.linger = letter.linger
         self._homes.leave_alone(durable)
@@ -215,8 +218,8 @@ class Moving:
             return
         if durable.state is not State.MOVING:
             self._homes.begin_moving(durable, sender, lambda: self._hand_over(durable))
-        elif durable.moving_to == sender and durable.moving_stored:
-            self._hand_over(durable)
+        elif durable.moving_to == sender:
+            self._hand_over_again(durable)
 
     def gone(self, sender: str, letter: MovedIn) -> None:
         """The next home has it on disk."""
@@ -242,8 +245,7 @@ class Moving:
                 self._look(session, attach, until)
         moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]
         for durable in moving:
-            if durable.moving_stored:
-                self._hand_over(durable)
+            self._hand_over_again(durable)
         for name, (session, _, home, until) in list(self._waiting.items()):
             if until <= self._desk.now:
                 del self._waiting[name]
@@ -252,8 +254,14 @@ class Moving:
                 self._write(home, MoveOut(name))
         return bool(moving or self._waiting or self._looking or self._again)
 
+    def _hand_over_again(self, durable: Durable) -> None:
+        ticks = (durable.outbox.bytes + durable.dead.bytes) // BYTES_A_TICK
+        if durable.moving_stored and durable.handed_at + ticks * self._desk.settings.tick <= self._desk.now:
+            self._hand_over(durable)
+
     def _hand_over(self, durable: Durable) -> None:
         assert durable.moving_to is not None
+        durable.handed_at = self._desk.now
         self._write(
             durable.moving_to,
             MoveIn(
@@ -264,7 +272,7 @@ class Moving:
                 durable.since,
                 tuple(durable.position.items()),
                 tuple([(one.number, one.attempts, one.envelope) for one in durable.outbox.deliveries.values()]),
-                tuple([(number, attempts, what) for number, (attempts, what) in durable.dead.items()]),
+                tuple(durable.dead),
                 durable.next_delivery,
                 durable.ready_told,
                 durable.linger,

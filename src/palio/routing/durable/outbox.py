@@ -7,11 +7,14 @@ the last attempt it becomes a dead letter. What has outlived its lifetime is dro
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
 import msgspec
 
 from palio.routing.messages import Envelope
+
+MOST_DOUBLED = 64  # how often a pause is doubled at the most: by then it is the longest
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +30,13 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 class Delivery:
     """A notification for the taker. `due` is when it may go out (again), or must be acknowledged."""
 
-    __slots__ = ("attempts", "due", "envelope", "number", "out")
+    __slots__ = ("attempts", "due", "envelope", "number", "out", "size")
 
     def __init__(self, number: int, attempts: int, envelope: Envelope) -> None:
         self.number = number
         self.attempts = attempts
         self.envelope = envelope
+        self.size = envelope.notification.body.size
         self.out = False
         self.due = 0.0
 
@@ -41,9 +45,10 @@ class Outbox:
     """Deliveries that are on disk and not acknowledged."""
 
     def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+        self.patience = patience  # the broker's, or what the taker has asked for
         self.in_flight = patience.in_flight  # how many may be out; the taker may have asked for another number
         self.deliveries: dict[int, Delivery] = {}
+        self.bytes = 0  # of all of them, about
         self._ready: list[tuple[int, int]] = []  # (9 - priority, number): a heap
         self._waiting: list[tuple[float, int]] = []  # (due, number): a heap of pauses and deadlines
         self._out: dict[int, Delivery] = {}
@@ -55,6 +60,7 @@ class Outbox:
 
     def add(self, number: int, attempts: int, envelope: Envelope) -> None:
         delivery = self.deliveries[number] = Delivery(number, attempts, envelope)
+        self.bytes += delivery.size
         self._make_ready(delivery)
 
     def next(self, now: float) -> list[tuple[int, int, Envelope]]:
@@ -72,7 +78,7 @@ class Outbox:
             delivery.out = True
             self._out[number] = delivery
             delivery.attempts += 1
-            delivery.due = now + self._patience.acknowledge_within
+            delivery.due = now + self.patience.acknowledge_within
             heappush(self._waiting, (delivery.due, number))
             going.append((number, delivery.attempts, delivery.envelope))
         return going
@@ -80,16 +86,23 @@ class Outbox:
     def remove(self, number: int) -> Delivery | None:
         """Done with, by acknowledgement or otherwise."""
         self._out.pop(number, None)
-        return self.deliveries.pop(number, None)
+        delivery = self.deliveries.pop(number, None)
+        if delivery is not None:
+            self.bytes -= delivery.size
+        return delivery
 
-    def back(self, number: int, now: float) -> bool:
-        """Rejected or overdue: it comes again after a pause. Returns False if it had its last attempt."""
+    def back(self, number: int, now: float, *, may_give_up: bool) -> bool:
+        """Rejected or overdue: it comes again after a pause. Returns False if it had its last attempt.
+
+        What may not be given up comes again and again, after the longest pause.
+        """
         delivery = self.deliveries[number]
         delivery.out = False
         self._out.pop(number, None)
-        if delivery.attempts >= self._patience.attempts:
+        if delivery.attempts >= self.patience.attempts and may_give_up:
             return False
-        pause = min(self._patience.first_pause * 2 ** (delivery.attempts - 1), self._patience.longest_pause)
+        doubled = self.patience.first_pause * 2.0 ** min(delivery.attempts - 1, MOST_DOUBLED)
+        pause = min(doubled, self.patience.longest_pause)
         delivery.due = now + pause
         heappush(self._waiting, (delivery.due, number))
         return True
@@ -125,6 +138,36 @@ class Outbox:
 
     def _make_ready(self, delivery: Delivery) -> None:
         heappush(self._ready, (9 - delivery.envelope.notification.priority, delivery.number))
+
+
+class DeadLetters:
+    """What was given up after the last attempt: by number, how often it was tried, and what."""
+
+    def __init__(self, letters: Iterable[tuple[int, int, Envelope]] = ()) -> None:
+        self._letters: dict[int, tuple[int, Envelope]] = {}
+        self.bytes = 0  # of all of them, about
+        for letter in letters:
+            self.add(*letter)
+
+    def __len__(self) -> int:
+        return len(self._letters)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._letters
+
+    def __iter__(self) -> Iterator[tuple[int, int, Envelope]]:
+        """In the order of their numbers: number, attempts, what."""
+        return ((number, *self._letters[number]) for number in sorted(self._letters))
+
+    def add(self, number: int, attempts: int, envelope: Envelope) -> None:
+        self._letters[number] = attempts, envelope
+        self.bytes += envelope.notification.body.size
+
+    def take(self, number: int) -> Envelope:
+        """Take one out."""
+        _, envelope = self._letters.pop(number)
+        self.bytes -= envelope.notification.body.size
+        return envelope
 
 
 def has_expired(envelope: Envelope, now: float) -> bool:

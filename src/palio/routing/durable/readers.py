@@ -76,7 +76,10 @@ class Readers:
 
     def trim(self) -> None:
         """Let go what nobody needs any more."""
-        upto = self._journal.trimmable(self._desk.now)
+        self.trim_to(self._journal.trimmable(self._desk.now))
+
+    def trim_to(self, upto: int) -> None:
+        """Let go all up to a sequence, if everyone is known who could need it."""
         if upto > self._journal.trimmed and self._may_trim():
             self._journal.trimmed = upto
             self._desk.effects.append(Trim(upto))

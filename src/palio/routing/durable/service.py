@@ -19,6 +19,7 @@ from palio.routing.durable.counting import Origin
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
 from palio.routing.durable.effects import Read, Recovered
 from palio.routing.durable.history import History
+from palio.routing.durable.holding import HELD, Holding
 from palio.routing.durable.homes import ENDED, Homes
 from palio.routing.durable.introductions import INTRODUCED, Introductions
 from palio.routing.durable.journal import Journal
@@ -43,6 +44,8 @@ from palio.routing.durable.messages import (
     Found,
     GoOn,
     Head,
+    Hold,
+    ListJournals,
     Marks,
     MovedIn,
     MoveIn,
@@ -58,6 +61,7 @@ from palio.routing.durable.messages import (
     Survey,
     Told,
     TopologyChanged,
+    TrimJournal,
 )
 from palio.routing.durable.moving import Moving
 from palio.routing.durable.queries import Queries
@@ -68,9 +72,10 @@ from palio.routing.durable.telling import Telling
 from palio.routing.durable.topology import Topology
 from palio.routing.effects import Send, SetTimer
 from palio.routing.messages import Envelope, Publish, Published, Refused
+from palio.routing.scopes import Scopes, not_seen
 from palio.routing.tables import Side
 
-PREFIXES = (ENDED, KNOWN, FORGOTTEN, INTRODUCED)
+PREFIXES = (ENDED, KNOWN, FORGOTTEN, INTRODUCED, HELD)
 
 
 class WaveEnded(msgspec.Struct, frozen=True):
@@ -99,6 +104,10 @@ class Surroundings(Protocol):
     def filters(self) -> Side[Filter]:
         """The table of filters."""
 
+    @property
+    def scopes(self) -> Scopes:
+        """What owners may see."""
+
     def neighbours(self) -> Mapping[str, Any]:
         """The brokers to which there is a link in use."""
 
@@ -124,7 +133,7 @@ class Service:
     ) -> None:
         incarnation = surroundings.incarnation
         links = surroundings.neighbours
-        self._desk = Desk(broker, settings, surroundings.incarnation)
+        self._desk = Desk(broker, settings, surroundings.incarnation, surroundings.scopes)
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
@@ -139,6 +148,8 @@ class Service:
         self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
         self._letters = Letters(self._desk, self._queries, self._tick_later)
         self._readers = Readers(self._desk, self.journal, self._may_trim)
+        self.journal.held = under(HELD, cursors)
+        holding = Holding(self._desk, self.journal, self._readers, self._missing)
         self._members = Members(
             self._desk,
             incarnation,
@@ -212,6 +223,9 @@ class Service:
             Survey: self._and_tick(history.survey),
             Replay: self._and_tick(history.replay),
             GoOn: self._and_tick(history.go_on),
+            ListJournals: self._and_tick(history.list_journals),
+            Hold: holding.hold,
+            TrimJournal: holding.trim,
         }
         self.store_handlers: dict[type, Callable[[Any], None]] = {
             Stored: self._on_stored,
@@ -280,7 +294,12 @@ class Service:
     def publish(self, session: str, message: Publish) -> None:
         """Journal notifications; they are confirmed and sent on when they are on disk."""
         append = self.journal.publish(
-            session, message.request, message.notifications, self._desk.now, self._desk.token()
+            session,
+            message.request,
+            message.notifications,
+            self._desk.now,
+            self._desk.token(),
+            publisher=message.publisher or session,
         )
         if append is not None:
             self._desk.effects.append(append)
@@ -470,9 +489,12 @@ class Service:
 
     def _may_trim(self) -> bool:
         """Not before everyone has been introduced; who is missing is asked."""
+        return not self._missing()
+
+    def _missing(self) -> tuple[str, ...]:
         if self._introductions.is_due(self.epoch):
             self._tick_later()
-        return not self._introductions.missing
+        return tuple(sorted(self._introductions.missing))
 
     # Time
 
@@ -513,6 +535,14 @@ class Service:
         if waiting or self._syncing is not None:
             self._tick_later()
 
+    def scope_changed(self, owner: str) -> None:
+        """An owner may see something else from now on."""
+        self._history.scope_changed(owner)
+        if self.homes.scope_changed(owner):
+            self._wave += 1  # the one that is under way has told of what was wanted before
+            self._syncing = None
+            self._wake()
+
     def settle(self) -> None:
         """A message has been handled."""
         self.homes.settle()
@@ -530,7 +560,7 @@ class Service:
             DeadLetter(durable.name, number, attempts, envelope)
             for durable in self.homes.subscriptions.values()
             if name is None or durable.name == name
-            for number, (attempts, envelope) in sorted(durable.dead.items())
+            for number, attempts, envelope in durable.dead
         ]
 
     def _and_tick(self, handler: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
@@ -545,6 +575,8 @@ class Service:
     def _on_attach(self, session: str, message: Attach) -> None:
         message.filter.require_satisfiable()
         require_sound(message)
+        if not self._desk.scopes.narrow(message.name, message.filter).conjunctions:
+            raise not_seen(message.name, "subscribe to this")
         durable = self.homes.subscriptions.get(message.name)
         if durable is not None and durable.state is not State.MOVING:
             self.homes.give_to(durable, session, message)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import TypeAlias
 
 from palio.model.filter import Filter
 from palio.routing.durable.desk import Desk, NotTaker
@@ -17,8 +18,11 @@ from palio.routing.durable.outbox import has_expired
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
 from palio.routing.messages import Envelope
+from palio.routing.scopes import owner_of
 from palio.routing.table import Entry
 from palio.routing.tables import Side
+
+Going: TypeAlias = tuple[int, int, Envelope]  # delivery, attempt, what
 
 
 class Change:
@@ -26,7 +30,7 @@ class Change:
 
     __slots__ = ("agreed", "asked", "entry", "filter", "handles", "owner", "session", "writing")
 
-    entry: Entry[Filter]
+    entry: Entry[Filter] | None
 
     def __init__(self, owner: Durable, filter: Filter) -> None:
         self.owner = owner
@@ -64,6 +68,7 @@ class Spooling:
         # Makes a subscription a reader of this broker's own journal; returns how far that is.
         self.register_here: Callable[[str], int] = lambda name: 0
         self.subscriptions: dict[str, Durable] = {}
+        self.handed = 0  # deliveries that went out, also those that came again
         self.ended: dict[str, int] = {}  # by identity: the generation up to which it is not to be taken back
         self._abandon_at = inf  # when those without a taker are looked at
         self._handed_over: dict[str, str] = {}  # by identity: the home that it was handed over to
@@ -128,17 +133,21 @@ class Spooling:
             if not has_expired(envelope, self._desk.now):
                 entries.append((durable.next_delivery, 0, envelope))
                 durable.next_delivery += 1
-        position = {envelope.origin: durable.position[envelope.origin] for envelope in envelopes}
+        origins = dict.fromkeys([envelope.origin for envelope in envelopes])
+        position = {origin: durable.position[origin] for origin in origins}
+        size = sum([envelope.notification.body.size for _, _, envelope in entries])
 
         def stored() -> None:
             durable.spooling -= len(entries)
+            durable.spooling_bytes -= size
             for number, attempts, envelope in entries:
                 durable.outbox.add(number, attempts, envelope)
             self._pump(durable)
 
         durable.spooling += len(entries)
+        durable.spooling_bytes += size
         self._write(durable, add=tuple(entries), position=tuple(position.items()), then=stored)
-        if len(durable.outbox) + durable.spooling >= self._desk.settings.outbox:
+        if self._is_full(durable):
             self._no_room(durable)
 
     def _write(
@@ -172,28 +181,87 @@ class Spooling:
     def _no_room(self, durable: Durable) -> None:
         """What does not fit stays where it is, and is fetched when there is room; perhaps there is by then."""
         durable.interrupt()
-        if 2 * (len(durable.outbox) + durable.spooling) < self._desk.settings.outbox:
+        if self._is_half_empty(durable):
             self._wake()
 
     def _has_room(self, durable: Durable, taken: int) -> bool:
         """Whether there is room for one more than those that were taken; asked for each event."""
         if durable.catching_up:
             return self._room(durable) > taken
-        return len(durable.outbox.deliveries) + durable.spooling + taken < self._desk.settings.outbox
+        return not self._is_full(durable, taken)
+
+    def _is_full(self, durable: Durable, taken: int = 0) -> bool:
+        settings, outbox = self._desk.settings, durable.outbox
+        return (
+            len(outbox.deliveries) + durable.spooling + taken >= settings.outbox
+            or outbox.bytes + durable.spooling_bytes >= settings.outbox_bytes
+        )
 
     def _room(self, durable: Durable) -> int:
         """How many deliveries more may be kept for a subscription."""
-        asked_for = sum(one.limit for one in durable.catching_up.values())
+        if self._is_full(durable):
+            return 0
+        asked_for = sum([one.limit for one in durable.catching_up.values()])
         return max(0, self._desk.settings.outbox - len(durable.outbox) - durable.spooling - asked_for)
+
+    # What of a filter its owner may see
+
+    def _hold(self, holder: Durable | Change, filter: Filter, name: str) -> None:
+        """Let the network know of a filter, in the place of what the holder had there."""
+        former: Entry[Filter] | None = getattr(holder, "entry", None)
+        narrow = self._desk.scopes.narrow(name, filter)
+        if former is not None and former.item == narrow:
+            return
+        holder.entry = self._filters.hold(narrow, holder) if narrow.conjunctions else None
+        if former is not None:
+            self._filters.let_go(former, holder)
+
+    def scope_changed(self, owner: str) -> bool:
+        """An owner may see something else: what comes after the present positions is looked at anew.
+
+        Returns whether there is anything of that owner.
+        """
+        found = False
+        for name, durable in self.subscriptions.items():
+            if owner_of(name) == owner and durable.state in (State.BEHIND, State.LIVE):
+                self._hold(durable, durable.filter, name)
+                if name in self._changes:
+                    self._hold(self._changes[name], self._changes[name].filter, name)
+                durable.interrupt()
+                self._pump(durable)
+                found = True
+        return found
+
+    def _withhold(self, durable: Durable, going: list[Going]) -> list[Going]:
+        """What its owner may not see any more is not delivered, and gone."""
+        visible = self._desk.scopes.visible(durable.name, [envelope for *_, envelope in going], "spool")
+        if visible is None:
+            return going
+        hidden = tuple([one[0] for one, seen in zip(going, visible, strict=True) if not seen])
+        for number in hidden:
+            durable.outbox.remove(number)
+        self._write(durable, remove=hidden)
+        return [one for one, seen in zip(going, visible, strict=True) if seen]
+
+    def _is_half_empty(self, durable: Durable) -> bool:
+        """Whether it is worth while to fetch what did not fit."""
+        settings, outbox = self._desk.settings, durable.outbox
+        return (
+            2 * (len(outbox) + durable.spooling) < settings.outbox
+            and 2 * (outbox.bytes + durable.spooling_bytes) < settings.outbox_bytes
+        )
 
     def _pump(self, durable: Durable) -> None:
         """Let deliveries go out as long as the taker may have more."""
         desk, outbox = self._desk, durable.outbox
         if durable.taker is None or durable.state in (State.STORING, State.MOVING):
             return
-        going = outbox.next(desk.now)
+        going: list[Going] = []
+        while more := outbox.next(desk.now):
+            going += self._withhold(durable, more)
         if going:
             desk.effects.append(Hand(durable.taker, durable.name, tuple(going)))
+            self.handed += len(going)
         if outbox.lapsed:
             lapsed, outbox.lapsed = tuple(outbox.lapsed), []
             for number in lapsed:
@@ -204,5 +272,5 @@ class Spooling:
         if wake is not None and (durable.timer is None or wake < durable.timer):
             durable.timer = max(wake, desk.now)
             desk.effects.append(SetTimer(f"deliver {durable.name}", durable.timer))
-        if durable.state is State.BEHIND and 2 * (len(outbox) + durable.spooling) < desk.settings.outbox:
+        if durable.state is State.BEHIND and self._is_half_empty(durable):
             self._wake()

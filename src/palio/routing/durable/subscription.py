@@ -25,12 +25,14 @@ from collections import deque
 from enum import Enum
 
 from palio.model.filter import Filter
-from palio.routing.durable.outbox import Outbox, Patience
+from palio.routing.durable.outbox import DeadLetters, Outbox, Patience
 from palio.routing.messages import Envelope
 from palio.routing.table import Entry
 
-# How much of one origin waits in memory while it is caught up with; beyond that it is fetched, too.
-MAX_BUFFERED = 1_024
+# How much of one origin waits in memory while it is caught up with; beyond that it is fetched, too. A few
+# pages: while the last one is being fetched, what is published at full speed has to fit.
+MAX_BUFFERED = 4_096
+MAX_BUFFERED_BYTES = 8 << 20
 
 
 class State(Enum):
@@ -58,13 +60,14 @@ TRANSITIONS: dict[State, dict[str, State]] = {
 class CatchUp:
     """An origin from which something has to be fetched: up to `target`; then what is buffered follows."""
 
-    __slots__ = ("asked_at", "buffer", "limit", "target")
+    __slots__ = ("asked_at", "buffer", "bytes", "limit", "target")
 
     def __init__(self, target: int) -> None:
         self.target = target
         self.limit = 0  # how many were asked for and have not come
         self.asked_at: float | None = None
         self.buffer: deque[Envelope] = deque()
+        self.bytes = 0  # that wait there, about
 
     def hold(self, envelope: Envelope) -> None:
         """Something came live. What does not fit is fetched with the rest."""
@@ -73,15 +76,15 @@ class CatchUp:
         if self.buffer and envelope.sequence <= self.buffer[-1].sequence:
             return
         self.buffer.append(envelope)
-        if len(self.buffer) > MAX_BUFFERED:
-            self.target = envelope.sequence
-            self.buffer.clear()
+        self.bytes += envelope.notification.body.size
+        if len(self.buffer) > MAX_BUFFERED or self.bytes > MAX_BUFFERED_BYTES:
+            self.reach(envelope.sequence)
 
     def reach(self, target: int) -> None:
         """Fetch at least up to a sequence; what is buffered and not beyond it comes that way."""
         self.target = max(self.target, target)
         while self.buffer and self.buffer[0].sequence <= self.target:
-            self.buffer.popleft()
+            self.bytes -= self.buffer.popleft().notification.body.size
 
 
 class Durable:
@@ -96,6 +99,7 @@ class Durable:
         "epoch",
         "filter",
         "generation",
+        "handed_at",
         "handles",
         "identity",
         "linger",
@@ -110,6 +114,7 @@ class Durable:
         "session",
         "since",
         "spooling",
+        "spooling_bytes",
         "state",
         "stored_position",
         "taker",
@@ -127,17 +132,18 @@ class Durable:
         self.generation = generation
         self.state = State.STORING
         self.epoch = 0
-        self.entry: Entry[Filter] | None = None
+        self.entry: Entry[Filter] | None = None  # for what of the filter its owner may see
         self.position: dict[str, int] = {}
         # What of the position the store was asked to write, and what of it is on disk.
         self.written_position: dict[str, int] = {}
         self.stored_position: dict[str, int] = {}
         self.saving = False  # whether positions that marks have moved are being written
         self.spooling = 0  # deliveries that are being written
+        self.spooling_bytes = 0
         self.catching_up: dict[str, CatchUp] = {}
         self.collecting: dict[str, CatchUp] | None = None  # what comes live while the question is out
         self.outbox = Outbox(patience)
-        self.dead: dict[int, tuple[int, Envelope]] = {}
+        self.dead = DeadLetters()
         self.next_delivery = 1
         self.taker: str | None = None
         self.timer: float | None = None  # when deliveries are looked at again
@@ -146,6 +152,7 @@ class Durable:
         self.ready_told = False
         self.moving_to: str | None = None
         self.moving_stored = False
+        self.handed_at = 0.0  # when it was last written to the next home
         # As a holder in the tables it is no session's.
         self.session = ""
         self.handles: dict[str, None] = {}

@@ -32,13 +32,16 @@ def available_cores() -> int:
 
 
 def make_runs(
-    runs: Sequence[Run], *, workers: int = 1, spark: str | None = None, simulate: Simulate = simulate
+    runs: Sequence[Run], *, workers: int = 1, spark: Any = None, simulate: Simulate = simulate
 ) -> Iterator[Finished]:
-    """Make all runs and give each as soon as it is finished, in any order."""
+    """Make all runs, so many at a time, and give each as soon as it is finished, in any order.
+
+    With a `SparkSession` its executors make them; `workers` is then the number of their cores.
+    """
     if spark is not None:
         from palio.sim.experiments.cluster import make_runs_on_spark  # noqa: PLC0415
 
-        yield from make_runs_on_spark(runs, spark, simulate)
+        yield from make_runs_on_spark(runs, spark, workers, simulate)
     elif workers <= 1 or len(runs) <= 1:
         for run in runs:
             yield Finished(run, simulate(run.scenario))

@@ -23,6 +23,7 @@ from palio.routing.durable.effects import (
     Subscribed,
     Trim,
 )
+from palio.routing.durable.holding import HELD
 from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
 from palio.routing.messages import Envelope
 
@@ -123,6 +124,7 @@ class Disk:
                 if sequence < 0:
                     del self.cursors[reader]
             case Trim(upto):
+                upto = min([upto, *[at for cursor, at in self.cursors.items() if cursor.startswith(HELD)]])
                 for sequence in range(self.trimmed + 1, upto + 1):
                     self.journal.pop(sequence, None)
                 self.trimmed = max(self.trimmed, upto)

@@ -46,6 +46,7 @@ from palio.sim.topologies import Layout, lay_out
 
 QUIET_WITHIN = 240.0  # simulated seconds after the last fault in which everything has to be over
 _BATCH = 3  # the most notifications that a publisher publishes together
+_DELIVERY_BYTES = (40, 800)  # by seed: outboxes are full by their bytes, or by their number
 _CRASH_WITHIN = 1.5  # seconds in which a broker that shall crash after some effects crashes, also without them
 
 
@@ -106,6 +107,7 @@ class Stage:
             ),
             page=scenario.page,
             outbox=scenario.outbox,
+            outbox_bytes=scenario.outbox * _DELIVERY_BYTES[scenario.seed % 2],
         )
         configuration = Configuration(
             broker="-",

@@ -1,0 +1,22 @@
+"""Who may come in, and what they may do: principals, their tokens and certificates, and their rights.
+
+`Access.authenticate(token, certificate)` gives the `Principal`; its rights are filters, and always the current
+ones. Errors are `NotAuthenticated`, `TokenExpired` and `NotAllowed`.
+"""
+
+from palio.broker.access.access import Access
+from palio.broker.access.principal import ANYONE, Principal
+from palio.broker.access.rights import NOTHING, Rights, WrongRights
+from palio.model.errors import NotAllowed, NotAuthenticated, TokenExpired
+
+__all__ = [
+    "ANYONE",
+    "NOTHING",
+    "Access",
+    "NotAllowed",
+    "NotAuthenticated",
+    "Principal",
+    "Rights",
+    "TokenExpired",
+    "WrongRights",
+]

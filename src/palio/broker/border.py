@@ -1,0 +1,128 @@
+"""`Border`: a link to a broker of another domain, which gets and gives only what two filters allow.
+
+Brokers of one domain trust each other; between them there is no border. At a border the *sender* checks every
+event that would leave, wherever it comes from: events on their way, requests and replies, pages of a journal.
+Questions from outside about what is in the journals are narrowed before they are asked. And what is a domain's
+own business stays there: who its clients are, where durable subscriptions live, which brokers are forgotten.
+
+What may not pass is answered by the border itself where somebody would wait for an answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from palio.model.errors import FilterTooLarge
+from palio.model.filter import Filter
+from palio.routing.durable.messages import (
+    Ask,
+    Browse,
+    Browsed,
+    Carry,
+    Count,
+    Counted,
+    Fetch,
+    MovedIn,
+    MoveIn,
+    MoveOut,
+    Newer,
+    NotHere,
+    Page,
+    Told,
+    TopologyChanged,
+)
+from palio.routing.inquiries import Answered, Enquire, Hop, Probe, Probed
+from palio.routing.messages import Envelope, Forward
+
+_EVERYTHING = Filter()
+_OWN_BUSINESS = (MoveOut, MoveIn, MovedIn, NotHere, Newer)
+
+
+class Border:
+    """What may leave by a link, and what may come. A message that may not is None."""
+
+    def __init__(self, exports: Filter, imports: Filter, withheld: Counter[str]) -> None:
+        self._exports = exports
+        self._imports = imports
+        self._withheld = withheld
+        self._changes: dict[type, Callable[[Any, Filter], Any]] = {
+            Forward: self._forward,
+            Enquire: self._question,
+            Probe: lambda message, allowed: None,
+            Answered: self._reply,
+            Ask: lambda message, allowed: msgspec.structs.replace(
+                message, about=None, readers=tuple([(reader, "") for reader, _ in message.readers])
+            ),
+            Told: lambda message, allowed: msgspec.structs.replace(message, homes=()),
+            TopologyChanged: lambda message, allowed: msgspec.structs.replace(message, forgotten=()),
+        }
+
+    def leaving(self, message: Any) -> Any:
+        """What of a message goes out."""
+        if type(message) is Carry:
+            return self._letter(message, self._exports, narrow=False)
+        change = self._changes.get(type(message))
+        return message if change is None else change(message, self._exports)
+
+    def coming(self, message: Any) -> Any:
+        """What of a message is taken in."""
+        if type(message) is Carry:
+            return self._letter(message, self._imports, narrow=True)
+        change = self._changes.get(type(message))
+        return message if change is None else change(message, self._imports)
+
+    # What is changed on its way
+
+    def _seen(self, envelopes: tuple[Envelope, ...], allowed: Filter) -> tuple[Envelope, ...]:
+        kept = tuple([one for one in envelopes if allowed.matches(one.notification)])
+        self._withheld["border"] += len(envelopes) - len(kept)
+        return kept
+
+    def _forward(self, message: Forward, allowed: Filter) -> Forward | None:
+        kept = self._seen(message.envelopes, allowed)
+        return Forward(kept) if kept else None
+
+    def _question(self, message: Enquire, allowed: Filter) -> Enquire | None:
+        return message if self._seen((message.envelope,), allowed) else None
+
+    def _reply(self, message: Answered, allowed: Filter) -> Answered | None:
+        if message.notification is None or allowed.matches(message.notification):
+            return message
+        self._withheld["border"] += 1
+        return msgspec.structs.replace(message, notification=None) if message.last else None
+
+    def _letter(self, carry: Carry, allowed: Filter, *, narrow: bool) -> Carry | None:
+        content: Any = carry.content
+        if isinstance(content, _OWN_BUSINESS):
+            return None
+        if isinstance(content, Page | Browsed):
+            envelopes = self._seen(content.envelopes, allowed)
+            content = msgspec.structs.replace(content, envelopes=envelopes)
+        elif isinstance(content, Counted):
+            content = msgspec.structs.replace(content, samples=self._seen(content.samples, allowed))
+        elif isinstance(content, Fetch | Browse | Count) and narrow:
+            try:
+                content = msgspec.structs.replace(content, filter=content.filter.intersect(self._exports))
+            except FilterTooLarge:
+                return None
+        return msgspec.structs.replace(carry, content=content)
+
+
+def border(exports: Filter | None, imports: Filter | None, withheld: Counter[str]) -> Border | None:
+    """The border that two filters make (None is nothing); there is none where everything may pass."""
+    exports, imports = exports or Filter(()), imports or Filter(())
+    return None if exports == imports == _EVERYTHING else Border(exports, imports, withheld)
+
+
+def bounced(message: Any, broker: str) -> Any:
+    """What the border itself answers to a question that may not pass; None if nobody waits for an answer."""
+    if isinstance(message, Enquire):
+        return Answered(message.envelope.origin, message.envelope.sequence, last=True)
+    if isinstance(message, Probe):
+        hop = Hop(broker, problem="This broker is in another domain, which does not tell.")
+        return Probed(message.envelope.origin, message.envelope.sequence, hop)
+    return None

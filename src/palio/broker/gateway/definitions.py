@@ -1,0 +1,143 @@
+"""Subscriptions that were made as resources: what is known of each, and how that outlives the broker.
+
+The file is replaced as a whole, and is on disk when `save` returns. It may have the secrets of webhooks in it:
+nobody but the owner of the broker's process may read it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+
+from palio.model.errors import PalioError
+
+FILE = "subscriptions.json"
+MAX_SINK = 2_048
+MAX_TEXT = 4_096
+
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_TEXT)]
+HeaderName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9!#$&^_`|~.+-]{1,100}$")]
+HeaderValue = Annotated[str, msgspec.Meta(pattern="^[\\x21-\\x7e]([\\x20-\\x7e]{0,2046}[\\x21-\\x7e])?$")]
+
+
+class UnreadableDefinitions(PalioError):
+    """The file of the subscriptions is damaged."""
+
+    file: str
+    reason: str
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(
+            f"The subscriptions in {file} cannot be read: {reason} Put a copy in its place, or remove it.",
+            file=file,
+            reason=reason,
+        )
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    pass
+
+
+class ProtocolSettings(_Part, frozen=True):
+    """How a webhook is called: further headers."""
+
+    method: Literal["POST"] = "POST"
+    headers: Annotated[dict[HeaderName, HeaderValue], msgspec.Meta(max_length=32)] = {}
+
+
+class SinkCredential(_Part, frozen=True):
+    """What a webhook wants to see as `Authorization: Bearer`. It is never shown again."""
+
+    accesstoken: HeaderValue
+    credentialtype: Literal["ACCESSTOKEN"] = "ACCESSTOKEN"
+    accesstokentype: Literal["Bearer"] = "Bearer"
+
+
+class Config(_Part, frozen=True):
+    """How events come: their form, how many at a time, and from when on."""
+
+    contentmode: Literal["binary", "structured"] = "binary"
+    in_flight: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
+    since: Annotated[float, msgspec.Meta(ge=0, lt=1e11)] | Annotated[str, msgspec.Meta(max_length=64)] = "now"
+
+
+class Definition(_Part, frozen=True, kw_only=True):
+    """A subscription as whoever made it has described it."""
+
+    id: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}$")]
+    source: Text | None = None
+    types: Annotated[list[Text], msgspec.Meta(min_length=1, max_length=256)] | None = None
+    filters: list[dict[str, Any]] | None = None
+    sink: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_SINK)] | None = None
+    protocol: Literal["HTTP"] = "HTTP"
+    protocolsettings: ProtocolSettings = ProtocolSettings()
+    sinkcredential: SinkCredential | None = None
+    config: Config = Config()
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A definition, whose it is, and how often per minute its webhook wants to be called at the most."""
+
+    owner: str
+    definition: Definition
+    rate: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.owner, self.definition.id
+
+
+class Keeper(Protocol):
+    """Where definitions are kept."""
+
+    def load(self) -> list[Kept]:
+        """All of them. Raises `UnreadableDefinitions`."""
+
+    def save(self, kept: list[Kept]) -> None:
+        """Keep these and no others. Raises OSError."""
+
+
+class FileKeeper:
+    """Definitions in a file of the data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / FILE
+
+    def load(self) -> list[Kept]:
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=list[Kept])
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.DecodeError) as problem:
+            raise UnreadableDefinitions(str(self._file), f"{problem}.") from None
+
+    def save(self, kept: list[Kept]) -> None:
+        new = self._file.with_suffix(".new")
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self._file)
+        folder = os.open(self._file.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class MemoryKeeper:
+    """Definitions that are kept as long as this object is: for brokers that have no disk."""
+
+    def __init__(self) -> None:
+        self._kept: list[Kept] = []
+
+    def load(self) -> list[Kept]:
+        return list(self._kept)
+
+    def save(self, kept: list[Kept]) -> None:
+        self._kept = list(kept)

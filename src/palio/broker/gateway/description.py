@@ -1,0 +1,333 @@
+"""What the routes take and give, for OpenAPI. The tests hold the broker to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palio.broker.gateway.binding import BATCH, EVENT, JSON
+from palio.broker.gateway.definitions import MAX_SINK, MAX_TEXT
+from palio.broker.gateway.parameters import KEY_PATTERN
+from palio.broker.gateway.problems import MEDIA_TYPE
+from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
+from palio.broker.gateway.streams import LONGEST_WAIT
+from palio.language import DIALECTS
+
+_TEXT = {"type": "string"}
+_PROBLEM = {
+    "type": "object",
+    "description": "A problem (RFC 9457): beside these members it has the fields of the error.",
+    "required": ["type", "title", "status", "detail", "error"],
+    "properties": {
+        "type": {"type": "string", "example": "urn:palio:error:InvalidNotification"},
+        "title": _TEXT,
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "A finished sentence."},
+        "error": {"type": "string", "description": "The name of the error, as in the client library."},
+    },
+}
+_ATTRIBUTES = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {"type": "string", "minLength": 1},
+}
+_FILTERS = {
+    "type": "array",
+    "description": f"All must hold. Each has one member, its dialect: {', '.join(DIALECTS)}.",
+    "items": {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "properties": {
+            "exact": _ATTRIBUTES,
+            "prefix": _ATTRIBUTES,
+            "suffix": _ATTRIBUTES,
+            "all": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+            "any": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+            "not": {"type": "object", "minProperties": 1, "maxProperties": 1},
+            "palio": {"type": "string", "example": "price > 100"},
+        },
+        "additionalProperties": False,
+    },
+}
+_WISH: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "string", "pattern": "^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}$"},
+        "source": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
+        "types": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 256,
+            "items": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
+        },
+        "filters": _FILTERS,
+        "sink": {
+            "type": "string",
+            "format": "uri",
+            "minLength": 1,
+            "maxLength": MAX_SINK,
+            "description": "A webhook; without one the subscription is read from /events?durable=ID.",
+        },
+        "protocol": {"type": "string", "enum": ["HTTP"]},
+        "protocolsettings": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "method": {"type": "string", "enum": ["POST"]},
+                "headers": {"type": "object", "maxProperties": 32, "additionalProperties": {"type": "string"}},
+            },
+        },
+        "sinkcredential": {
+            "type": "object",
+            "description": "Never shown again.",
+            "additionalProperties": False,
+            "required": ["accesstoken"],
+            "properties": {
+                "credentialtype": {"type": "string", "enum": ["ACCESSTOKEN"]},
+                "accesstokentype": {"type": "string", "enum": ["Bearer"]},
+                "accesstoken": {"type": "string", "pattern": "^[!-~]{1,2048}$"},
+            },
+        },
+        "config": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "contentmode": {"type": "string", "enum": ["binary", "structured"]},
+                "in_flight": {"type": "integer", "minimum": 1, "maximum": 256},
+                "since": {
+                    "oneOf": [
+                        {"type": "string", "enum": ["now", "all"]},
+                        {"type": "string", "format": "date-time"},
+                        {"type": "number", "minimum": 0, "exclusiveMaximum": 1e11},
+                    ]
+                },
+            },
+        },
+    },
+}
+_SHOWN = {
+    "type": "object",
+    "required": ["id", "protocol", "filter"],
+    "properties": {
+        **{name: part for name, part in _WISH["properties"].items() if name != "sinkcredential"},
+        "filter": {"type": "string", "description": "All of it, in the language of this network."},
+        "status": {
+            "type": "object",
+            "required": ["state", "pushed", "failed"],
+            "properties": {
+                "state": _TEXT,
+                "pushed": {"type": "integer"},
+                "failed": {"type": "object", "additionalProperties": {"type": "integer"}},
+                "problem": {"type": ["string", "null"]},
+            },
+        },
+    },
+}
+_CONFIRMED = {
+    "type": "object",
+    "required": ["origin", "sequences", "journaled"],
+    "properties": {
+        "origin": {"type": "string", "description": "The broker that took the events."},
+        "sequences": {"type": "array", "items": {"type": "integer"}, "description": "Their numbers there."},
+        "journaled": {"type": "boolean", "description": "Whether they are on disk."},
+    },
+}
+_EVENT = {
+    "type": "object",
+    "required": ["specversion", "id", "source", "type"],
+    "properties": {
+        "specversion": {"type": "string", "enum": ["1.0"]},
+        "id": {"type": "string", "minLength": 1},
+        "source": {"type": "string", "minLength": 1},
+        "type": {"type": "string", "minLength": 1},
+        "time": {"type": "string", "format": "date-time"},
+        "data": {},
+    },
+}
+
+_SENTENCES = {
+    400: "What is wrong with the request.",
+    401: "Nobody is known by this token, or none was sent.",
+    403: "This is not allowed.",
+    404: "There is no such subscription.",
+    408: "The request did not come in time.",
+    409: "There is another one already.",
+    413: "It is too large.",
+    415: "It is of a kind, or encoded in a way, that is not known here.",
+    429: "There are too many, or they come too fast.",
+    501: "This broker keeps no journal.",
+    503: "Not now; try again.",
+    504: "There was no answer in time.",
+}
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    answer = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _SENTENCES[status], "content": answer} for status in statuses}
+
+
+def _answer(description: str, schema: Any, media_type: str = JSON) -> dict[str, Any]:
+    return {"description": description, "content": {media_type: {"schema": schema}}}
+
+
+def _query(name: str, description: str, schema: Any) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
+
+
+def _header(name: str, description: str, schema: Any) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
+
+
+def _route(summary: str, statuses: tuple[int, ...], answers: dict[int, Any], **extra: Any) -> dict[str, Any]:
+    security: list[dict[str, list[str]]] = [{}, {"token": []}]
+    return {
+        "summary": summary,
+        "description": extra.pop("description", summary),
+        "responses": {**answers, **_problems(*statuses)},
+        "response_model": None,
+        "status_code": next(iter(answers)),
+        "openapi_extra": {"security": security, **extra},
+    }
+
+
+def _body(**content: Any) -> dict[str, Any]:
+    return {"required": True, "content": content["content"]}
+
+
+_COMMON = (401, 403, 429, 503, 504)
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}$"},
+}
+_ONCE = {"type": "string", "pattern": KEY_PATTERN}
+_KEY = _header("Idempotency-Key", "What is sent again with the same key is done once.", _ONCE)
+_POSITION = {"type": "string", "pattern": "^$|^[^,]*:[0-9]{1,18}(,[^,]*:[0-9]{1,18})*$"}
+
+PUBLISH = _route(
+    "Publish events",
+    (400, 408, 413, 415, *_COMMON),
+    {200: _answer("The broker has taken them; with a journal, they are on disk.", _CONFIRMED)},
+    description=(
+        "One event or several: plain JSON (an object, or an array of objects), JSON lines, or CloudEvents in "
+        "binary (ce-… headers), structured or batch mode. All are published, in their order, or none. The "
+        "answer is the confirmation. A CloudEvent is known by source and id, other events by Idempotency-Key "
+        "or id: what was published before is answered with its first sequence."
+    ),
+    parameters=[
+        _KEY,
+        _query("id", "As Idempotency-Key.", _ONCE),
+        _query("priority", "Of plain JSON; 9 first.", {"type": "integer", "minimum": 0, "maximum": 9}),
+        _query(
+            "lifetime",
+            "Of plain JSON, in seconds.",
+            {"type": "number", "minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME},
+        ),
+    ],
+    requestBody=_body(
+        content={
+            JSON: {
+                "schema": {
+                    "oneOf": [
+                        {"type": "object", "example": {"symbol": "ACME", "price": 101.5}},
+                        {"type": "array", "items": {"type": "object"}},
+                    ]
+                }
+            },
+            EVENT: {"schema": _EVENT},
+            BATCH: {"schema": {"type": "array", "items": _EVENT}},
+        }
+    ),
+)
+STREAM = _route(
+    "Read events as they come",
+    (400, 501, *_COMMON),
+    {200: _answer("Server-sent events, without end.", _TEXT, "text/event-stream")},
+    description=(
+        "A subscription for whoever can read a stream: curl -N 'http://…/events?filter=price>100'. Each event "
+        "has an id; whoever comes back with it (Last-Event-ID) goes on there. With durable, that acknowledges."
+    ),
+    parameters=[
+        _query("filter", "What is wanted.", {"type": "string", "default": "true", "example": "price > 100"}),
+        _query(
+            "durable",
+            "The name of a durable subscription.",
+            {"type": "string", "minLength": 1, "maxLength": 255},
+        ),
+        _query("since", "Begin in the past: all, now, seconds since 1970, or a time.", _TEXT),
+        _query(
+            "format",
+            "As published, or all as CloudEvents.",
+            {"type": "string", "enum": ["json", "cloudevents"]},
+        ),
+        _query("last", "As Last-Event-ID, for those who cannot send headers.", _POSITION),
+        _query(
+            "wait",
+            "End when nothing has come for so many seconds; without it the stream goes on.",
+            {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
+        ),
+        _header("Last-Event-ID", "The id of the last event that was received.", _POSITION),
+    ],
+)
+CREATE = _route(
+    "Make a subscription",
+    (400, 408, 409, 413, 415, 501, *_COMMON),
+    {
+        201: {
+            **_answer("It is made, and on disk.", _SHOWN),
+            "headers": {"Location": {"schema": _TEXT, "description": "Where it is."}},
+        },
+        200: _answer("The same was made before.", _SHOWN),
+    },
+    description="A durable subscription in the shape of the CloudEvents Subscriptions API.",
+    parameters=[_KEY],
+    requestBody=_body(content={JSON: {"schema": _WISH}}),
+)
+LIST = _route(
+    "List one's subscriptions",
+    _COMMON,
+    {200: _answer("All that the caller has made.", {"type": "array", "items": _SHOWN})},
+)
+GET = _route(
+    "Look at a subscription",
+    (404, *_COMMON),
+    {200: _answer("It, and how it is doing.", _SHOWN)},
+    parameters=[_ID],
+)
+UPDATE = _route(
+    "Change a subscription",
+    (400, 404, 408, 413, 415, 501, *_COMMON),
+    {200: _answer("It is changed.", _SHOWN)},
+    description="Replaces what is wanted and where it goes; what waits to be delivered stays.",
+    parameters=[_ID],
+    requestBody=_body(content={JSON: {"schema": _WISH}}),
+)
+DELETE = _route(
+    "End a subscription", (404, 501, *_COMMON), {204: {"description": "It is gone."}}, parameters=[_ID]
+)
+DOCS = _route("This description, for people", (), {200: _answer("A page.", _TEXT, "text/html")})
+HEALTH = _route(
+    "Whether the broker is well",
+    (),
+    {
+        200: _answer("It is.", _TEXT, "text/plain"),
+        503: _answer("It cannot write, and why.", _TEXT, "text/plain"),
+    },
+)
+METRICS = _route("Metrics for Prometheus", (401, 403), {200: _answer("All of them.", _TEXT, "text/plain")})
+
+COMPONENTS = {
+    "schemas": {"Problem": _PROBLEM},
+    "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+}
+
+
+def complete(document: dict[str, Any]) -> dict[str, Any]:
+    """The description as FastAPI makes it, with what it does not know of."""
+    document["components"] = COMPONENTS
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+    return document

@@ -1,0 +1,272 @@
+"""`Gateway`: the routes, what is counted about them, and the way of an error to its answer."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from palio.broker.gateway import description, pages, websocket
+from palio.broker.gateway.binding import JSON, WrongMediaType, is_json
+from palio.broker.gateway.bodies import Bodies
+from palio.broker.gateway.counts import GatewayStatistics
+from palio.broker.gateway.guard import Guard
+from palio.broker.gateway.parameters import read_key, read_number
+from palio.broker.gateway.problems import (
+    BrokerMistake,
+    NotFound,
+    RefusedByBroker,
+    WrongMethod,
+    WrongParameter,
+    problem_response,
+)
+from palio.broker.gateway.publishing import Publishing
+from palio.broker.gateway.sinks import Sinks
+from palio.broker.gateway.streams import LONGEST_WAIT, Streams, Wanted, read_position, read_since
+from palio.broker.gateway.subscriptions import Enter, Subscriptions
+from palio.broker.gateway.visitor import Visitor
+from palio.broker.settings import split_address
+from palio.model import jsontext
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Gateway:
+    """Everything that a broker does over HTTP beside health and metrics."""
+
+    def __init__(self, broker: Broker, app: FastAPI) -> None:
+        self._broker = broker
+        settings = broker.settings.gateway
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self._bodies = Bodies(settings)
+        self._publishing = Publishing(broker, self._bodies)
+        self._sinks = Sinks(settings, broker.settings.name)
+        self._subscriptions = Subscriptions(broker, broker.keeper(), self._sinks)
+        self._streams = Streams(broker, self._subscriptions.filter_named)
+        self._guard = Guard(settings, local=split_address(broker.settings.http)[0] in LOCAL)
+        self._app = app
+        self._add_routes(app)
+
+    async def start(self) -> None:
+        """Go on with what was kept. Raises `UnreadableDefinitions`."""
+        self._sinks.open()
+        await self._subscriptions.start()
+
+    async def stop(self) -> None:
+        """The broker is about to stop."""
+        self._publishing.close()
+        await self._subscriptions.stop()
+        await self._sinks.close()
+
+    def statistics(self) -> GatewayStatistics:
+        return GatewayStatistics(
+            requests=dict(self.requests),
+            pushes=self._subscriptions.pushes(),
+            streams=self._streams.open,
+            streams_cut_off=self._streams.cut_off,
+            subscriptions=len(self._subscriptions),
+            held_bytes=self._bodies.held,
+        )
+
+    def _add_routes(self, app: FastAPI) -> None:
+        app.add_api_route("/events", self._publish, methods=["POST"], **description.PUBLISH)
+        app.add_api_route("/events", self._stream, methods=["GET"], **description.STREAM)
+        path, single = "/subscriptions", "/subscriptions/{id}"
+        app.add_api_route(path, self._create, methods=["POST"], **description.CREATE)
+        app.add_api_route(path, self._list, methods=["GET"], **description.LIST)
+        app.add_api_route(single, self._get, methods=["GET"], **description.GET)
+        app.add_api_route(single, self._update, methods=["PUT"], **description.UPDATE)
+        app.add_api_route(single, self._delete, methods=["DELETE"], **description.DELETE)
+        app.add_api_route("/docs", self._docs, methods=["GET"], **description.DOCS)
+        app.add_api_websocket_route(websocket.PATH, self._websocket)
+        app.add_exception_handler(PalioError, _refused)
+        app.add_exception_handler(HTTPException, _refused)
+        app.add_exception_handler(RequestValidationError, _refused)
+        origins = self._broker.settings.gateway.origins
+        if origins:
+            app.add_middleware(
+                CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600
+            )
+        app.add_middleware(_Front, gateway=self)
+        made = app.openapi
+        app.openapi = lambda: description.complete(made())  # type: ignore[method-assign]
+
+    # Routes
+
+    async def _publish(self, request: Request) -> Response:
+        confirmed = await self._publishing.publish(request, bearer(request.headers), _address(request))
+        return _json(confirmed)
+
+    async def _stream(self, request: Request) -> Response:
+        return await self._streams.begin(_wanted(request), bearer(request.headers), _address(request))
+
+    async def _create(self, request: Request) -> Response:
+        key = read_key(request.headers, {})
+        shown, new = await self._subscriptions.create(await self._read_json(request), key, self._enter(request))
+        return _json(shown, 201 if new else 200, {"Location": f"/subscriptions/{shown['id']}"})
+
+    async def _list(self, request: Request) -> Response:
+        return _json(await self._subscriptions.all(self._enter(request)))
+
+    async def _get(self, request: Request) -> Response:
+        return _json(await self._subscriptions.get(request.path_params["id"], self._enter(request)))
+
+    async def _update(self, request: Request) -> Response:
+        id, document = request.path_params["id"], await self._read_json(request)
+        return _json(await self._subscriptions.update(id, document, self._enter(request)))
+
+    async def _delete(self, request: Request) -> Response:
+        await self._subscriptions.delete(request.path_params["id"], self._enter(request))
+        return Response(status_code=204)
+
+    def _enter(self, request: Request) -> Enter:
+        """How whoever sent a request comes in."""
+        token, address = bearer(request.headers), _address(request)
+
+        async def enter(name: str) -> Visitor:
+            own = f"{name}-{secrets.token_hex(8)}"
+            return await Visitor.enter(self._broker, own, token=token, address=address)
+
+        return enter
+
+    async def _read_json(self, request: Request) -> Any:
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if not is_json(media_type):
+            raise WrongMediaType(media_type, JSON)
+        async with self._bodies.read(request) as body:
+            return jsontext.read(body)
+
+    async def _docs(self, request: Request) -> Response:
+        return pages.page(self._app.openapi(), str(request.base_url).rstrip("/"))
+
+    async def _websocket(self, socket: WebSocket) -> None:
+        await websocket.serve(self._broker, socket)
+
+    # For the middleware
+
+    def require_known(self, headers: Headers) -> None:
+        """Raises what speaks against a request before it is looked at."""
+        self._guard.require_known(headers)
+
+    def failed(self, problem: Exception, path: str) -> None:
+        self._broker.log.error("A request could not be handled.", exc_info=problem, extra={"path": path[:200]})
+
+
+class _Front:
+    """The first that a request meets, and the last that its answer does."""
+
+    def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
+        self._app = app
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return
+        status = 0
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
+            await send(message)
+
+        try:
+            self._gateway.require_known(Headers(scope=scope))
+            await self._app(scope, receive, counted)
+        except PalioError as problem:
+            await self._refuse(problem, scope, receive, counted)
+        except Exception as problem:  # noqa: BLE001 (a mistake of ours is told, and everybody else goes on)
+            self._gateway.failed(problem, scope["path"])
+            if not status:
+                await self._refuse(BrokerMistake(), scope, receive, counted)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self._gateway.requests[route, 101 if scope["type"] == "websocket" else status] += 1
+
+    async def _refuse(self, problem: PalioError, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": str(problem)[:100]})
+        else:
+            await problem_response(problem)(scope, receive, send)
+
+
+async def _refused(request: Request, problem: Exception) -> Response:
+    match problem:
+        case PalioError():
+            return problem_response(problem)
+        case HTTPException(status_code=405):
+            allowed = (problem.headers or {}).get("Allow", "")
+            return problem_response(WrongMethod(request.method, allowed))
+        case HTTPException(status_code=404):
+            return problem_response(NotFound(request.url.path))
+        case RequestValidationError():
+            first: Any = problem.errors()[0]
+            return problem_response(WrongParameter(".".join(map(str, first["loc"])), f"{first['msg']}."))
+        case _:
+            return problem_response(BrokerMistake())
+
+
+def bearer(headers: Headers) -> str | None:
+    """The token of a request. Raises what an unknown way to authenticate is refused with."""
+    given = headers.get("authorization")
+    if given is None:
+        return None
+    scheme, _, token = given.strip().partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        reason = "A token is sent as `Authorization: Bearer TOKEN`."
+        raise RefusedByBroker("connection", "NotAuthenticated", reason)
+    return token.strip()
+
+
+def _address(request: Request) -> tuple[str, int] | None:
+    return (request.client.host, request.client.port) if request.client is not None else None
+
+
+_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait"})
+
+
+def _wanted(request: Request) -> Wanted:
+    """What a reader asks for. Raises what is wrong with it."""
+    query = request.query_params
+    unknown = set(query) - _PARAMETERS
+    if unknown:
+        known = ", ".join(sorted(_PARAMETERS))
+        raise WrongParameter(min(unknown)[:80], f"There is no such parameter; there are {known}.")
+    durable = query.get("durable")
+    if durable is not None and not 0 < len(durable) <= 255:
+        raise WrongParameter("durable", "The name of a durable subscription has 1 to 255 characters.")
+    shape = query.get("format", "json")
+    if shape not in ("json", "cloudevents"):
+        raise WrongParameter("format", "It is `json` or `cloudevents`.")
+    given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
+    positions = [read_position(one) for one in given]
+    return Wanted(
+        Filter.parse(query.get("filter", "true")).require_satisfiable(),
+        durable,
+        read_since(query.get("since")),
+        positions[0] if positions and durable is None else None,
+        given[0] if given else None,
+        shape,  # type: ignore[arg-type]
+        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
+    )
+
+
+def _json(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(document), status, headers, "application/json")

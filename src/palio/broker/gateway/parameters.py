@@ -1,0 +1,28 @@
+"""What a request says beside its body: keys by which what is sent again is done once, and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from palio.broker.gateway.problems import WrongParameter
+
+KEY_PATTERN = "^[!-~]{1,200}$"
+_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
+
+
+def read_key(headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+    """The key of a request: that of the header, or the parameter `id`. Raises `WrongParameter`."""
+    for name, given in (("Idempotency-Key", headers.get("idempotency-key")), ("id", query.get("id"))):
+        if given is not None:
+            if not re.fullmatch(KEY_PATTERN[1:-1], given):
+                raise WrongParameter(name, "It has 1 to 200 characters, of ASCII and without spaces.")
+            return given
+    return None
+
+
+def read_number(name: str, text: str, low: float, high: float) -> float:
+    """A number as JSON writes it, within bounds. Raises `WrongParameter`."""
+    if _NUMBER.fullmatch(text) and low <= float(text) <= high:
+        return float(text)
+    raise WrongParameter(name, f"It is a number from {low:g} to {high:g}.")

@@ -1,0 +1,157 @@
+"""What goes wrong, as problem details (RFC 9457): the sentence, the type and the fields of the native error.
+
+`STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/1`, has
+its name and its sentence; what was found wrong in the request itself has all of its fields.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from palio.model.errors import PalioError
+
+MEDIA_TYPE = "application/problem+json"
+TYPE = "urn:palio:error:"
+_RESERVED = frozenset(("type", "title", "status", "detail", "instance", "error"))
+_LONGEST_FIELD = 4_096
+
+# By the name of the error. What is not here is the fault of the request: 400.
+STATUSES = {
+    "NotAuthenticated": 401,
+    "TokenExpired": 401,
+    "NotAllowed": 403,
+    "NotAdvertised": 403,
+    "StrangeOrigin": 403,
+    "StrangeHost": 403,
+    "NotFound": 404,
+    "UnknownSubscription": 404,
+    "NotTaker": 409,
+    "SubscriptionExists": 409,
+    "WrongMethod": 405,
+    "BodyTooSlow": 408,
+    "BodyTooLarge": 413,
+    "FrameTooLarge": 413,
+    "EncodedBody": 415,
+    "WrongMediaType": 415,
+    "GatewayFull": 429,
+    "TooManySubscriptions": 429,
+    "TooFast": 429,
+    "BrokerMistake": 500,
+    "NoJournal": 501,
+    "TooManyConnections": 503,
+    "NotNow": 503,
+    "NotStored": 503,
+    "HomeUnreachable": 503,
+    "VisitEnded": 503,
+    "NoAnswer": 504,
+}
+
+
+class RefusedByBroker(PalioError):
+    """What the broker did not carry out; `error` names what is wrong, `reason` tells it."""
+
+    subject: str
+    error: str
+    reason: str
+
+    def __init__(self, subject: str, error: str, reason: str, **fields: Any) -> None:
+        super().__init__(reason, subject=subject, error=error, reason=reason, **fields)
+
+
+class BrokerMistake(PalioError):
+    """Something that should not have happened, and is not the caller's fault."""
+
+    def __init__(self) -> None:
+        super().__init__("The broker could not handle this request; this is its mistake.")
+
+
+class NotFound(PalioError):
+    """A path that leads nowhere."""
+
+    path: str
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"There is nothing at {path[:200]!r}; /docs lists what there is.", path=path[:200])
+
+
+class WrongMethod(PalioError):
+    """A method that a path does not know."""
+
+    method: str
+    allowed: str
+
+    def __init__(self, method: str, allowed: str) -> None:
+        super().__init__(
+            f"{method[:20]} cannot be used here; there is {allowed}.", method=method[:20], allowed=allowed
+        )
+
+
+class WrongParameter(PalioError):
+    """A parameter, header or member that cannot be used; `path` says which."""
+
+    path: str
+    reason: str
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+
+
+def error_name(problem: PalioError) -> str:
+    """The name of the native error."""
+    return problem.error if isinstance(problem, RefusedByBroker) else type(problem).__name__
+
+
+def status_of(problem: PalioError) -> int:
+    """The status that an error is answered with."""
+    return STATUSES.get(error_name(problem), 400)
+
+
+def details(problem: PalioError) -> dict[str, Any]:
+    """The problem document of an error."""
+    name = error_name(problem)
+    document: dict[str, Any] = {
+        "type": TYPE + name,
+        "title": _words(name),
+        "status": status_of(problem),
+        "detail": str(problem),
+        "error": name,
+    }
+    for field, value in problem.fields.items():
+        if value is not None and field not in _RESERVED:
+            document[field] = _plain(value)
+    return document
+
+
+def problem_response(problem: PalioError, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as an answer."""
+    document = details(problem)
+    more = dict(headers or {})
+    if document["status"] == 401:
+        more["WWW-Authenticate"] = 'Bearer realm="palio"'
+    if isinstance(problem, WrongMethod):
+        more["Allow"] = problem.allowed
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    return Response(body, document["status"], more, MEDIA_TYPE)
+
+
+def _words(name: str) -> str:
+    words = re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+    return words[:1].upper() + words[1:]
+
+
+def _plain(value: Any) -> Any:
+    """A field as JSON: what is long is cut, what is strange becomes its text."""
+    match value:
+        case str():
+            return value if len(value) <= _LONGEST_FIELD else value[:_LONGEST_FIELD] + "…"
+        case bool() | int() | float():
+            return value
+        case list() | tuple():
+            return [_plain(one) for one in value[:100]]
+        case _:
+            return str(value)[:_LONGEST_FIELD]

@@ -1,0 +1,155 @@
+"""Publishing over HTTP: a request is published as one message, and answered when the broker has confirmed it.
+
+All requests with the same token share one session, whose name is the same after every restart: what is
+published again with the same id is recognised by (session, id). Sessions that are not used for a while end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import Request
+
+from palio.broker.gateway.binding import read_events
+from palio.broker.gateway.bodies import Bodies
+from palio.broker.gateway.parameters import read_key, read_number
+from palio.broker.gateway.problems import WrongParameter
+from palio.broker.gateway.visitor import Visitor
+from palio.model.body import MAX_PRIORITY
+from palio.model.notification import Notification
+from palio.routing.messages import Publish, Published
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+# Sessions kept for publishers; the least recently used one gives way, unless it is waited for.
+MAX_SESSIONS = 256
+# A body of more bytes is read in a thread, so that everybody else need not wait for it.
+IN_THREAD = 32 * 1024
+# So many of them at a time: more would not be faster.
+THREADS = 2
+SHORTEST_LIFETIME, LONGEST_LIFETIME = 0.001, 1e9
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """The broker has taken the events; with a journal, they are on disk."""
+
+    origin: str
+    sequences: tuple[int, ...]
+    journaled: bool
+
+
+class _Session:
+    """A visitor that several requests share."""
+
+    __slots__ = ("request", "using", "visitor")
+
+    def __init__(self, visitor: asyncio.Task[Visitor]) -> None:
+        self.visitor = visitor
+        self.request = 0
+        self.using = 0
+
+
+class Publishing:
+    """Everybody who publishes by HTTP."""
+
+    def __init__(self, broker: Broker, bodies: Bodies) -> None:
+        self._broker = broker
+        self._bodies = bodies
+        self._sessions: OrderedDict[str | None, _Session] = OrderedDict()
+        self._threads = asyncio.Semaphore(THREADS)
+
+    async def publish(self, request: Request, token: str | None, address: tuple[str, int] | None) -> Confirmed:
+        """Publish what a request brings. Raises what is wrong with it, or what the broker refuses with."""
+        properties = _properties(request)
+        async with self._bodies.read(request) as body:
+            headers = request.headers.items()
+            if len(body) <= IN_THREAD:
+                notifications = read_events(headers, body, properties)
+            else:
+                async with self._threads:
+                    notifications = await asyncio.to_thread(_read_and_encode, headers, body, properties)
+            return await self._say(notifications, token, address)
+
+    async def _say(
+        self, notifications: tuple[Notification, ...], token: str | None, address: tuple[str, int] | None
+    ) -> Confirmed:
+        session = self._session(token, address)
+        session.using += 1
+        try:
+            visitor = await asyncio.shield(session.visitor)
+            if not notifications:
+                return Confirmed(self._broker.settings.name, (), visitor.journal)
+            session.request += 1
+            number = session.request
+            answer: Published = await visitor.ask(Publish(notifications, number), f"publish {number}")
+        finally:
+            session.using -= 1
+        sequences = answer.sequences or range(answer.sequence, answer.sequence + len(notifications))
+        return Confirmed(answer.origin, tuple(sequences), visitor.journal)
+
+    def _session(self, token: str | None, address: tuple[str, int] | None) -> _Session:
+        session = self._sessions.pop(token, None)
+        if session is None or _is_over(session):
+            name = "http" if token is None else f"http-{hashlib.sha256(token.encode()).hexdigest()[:32]}"
+            entering = Visitor.enter(self._broker, name, token=token, address=address)
+            session = _Session(asyncio.get_running_loop().create_task(entering))
+        self._sessions[token] = session
+        while len(self._sessions) > MAX_SESSIONS:
+            idle = next((key for key, one in self._sessions.items() if not one.using), None)
+            if idle is None:
+                break
+            _end(self._sessions.pop(idle))
+        return session
+
+    def close(self) -> None:
+        """Nobody publishes any more."""
+        while self._sessions:
+            _end(self._sessions.popitem()[1])
+
+
+def _is_over(session: _Session) -> bool:
+    entering = session.visitor
+    if not entering.done():
+        return False
+    return entering.cancelled() or entering.exception() is not None or entering.result().is_over
+
+
+def _end(session: _Session) -> None:
+    if not session.visitor.done():
+        session.visitor.cancel()
+    elif not _is_over(session):
+        session.visitor.result().leave("It was not used any more.")
+
+
+def _read_and_encode(headers: Any, body: bytes, properties: dict[str, Any]) -> tuple[Notification, ...]:
+    notifications = read_events(headers, body, properties)
+    for notification in notifications:
+        _ = notification.body  # which is then not made in the event loop
+    return notifications
+
+
+def _properties(request: Request) -> dict[str, Any]:
+    """What plain JSON is published with: `Idempotency-Key` or `id`, `priority`, `lifetime`."""
+    query = request.query_params
+    unknown = set(query) - {"id", "priority", "lifetime"}
+    if unknown:
+        raise WrongParameter(
+            min(unknown)[:80], "There is no such parameter; there are id, lifetime and priority."
+        )
+    properties: dict[str, Any] = {}
+    id = read_key(request.headers, query)
+    if id is not None:
+        properties["id"] = id
+    if "priority" in query:
+        priority = read_number("priority", query["priority"], 0, MAX_PRIORITY)
+        if priority != int(priority):
+            raise WrongParameter("priority", "It is a whole number.")
+        properties["priority"] = int(priority)
+    if "lifetime" in query:
+        properties["lifetime"] = read_number("lifetime", query["lifetime"], SHORTEST_LIFETIME, LONGEST_LIFETIME)
+    return properties

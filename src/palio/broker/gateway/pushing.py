@@ -1,0 +1,226 @@
+"""`Pusher`: the taker of a durable subscription who calls a webhook for each delivery.
+
+What the webhook has taken (2xx) is acknowledged, everything else rejected: durable delivery then tries it again
+after a pause that doubles, and keeps it as a dead letter after the last attempt. While the webhook cannot be
+reached, or says that it cannot go on (5xx, 429), one delivery at a time is tried, with pauses that double,
+too, so that nobody is flooded who has trouble already. `410 Gone` ends the subscription, as its owner wishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from palio.broker.gateway.binding import to_binary, to_structured
+from palio.broker.gateway.definitions import Kept
+from palio.broker.gateway.sinks import Sinks
+from palio.broker.gateway.visitor import Visitor
+from palio.model.cloudevents import wrapped
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.routing.durable.messages import Acknowledged, Attach, Rejected, Taken
+from palio.routing.durable.outbox import Patience
+from palio.routing.messages import Envelope
+from palio.routing.protocol import Handed
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+GONE = 410
+_TROUBLE = frozenset({429, *range(500, 600)})
+# Seconds for which a webhook may make the broker wait by its rate.
+_SLOWEST = 60.0
+# Seconds until the broker is asked again for a subscription that it refuses to hand out.
+_AGAIN = 5.0
+
+
+class PushStatistics(msgspec.Struct, frozen=True):
+    """How a webhook is doing. `failed` counts attempts, by reason."""
+
+    state: str
+    pushed: int
+    failed: dict[str, int]
+    problem: str | None
+
+
+class Pusher:
+    """Calls one webhook. `start` and `stop` it; `gone` is called if the webhook wants no more."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        sinks: Sinks,
+        kept: Kept,
+        filter: Filter,
+        *,
+        counts: Counter[str],
+        gone: Callable[[Kept], None],
+    ) -> None:
+        self._counts = counts  # of all pushers together
+        self._broker = broker
+        self._sinks = sinks
+        self._kept = kept
+        self._filter = filter
+        self._gone = gone
+        self._settings = broker.settings.gateway
+        self._task: asyncio.Task[None] | None = None
+        self._streak = 0  # how often in a row there was trouble
+        self._next = 0.0  # when the next request may go out, by the webhook's rate
+        self._state = "starting"
+        self._problem: str | None = None
+        self._pushed = 0
+        self._failed: Counter[str] = Counter()
+        self._headers = _own_headers(kept)
+
+    def statistics(self) -> PushStatistics:
+        return PushStatistics(self._state, self._pushed, dict(self._failed), self._problem)
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._state not in ("gone", "taken over"):
+            pause = self._pause()
+            try:
+                visitor = await Visitor.enter(
+                    self._broker, f"push-{self._kept.definition.id}", acting_for=self._kept.owner
+                )
+                try:
+                    await self._visit(visitor)
+                finally:
+                    visitor.leave("The webhook is left alone for a while.")
+                pause = self._pause()
+            except PalioError as problem:
+                self._state, self._problem = "waiting", str(problem)
+                pause = max(pause, _AGAIN)
+            if self._state not in ("gone", "taken over"):
+                await asyncio.sleep(pause)
+        if self._state == "gone":
+            self._gone(self._kept)
+
+    def _pause(self) -> float:
+        if not self._streak:
+            return 0.0
+        settings = self._settings
+        doubled = settings.push_first_pause * 2.0 ** min(self._streak - 1, 32)
+        return float(min(doubled, settings.push_longest_pause))
+
+    async def _visit(self, visitor: Visitor) -> None:
+        """Take deliveries until there is trouble."""
+        name = self._kept.definition.id
+        await visitor.ask(self._attach(), f"attach {name}")
+        self._state = "trying again" if self._streak else "pushing"
+        under_way: set[asyncio.Task[None]] = set()
+        hearing = asyncio.ensure_future(visitor.take())
+        careful = bool(self._streak)
+        try:
+            while True:
+                done, _ = await asyncio.wait({hearing, *under_way}, return_when=asyncio.FIRST_COMPLETED)
+                under_way -= done
+                if self._state == "gone" or (self._streak and not under_way and done != {hearing}):
+                    return
+                if careful and not self._streak:
+                    careful, self._state = False, "pushing"
+                    visitor.say(self._attach())
+                if hearing in done:
+                    message = hearing.result()
+                    if isinstance(message, Taken):
+                        self._state, self._problem = "taken over", "Another client takes these events now."
+                        return
+                    if isinstance(message, Handed) and (careful or not self._streak):
+                        for number, _, envelope in message.deliveries:
+                            under_way.add(asyncio.ensure_future(self._deliver(visitor, number, envelope)))
+                    hearing = asyncio.ensure_future(visitor.take())
+        finally:
+            for task in (hearing, *under_way):
+                task.cancel()
+            await asyncio.gather(hearing, *under_way, return_exceptions=True)
+
+    def _attach(self) -> Attach:
+        settings, config = self._settings, self._kept.definition.config
+        several = 1 if self._kept.rate is not None else config.in_flight or settings.push_in_flight
+        in_flight = 1 if self._streak else several
+        patience = Patience(
+            in_flight=in_flight,
+            acknowledge_within=2 * _SLOWEST + settings.push_within,
+            first_pause=settings.push_first_pause,
+            longest_pause=settings.push_longest_pause,
+            attempts=settings.push_attempts,
+        )
+        return Attach(self._kept.definition.id, self._filter, in_flight=in_flight, patience=patience)
+
+    async def _deliver(self, visitor: Visitor, number: int, envelope: Envelope) -> None:
+        name = self._kept.definition.id
+        if await self._push(envelope):
+            visitor.say(Acknowledged(name, (number,)))
+        else:
+            visitor.say(Rejected(name, (number,)))
+
+    async def _push(self, envelope: Envelope) -> bool:
+        """Call the webhook. Returns whether it took the event."""
+        await self._keep_to_rate()
+        definition = self._kept.definition
+        assert definition.sink is not None
+        headers, body = written(envelope, definition.config.contentmode)
+        try:
+            answer = await self._sinks.send(definition.sink, {**self._headers, **headers}, body)
+        except PalioError as problem:
+            self._streak += 1
+            self._note(type(problem).__name__, str(problem))
+            return False
+        if answer.is_good:
+            self._streak = 0
+            self._pushed += 1
+            self._counts["taken"] += 1
+            self._problem = None
+            return True
+        if answer.status == GONE:
+            self._state = "gone"
+        elif answer.status in _TROUBLE:
+            self._streak += 1
+        self._note(str(answer.status), f"The webhook answered with {answer.status}.")
+        return False
+
+    async def _keep_to_rate(self) -> None:
+        rate = self._kept.rate
+        if rate is not None:
+            now = asyncio.get_running_loop().time()
+            self._next = max(now, self._next + min(60.0 / rate, _SLOWEST))
+            await asyncio.sleep(self._next - now)
+
+    def _note(self, reason: str, sentence: str) -> None:
+        self._failed[reason] += 1
+        self._counts[reason] += 1
+        if self._problem is None:
+            extra = {"subscription": self._kept.definition.id, "reason": sentence}
+            self._broker.log.warning("A webhook did not take an event.", extra=extra)
+        self._problem = sentence
+
+
+def written(envelope: Envelope, mode: str) -> tuple[dict[str, str], bytes]:
+    """An event as a request: headers and body."""
+    event = wrapped(
+        envelope.notification,
+        origin=envelope.origin,
+        sequence=envelope.sequence,
+        time=datetime.fromtimestamp(envelope.time, UTC),
+    )
+    return to_binary(event) if mode == "binary" else to_structured(event)
+
+
+def _own_headers(kept: Kept) -> Mapping[str, str]:
+    definition = kept.definition
+    headers = dict(definition.protocolsettings.headers)
+    if definition.sinkcredential is not None:
+        headers["Authorization"] = f"Bearer {definition.sinkcredential.accesstoken}"
+    return headers

@@ -1,0 +1,223 @@
+"""Webhooks: where events may be sent, whether the other side agrees, and the sending itself.
+
+*Forgery.* Whoever names a sink lets the broker send requests, from where the broker stands. So it connects to
+public addresses only, unless the settings name a network. What is looked at is the very address that a socket
+is made for: whatever a name resolves to, now or at the next request, and however an address is written, passes
+there. Redirects are not followed, proxies and cookies not used, and little is read of the answer.
+
+*Abuse.* Before anything is sent to it, a webhook is asked whether it wants events from here: `OPTIONS`, as the
+CloudEvents specification for webhooks has it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from palio.broker.gateway.settings import GatewaySettings
+from palio.model.errors import PalioError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+# What is read of an answer, so that its connection can be used again; longer ones cost their connection.
+MAX_ANSWER = 4_096
+MAX_CONNECTIONS = 128
+
+
+class SinkNotAllowed(PalioError):
+    """An address that events may not be sent to."""
+
+    sink: str
+    reason: str
+
+    def __init__(self, sink: str, reason: str) -> None:
+        super().__init__(f"Events cannot be sent to {sink[:200]!r}: {reason}", sink=sink[:200], reason=reason)
+
+
+class SinkNotReached(PalioError):
+    """A webhook that does not answer."""
+
+    sink: str
+    reason: str
+
+    def __init__(self, sink: str, reason: str) -> None:
+        super().__init__(
+            f"The webhook {sink[:200]!r} was not reached: {reason}", sink=sink[:200], reason=reason
+        )
+
+
+class SinkDeclined(PalioError):
+    """A webhook that does not want events from here."""
+
+    sink: str
+    reason: str
+
+    def __init__(self, sink: str, reason: str) -> None:
+        super().__init__(
+            f"The webhook {sink[:200]!r} has not agreed to get events: {reason} It has to answer OPTIONS with "
+            "`WebHook-Allowed-Origin: *` or the origin that asks.",
+            sink=sink[:200],
+            reason=reason,
+        )
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a webhook has said."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    @property
+    def is_good(self) -> bool:
+        return 200 <= self.status < 300
+
+
+def _forms(address: Address) -> Iterator[Address]:
+    """An address, and those that are written within it."""
+    yield address
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            yield address.ipv4_mapped
+        if address.sixtofour is not None:
+            yield address.sixtofour
+        if address.teredo is not None:
+            yield from address.teredo
+        if address in _TRANSLATED or address in _COMPATIBLE:
+            yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address, however it is written, is one of the public network."""
+    forms = list(_forms(address))
+    if getattr(address, "ipv4_mapped", None) is not None or address in _TRANSLATED:
+        forms = forms[1:]  # these are only ways to write another one
+    return all(form.is_global and not form.is_multicast and not form.is_reserved for form in forms)
+
+
+def require_form(sink: str) -> URL:
+    """A sink as a URL. Raises `SinkNotAllowed` for what is no address of a webhook."""
+    try:
+        url = URL(sink)
+        _ = url.port
+    except ValueError as problem:
+        raise SinkNotAllowed(sink, f"It is no URL ({problem}).") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise SinkNotAllowed(sink, "It is not of the form http://host/path or https://host/path.")
+    if url.user is not None or url.password is not None:
+        raise SinkNotAllowed(
+            str(url.with_user(None)), "Put secrets into `sinkcredential`, not into the address."
+        )
+    if url.port == 0:
+        raise SinkNotAllowed(sink, "There is no port 0.")
+    return url
+
+
+_refused: ContextVar[list[str] | None] = ContextVar("refused addresses", default=None)
+
+
+class Sinks:
+    """The way out to webhooks. `open` it in an event loop, and `close` it."""
+
+    def __init__(self, settings: GatewaySettings, origin: str) -> None:
+        self._settings = settings
+        self._origin = origin
+        self._allowed: tuple[Network, ...] = tuple([ipaddress.ip_network(one) for one in settings.sinks])
+        self._session: aiohttp.ClientSession | None = None
+
+    def open(self) -> None:
+        connector = aiohttp.TCPConnector(
+            socket_factory=self._socket, limit=MAX_CONNECTIONS, use_dns_cache=False, enable_cleanup_closed=True
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=self._settings.push_within),
+            auto_decompress=False,
+            trust_env=False,
+            headers={"User-Agent": "Palio"},
+            skip_auto_headers=("Accept-Encoding",),
+        )
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def allows(self, address: str) -> bool:
+        """Whether the broker may connect to an address."""
+        one = ipaddress.ip_address(address.partition("%")[0])
+        if is_public(one):
+            return True
+        return any(form in network for form in _forms(one) for network in self._allowed)
+
+    async def ask(self, sink: str) -> float | None:
+        """Ask a webhook whether it wants events. Returns how many a minute, None for any number.
+
+        Raises `SinkNotAllowed`, `SinkNotReached` or `SinkDeclined`.
+        """
+        if not self._settings.validate_sinks:
+            return None
+        answer = await self._request("OPTIONS", sink, {"WebHook-Request-Origin": self._origin}, b"")
+        if not answer.is_good:
+            raise SinkDeclined(sink, f"It answered OPTIONS with {answer.status}.")
+        allowed = answer.headers.get("WebHook-Allowed-Origin", "").strip()
+        if allowed not in ("*", self._origin):
+            whom = repr(allowed[:100]) if allowed else "no origin"
+            raise SinkDeclined(sink, f"It allows {whom}, and this is {self._origin!r}.")
+        rate = answer.headers.get("WebHook-Allowed-Rate", "*").strip()
+        return float(rate) if rate.isascii() and rate.isdigit() and 0 < len(rate) < 10 and int(rate) else None
+
+    async def send(self, sink: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Send an event. Raises `SinkNotAllowed` or `SinkNotReached`."""
+        more = {"WebHook-Request-Origin": self._origin} if self._settings.validate_sinks else {}
+        return await self._request("POST", sink, {**headers, **more}, body)
+
+    async def _request(self, method: str, sink: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        assert self._session is not None
+        url = require_form(sink)
+        refused: list[str] = []
+        token = _refused.set(refused)
+        try:
+            async with self._session.request(
+                method, url, headers=headers, data=body or None, allow_redirects=False
+            ) as response:
+                await response.content.read(MAX_ANSWER)
+                if not response.content.at_eof():
+                    response.close()
+                return Answer(response.status, response.headers)
+        except (aiohttp.ClientError, OSError, ValueError) as problem:
+            if refused:
+                reason = f"{refused[0]} is no public address, and the setting `gateway.sinks` does not name it."
+                raise SinkNotAllowed(sink, reason) from None
+            raise SinkNotReached(sink, _told(problem)) from None
+        finally:
+            _refused.reset(token)
+
+    def _socket(self, address: Any) -> socket.socket:
+        """A socket for an address, if it may be connected to."""
+        family, kind, protocol, _, place = address
+        if not self.allows(place[0]):
+            noted = _refused.get()
+            if noted is not None:
+                noted.append(place[0])
+            raise PermissionError(f"{place[0]} is no public address")
+        return socket.socket(family, kind, protocol)
+
+
+def _told(problem: Exception) -> str:
+    if isinstance(problem, TimeoutError):
+        return "It did not answer in time."
+    with contextlib.suppress(AttributeError):
+        if problem.os_error.strerror:  # type: ignore[attr-defined]
+            return f"{problem.os_error.strerror}."  # type: ignore[attr-defined]
+    return f"{str(problem)[:200].rstrip('.') or type(problem).__name__}."

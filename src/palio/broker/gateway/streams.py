@@ -1,0 +1,349 @@
+"""Event streams: subscriptions that `curl -N` and browsers can read (server-sent events).
+
+- A plain stream is a transient subscription. Each event has an id: where the stream is in the journals. Whoever
+  comes back with the last one (`Last-Event-ID`, as browsers do by themselves) goes on right there, and `since`
+  begins in the past: both are subscriptions that end with the stream, and what was sent counts as done with.
+- A `durable` stream takes the events of a durable subscription. There is no way back in a stream, so what was
+  sent is acknowledged by coming back: `Last-Event-ID` says up to which event all of the former stream has been
+  received. What it does not name comes again. A stream ends by itself when `WINDOW` events are out, for its
+  reader to come back.
+
+Whoever does not read is waited for. Meanwhile the broker's bounds for slow clients apply, and what they cost is
+told in the stream (`event: lost`); after `stalled` seconds it is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, unquote
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from palio.broker.gateway.binding import to_json
+from palio.broker.gateway.parameters import read_number
+from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
+from palio.broker.gateway.visitor import Visitor
+from palio.model.cloudevents import as_event, content_of, wrapped
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.model.values import parse_time
+from palio.routing.durable.messages import Acknowledged, Attach, Finish, Taken
+from palio.routing.durable.outbox import Patience
+from palio.routing.messages import Envelope, Subscribe
+from palio.routing.protocol import Events, Handed, Lost
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+# Events of a durable stream that are out; then its reader has to come back.
+WINDOW = 256
+# Durable streams of which is remembered what they have sent.
+MAX_REMEMBERED = 1_000
+# Origins that the id of an event names; a stream from more cannot be resumed.
+MAX_ORIGINS = 64
+_TAKER = Patience(in_flight=WINDOW, acknowledge_within=86_400.0)  # until the reader comes back or goes away
+LONGEST_WAIT = 86_400.0
+_RETRY = 500  # milliseconds until a browser comes back
+
+Shape = Literal["json", "cloudevents"]
+Key = tuple[str, int]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What the reader of a stream asks for."""
+
+    filter: Filter
+    durable: str | None = None
+    since: str | float | None = None
+    after: dict[str, int] | None = None
+    last: str | None = None
+    shape: Shape = "json"
+    wait: float | None = None
+
+
+def read_since(text: str | None) -> str | float | None:
+    """`all`, `now`, seconds since 1970 or a time. Raises `WrongParameter`."""
+    if text is None or text in ("all", "now"):
+        return text
+    with suppress(WrongParameter):
+        return read_number("since", text, 0, 1e11)
+    try:
+        return parse_time(text).timestamp()
+    except (ValueError, OverflowError):
+        reason = "It is `all`, `now`, seconds since 1970, or a time such as 2026-01-31T12:00:00Z."
+        raise WrongParameter("since", reason) from None
+
+
+def read_position(text: str) -> dict[str, int]:
+    """The id of an event: origins and sequences. Raises `WrongParameter`."""
+    position: dict[str, int] = {}
+    for part in text.split(","):
+        origin, colon, sequence = part.rpartition(":")
+        if not colon or not sequence.isascii() or not sequence.isdigit() or len(sequence) > 18:
+            raise WrongParameter("Last-Event-ID", "This is no id of an event of a stream.")
+        position[unquote(origin)] = int(sequence)
+    if len(position) > MAX_ORIGINS:
+        raise WrongParameter("Last-Event-ID", f"It names more than {MAX_ORIGINS} brokers.")
+    return position
+
+
+def write_position(position: dict[str, int]) -> str:
+    return ",".join(f"{quote(origin, safe='')}:{sequence}" for origin, sequence in position.items())
+
+
+class Streams:
+    """All event streams of a broker."""
+
+    def __init__(self, broker: Broker, filter_named: Callable[[str, str], Filter | None]) -> None:
+        self._broker = broker
+        self._filter_named = filter_named
+        self._sent: OrderedDict[tuple[str | None, str], list[Key]] = OrderedDict()
+        self.open = 0
+        self.cut_off = 0
+
+    async def begin(self, wanted: Wanted, token: str | None, address: tuple[str, int] | None) -> EventStream:
+        """Subscribe. Raises what the broker refuses with."""
+        visitor = await Visitor.enter(
+            self._broker, f"stream-{secrets.token_hex(8)}", token=token, address=address
+        )
+        try:
+            if wanted.durable is not None:
+                known = self._filter_named(visitor.principal, wanted.durable)
+                if known is not None:
+                    wanted = msgspec.structs.replace(wanted, filter=known)
+                reader: _Reader = _Durable(
+                    visitor, wanted, self._sent_before(token, wanted), self._memory(token)
+                )
+            elif wanted.since is not None or wanted.after is not None:
+                reader = _Reaching(visitor, wanted)
+            else:
+                reader = _Reader(visitor, wanted)
+            await reader.begin()
+        except BaseException:
+            visitor.leave()
+            raise
+        return EventStream(self, reader, self._broker.settings.gateway)
+
+    def _sent_before(self, token: str | None, wanted: Wanted) -> frozenset[Key]:
+        """What the reader of a durable stream has received, as far as its last id tells."""
+        assert wanted.durable is not None
+        if not wanted.last:
+            return frozenset()
+        last = next(iter(read_position(wanted.last).items()))
+        sent = self._sent.get((token, wanted.durable), [])
+        return frozenset(sent[: sent.index(last) + 1] if last in sent else [last])
+
+    def _memory(self, token: str | None) -> Callable[[str, list[Key]], None]:
+        def remember(name: str, sent: list[Key]) -> None:
+            self._sent[token, name] = sent
+            self._sent.move_to_end((token, name))
+            while len(self._sent) > MAX_REMEMBERED:
+                self._sent.popitem(last=False)
+
+        return remember
+
+
+class _Reader:
+    """A transient subscription, and its events as text."""
+
+    def __init__(self, visitor: Visitor, wanted: Wanted) -> None:
+        self.visitor = visitor
+        self._wanted = wanted
+        self._position = dict(wanted.after or {})
+
+    async def begin(self) -> None:
+        await self.visitor.ask(Subscribe("stream", self._wanted.filter), "subscribe stream")
+
+    async def chunks(self, silence: float) -> AsyncIterator[bytes]:
+        """What is to be sent. When one was taken, the next is asked for."""
+        yield f": subscribed\nretry: {_RETRY}\n\n".encode()
+        left = wait = self._wanted.wait
+        try:
+            while not self.is_full:
+                message = await self.visitor.take(silence if left is None else min(silence, left))
+                if left is not None:
+                    left = wait if message is not None else left - silence
+                    if left is not None and left <= 0 and message is None:
+                        return
+                match message:
+                    case None:
+                        yield b": still here\n\n"
+                    case Events():
+                        yield b"".join([self._text(one) for one in message.envelopes])
+                    case Handed():
+                        text = self._handed(message)
+                        if text:
+                            yield text
+                            self._was_sent(message)
+                    case Lost():
+                        yield _named("lost", {"count": message.count, "reason": message.reason})
+                    case Taken():
+                        problem = RefusedByBroker("", "TakenOver", "Another reader takes these events now.")
+                        yield _named("end", details(problem))
+                        return
+        except PalioError as problem:
+            yield _named("end", details(problem))
+
+    @property
+    def is_full(self) -> bool:
+        return False
+
+    def end(self) -> None:
+        self.visitor.leave("The reader of the stream is gone.")
+
+    def _handed(self, message: Handed) -> bytes:
+        return b"".join([self._text(envelope) for _, _, envelope in message.deliveries])
+
+    def _was_sent(self, message: Handed) -> None:
+        """What was handed out is on its way to the reader."""
+
+    def _id(self, envelope: Envelope) -> str:
+        """Where the stream is after an event; empty if it cannot be resumed there."""
+        self._position[envelope.origin] = envelope.sequence
+        if not self.visitor.journal or len(self._position) > MAX_ORIGINS:
+            return ""
+        return write_position(self._position)
+
+    def _text(self, envelope: Envelope) -> bytes:
+        id = self._id(envelope)
+        line = f"id: {id}\n".encode() if id else b""
+        return b"%sdata: %s\n\n" % (line, to_json(shaped(envelope, self._wanted.shape)))
+
+
+class _Reaching(_Reader):
+    """A subscription that begins in the past, and ends with the stream."""
+
+    def __init__(self, visitor: Visitor, wanted: Wanted) -> None:
+        super().__init__(visitor, wanted)
+        self._name = f"{visitor.name}-since"
+
+    async def begin(self) -> None:
+        wanted = self._wanted
+        attach = Attach(
+            self._name,
+            wanted.filter,
+            since=wanted.since if wanted.since is not None else "now",
+            anew=True,
+            linger=0.0,
+            in_flight=WINDOW,
+            after=wanted.after,
+        )
+        await self.visitor.ask(attach, f"attach {self._name}")
+
+    def _was_sent(self, message: Handed) -> None:
+        numbers = tuple([number for number, _, _ in message.deliveries])
+        self.visitor.say(Acknowledged(self._name, numbers))
+
+    def end(self) -> None:
+        with suppress(PalioError):
+            self.visitor.say(Finish(self._name))
+        super().end()
+
+
+class _Durable(_Reader):
+    """The taker of a durable subscription."""
+
+    def __init__(
+        self,
+        visitor: Visitor,
+        wanted: Wanted,
+        received: frozenset[Key],
+        remember: Callable[[str, list[Key]], None],
+    ) -> None:
+        super().__init__(visitor, wanted)
+        assert wanted.durable is not None
+        self._name = wanted.durable
+        self._received = received
+        self._sent: list[Key] = []
+        self._remember = remember
+
+    async def begin(self) -> None:
+        since = self._wanted.since if self._wanted.since is not None else "now"
+        attach = Attach(self._name, self._wanted.filter, since=since, in_flight=WINDOW, patience=_TAKER)
+        await self.visitor.ask(attach, f"attach {self._name}")
+        self._remember(self._name, self._sent)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._sent) >= WINDOW
+
+    def _handed(self, message: Handed) -> bytes:
+        known, parts = [], []
+        for number, _, envelope in message.deliveries:
+            key = envelope.origin, envelope.sequence
+            if key in self._received:
+                known.append(number)
+            else:
+                self._sent.append(key)
+                parts.append(self._text(envelope))
+        if known:
+            self.visitor.say(Acknowledged(self._name, tuple(known)))
+        return b"".join(parts)
+
+    def _id(self, envelope: Envelope) -> str:
+        return write_position({envelope.origin: envelope.sequence})
+
+
+class EventStream(Response):
+    """The answer that goes on and on."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, streams: Streams, reader: _Reader, settings: Any) -> None:
+        super().__init__(
+            None, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, media_type=self.media_type
+        )
+        del self.headers["content-length"]
+        self._streams = streams
+        self._reader = reader
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._streams.open += 1
+        sending = asyncio.ensure_future(self._send_all(send))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            stalled = sending.done() and isinstance(sending.exception(), TimeoutError)
+            if stalled:
+                self._streams.cut_off += 1
+                scope["palio.abort"]()
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+            self._streams.open -= 1
+            self._reader.end()
+
+    async def _send_all(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async for chunk in self._reader.chunks(self._settings.keep_alive):
+            async with asyncio.timeout(self._settings.stalled):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def shaped(envelope: Envelope, shape: Shape) -> dict[str, Any]:
+    """An event as plain data: as it was published, or as a CloudEvent in any case."""
+    notification = envelope.notification
+    if shape == "cloudevents":
+        time = datetime.fromtimestamp(envelope.time, UTC)
+        return wrapped(notification, origin=envelope.origin, sequence=envelope.sequence, time=time)
+    return as_event(notification) or content_of(notification)
+
+
+def _named(event: str, document: dict[str, Any]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), to_json(document))

@@ -1,0 +1,303 @@
+"""Subscriptions as resources, in the shape of the CloudEvents Subscriptions API.
+
+Each is a durable subscription of the broker, of the same name. One with a sink has a `Pusher` as its taker, as
+long as the broker runs; one without is read as an event stream (`/events?durable=ID`) or by any client. What
+was asked for is kept on disk, so that a broker that begins anew goes on pushing.
+
+Making, changing and ending one is done with the token of whoever asks, so that the same rights and limits apply
+as to any durable subscription. A wish that is made twice, with the same id, is one subscription.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from palio.broker.gateway.definitions import Definition, Keeper, Kept
+from palio.broker.gateway.problems import WrongParameter
+from palio.broker.gateway.pushing import Pusher
+from palio.broker.gateway.sinks import Sinks, require_form
+from palio.broker.gateway.streams import read_since
+from palio.broker.gateway.visitor import Visitor
+from palio.language import read_filters
+from palio.model.constraint import Constraint
+from palio.model.errors import PalioError
+from palio.model.expression import Condition
+from palio.model.filter import Filter
+from palio.routing.durable.messages import Attach, Change, Finish
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+Key = tuple[str, str]
+# How whoever asks comes in: under a name that begins so.
+Enter = Callable[[str], Awaitable[Visitor]]
+# Headers that say what is sent, and are not for others to set.
+_OURS = ("host", "authorization", "cookie", "connection", "transfer-encoding", "te", "upgrade", "expect")
+_OUR_PREFIXES = ("ce-", "content-", "webhook-", "proxy-", "sec-")
+
+
+class UnknownSubscription(PalioError):
+    """There is no subscription of that id, or it is somebody else's."""
+
+    id: str
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"There is no subscription {id[:80]!r}.", id=id[:80])
+
+
+class SubscriptionExists(PalioError):
+    """Another subscription has this id."""
+
+    id: str
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"There is a subscription {id!r} already, and it is another one; change it with PUT, or choose "
+            "another id.",
+            id=id,
+        )
+
+
+class GatewayFull(PalioError):
+    """The gateway has as many subscriptions as it may."""
+
+    limit: int
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"There are {limit:,} subscriptions, as many as there may be; delete some, or raise the limit "
+            "`gateway.subscriptions` of the broker.",
+            limit=limit,
+        )
+
+
+class Subscriptions:
+    """All subscriptions that were made as resources."""
+
+    def __init__(self, broker: Broker, keeper: Keeper, sinks: Sinks) -> None:
+        self._broker = broker
+        self._keeper = keeper
+        self._sinks = sinks
+        self._kept: dict[Key, Kept] = {}
+        self._filters: dict[Key, Filter] = {}
+        self._pushes: Counter[str] = Counter()
+        self._pushers: dict[Key, Pusher] = {}
+        self._busy: dict[Key, asyncio.Lock] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    # Beginning and end
+
+    async def start(self) -> None:
+        """Take up what was kept. Raises `UnreadableDefinitions`."""
+        for kept in await asyncio.to_thread(self._keeper.load):
+            self._take(kept, filter_of(kept.definition))
+
+    async def stop(self) -> None:
+        for task in self._ending:
+            task.cancel()
+        await asyncio.gather(*[pusher.stop() for pusher in self._pushers.values()])
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def pushes(self) -> dict[str, int]:
+        """What became of requests to webhooks since the broker started."""
+        return dict(self._pushes)
+
+    def filter_named(self, owner: str, id: str) -> Filter | None:
+        """What a subscription selects, if there is one of that name."""
+        return self._filters.get((owner, id))
+
+    # What can be asked for
+
+    async def create(self, document: Any, key: str | None, enter: Enter) -> tuple[dict[str, Any], bool]:
+        """Make a subscription. Returns it, and whether it is new."""
+        definition = read_definition(document, _new_id(document, key))
+        filter = filter_of(definition)
+        async with self._visit(enter, definition.id) as visitor:
+            place = visitor.principal, definition.id
+            known = self._kept.get(place)
+            if known is not None:
+                if known.definition != definition:
+                    raise SubscriptionExists(definition.id)
+                return self._shown(known), False
+            limit = self._broker.settings.gateway.subscriptions
+            if len(self._kept) >= limit:
+                raise GatewayFull(limit)
+            rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
+            since = read_since(str(definition.config.since)) or "now"
+            await visitor.ask(Attach(definition.id, filter, since=since), f"attach {definition.id}")
+            kept = Kept(place[0], definition, rate)
+            try:
+                await self._save({**self._kept, place: kept})
+            except BaseException:
+                visitor.say(Finish(definition.id))
+                raise
+            self._take(kept, filter)
+        return self._shown(kept), True
+
+    async def all(self, enter: Enter) -> list[dict[str, Any]]:
+        """Everything that whoever asks has made."""
+        visitor = await enter("subscriptions")
+        visitor.leave()
+        return [self._shown(kept) for key, kept in sorted(self._kept.items()) if key[0] == visitor.principal]
+
+    async def get(self, id: str, enter: Enter) -> dict[str, Any]:
+        visitor = await enter("subscriptions")
+        visitor.leave()
+        return self._shown(self._known(visitor.principal, id))
+
+    async def update(self, id: str, document: Any, enter: Enter) -> dict[str, Any]:
+        """Replace a subscription by another one; what is out or waits for it stays."""
+        definition = read_definition(document, id)
+        if definition.id != id:
+            raise WrongParameter("$.id", "The id of a subscription cannot be changed.")
+        filter = filter_of(definition)
+        async with self._visit(enter, id) as visitor:
+            before = self._known(visitor.principal, id)
+            if definition.sinkcredential is None and definition.sink == before.definition.sink:
+                # It is never shown, so whoever sends back what was shown does not mean to take it away.
+                definition = msgspec.structs.replace(
+                    definition, sinkcredential=before.definition.sinkcredential
+                )
+            rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
+            await self._stop_pushing(before.key)
+            try:
+                await visitor.ask(Attach(id, filter), f"attach {id}")
+                await visitor.ask(Change(id, filter), f"change {id}")
+                kept = Kept(before.owner, definition, rate)
+                await self._save({**self._kept, kept.key: kept})
+            except BaseException:
+                self._take(before, self._filters[before.key])
+                raise
+            self._take(kept, filter)
+        return self._shown(kept)
+
+    async def delete(self, id: str, enter: Enter) -> None:
+        """End a subscription for good, with all that waits for it."""
+        async with self._visit(enter, id) as visitor:
+            kept = self._known(visitor.principal, id)
+            await self._stop_pushing(kept.key)
+            await visitor.ask(Attach(id, self._filters[kept.key]), f"attach {id}")
+            await visitor.ask(Finish(id), f"finish {id}")
+            await self._forget(kept)
+
+    # Inside
+
+    @asynccontextmanager
+    async def _visit(self, enter: Enter, id: str) -> AsyncIterator[Visitor]:
+        """One after the other for each subscription."""
+        visitor = await enter(f"subscription-{id}")
+        place = visitor.principal, id
+        lock = self._busy.setdefault(place, asyncio.Lock())
+        try:
+            async with lock:
+                yield visitor
+        finally:
+            visitor.leave()
+            if not lock.locked():
+                self._busy.pop(place, None)
+
+    def _known(self, owner: str, id: str) -> Kept:
+        kept = self._kept.get((owner, id))
+        if kept is None:
+            raise UnknownSubscription(id)
+        return kept
+
+    def _take(self, kept: Kept, filter: Filter) -> None:
+        self._kept[kept.key] = kept
+        self._filters[kept.key] = filter
+        if kept.definition.sink is not None:
+            pusher = Pusher(self._broker, self._sinks, kept, filter, counts=self._pushes, gone=self._gone)
+            self._pushers[kept.key] = pusher
+            pusher.start()
+
+    async def _stop_pushing(self, key: Key) -> None:
+        pusher = self._pushers.pop(key, None)
+        if pusher is not None:
+            await pusher.stop()
+
+    async def _save(self, kept: dict[Key, Kept]) -> None:
+        await asyncio.to_thread(self._keeper.save, list(kept.values()))
+
+    async def _forget(self, kept: Kept) -> None:
+        rest = {key: one for key, one in self._kept.items() if key != kept.key}
+        await self._save(rest)
+        self._kept.pop(kept.key, None)
+        self._filters.pop(kept.key, None)
+
+    def _gone(self, kept: Kept) -> None:
+        """A webhook wants no more, and has said that it never will."""
+        self._broker.log.warning("A webhook is gone.", extra={"subscription": kept.definition.id})
+        task = asyncio.get_running_loop().create_task(self._end_gone(kept))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _end_gone(self, kept: Kept) -> None:
+        def enter(name: str) -> Awaitable[Visitor]:
+            return Visitor.enter(self._broker, name, acting_for=kept.owner)
+
+        await self.delete(kept.definition.id, enter)
+
+    def _shown(self, kept: Kept) -> dict[str, Any]:
+        """A subscription as everybody may see it who may see it: without secrets, and with how it is doing."""
+        shown: dict[str, Any] = msgspec.to_builtins(kept.definition)
+        shown.pop("sinkcredential", None)
+        shown["protocol"] = kept.definition.protocol
+        shown["filter"] = str(self._filters.get(kept.key, "")) or "true"
+        pusher = self._pushers.get(kept.key)
+        if pusher is not None:
+            shown["status"] = msgspec.to_builtins(pusher.statistics())
+        return shown
+
+
+def read_definition(document: Any, id: str) -> Definition:
+    """What somebody wishes. Raises `WrongParameter`, and what is wrong with the sink."""
+    if not isinstance(document, dict):
+        raise WrongParameter("$", "A subscription is a JSON object.")
+    document = {name: value for name, value in document.items() if name not in ("status", "filter")}
+    try:
+        definition = msgspec.convert({"id": id, **document}, Definition)
+    except msgspec.ValidationError as problem:
+        reason, _, path = str(problem).partition(" - at `")
+        raise WrongParameter(path.rstrip("`") or "$", f"{reason}.") from None
+    if definition.sink is not None:
+        require_form(definition.sink)
+    for name in definition.protocolsettings.headers:
+        if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIXES):
+            raise WrongParameter(
+                f"$.protocolsettings.headers.{name}",
+                "This header is not for others to set; a token goes into `sinkcredential`.",
+            )
+    read_since(str(definition.config.since))
+    return definition
+
+
+def filter_of(definition: Definition) -> Filter:
+    """What a subscription selects: source, one of the types, and all of the filters. Raises `FilterError`s."""
+    filter = read_filters(definition.filters)
+    if definition.source is not None:
+        filter = filter.intersect(
+            Filter.from_expression(Condition("source", Constraint("=", definition.source)))
+        )
+    if definition.types is not None:
+        types = Constraint("in", tuple(definition.types))
+        filter = filter.intersect(Filter.from_expression(Condition("type", types)))
+    return filter.require_satisfiable()
+
+
+def _new_id(document: Any, key: str | None) -> str:
+    """The id of a wish that names none: the same for the same key, else one that nobody has had."""
+    if isinstance(document, dict) and isinstance(document.get("id"), str):
+        return str(document["id"])
+    if key is not None:
+        return hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]
+    return secrets.token_hex(8)

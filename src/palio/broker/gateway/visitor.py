@@ -1,0 +1,248 @@
+"""`Visitor`: speaks `palio/1` for somebody who came by HTTP, with a `Connection` of the broker, in memory.
+
+It greets, asks, and hears answers, events and deliveries. Answers go to whoever asked. Events and deliveries
+wait to be taken: until then they count as not read, so that the connection treats a slow visitor as it treats
+every slow client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, Self
+
+from palio.broker.connection import Connection
+from palio.broker.gateway.problems import RefusedByBroker
+from palio.broker.gateway.transports import BufferedTransport
+from palio.model.errors import PalioError
+from palio.routing.durable.messages import Attached, Changed, Done, Taken
+from palio.routing.messages import Accepted, Ended, Published, Refused
+from palio.routing.protocol import (
+    PROTOCOL,
+    Bye,
+    Events,
+    Frames,
+    FrameTooLarge,
+    Greet,
+    Handed,
+    Lost,
+    Ping,
+    Pong,
+    Role,
+    Welcome,
+    frame,
+)
+from palio.routing.wire import AnyMessage, decode, encode
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+_TO_BE_TAKEN = frozenset((Events, Handed, Taken, Lost))
+_GREETING = "connection"
+
+
+class VisitEnded(PalioError):
+    """The broker ended a conversation."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The broker ended this conversation: {reason}", reason=reason)
+
+
+class NoAnswer(PalioError):
+    """A request that was not answered in time. Whether it was carried out is not known."""
+
+    request: str
+    seconds: float
+
+    def __init__(self, request: str, seconds: float) -> None:
+        super().__init__(
+            f"There was no answer to {request!r} within {seconds:g} seconds; whether it was carried out is not "
+            "known. Try it again: what has an id is published once.",
+            request=request,
+            seconds=seconds,
+        )
+
+
+class Visitor:
+    """A session of the broker. `enter` begins it, `leave` ends it."""
+
+    def __init__(self, broker: Broker, name: str, address: tuple[str, int] | None) -> None:
+        self.name = name
+        self.journal = False
+        self._max_frame = 0
+        self._loop = asyncio.get_running_loop()
+        self._frames = Frames(broker.settings.limits.frame)
+        self._asked: dict[str, asyncio.Future[Any]] = {}
+        self._inbox: deque[tuple[Any, int]] = deque()
+        self._arrived = asyncio.Event()
+        self._ended_for: PalioError | None = None
+        self._beat_every = broker.settings.heartbeat
+        self._beating: asyncio.TimerHandle | None = None
+        self.connection = Connection(broker)
+        self._transport = BufferedTransport(self.connection, self._hear, self._lost, address)
+
+    @classmethod
+    async def enter(
+        cls,
+        broker: Broker,
+        name: str,
+        *,
+        token: str | None = None,
+        acting_for: str | None = None,
+        address: tuple[str, int] | None = None,
+    ) -> Self:
+        """Greet with a token; or, for what somebody has left to be done, act for that principal.
+
+        Raises `RefusedByBroker` with what speaks against it.
+        """
+        visitor = cls(broker, name, address)
+        if acting_for is not None:
+            visitor.connection.acting_for = broker.access.principal(acting_for)
+        visitor.connection.connection_made(visitor._transport)
+        heartbeat = broker.settings.heartbeat
+        welcome: Welcome = await visitor.ask(
+            Greet(PROTOCOL, Role.CLIENT, name, token, heartbeat=heartbeat), _GREETING
+        )
+        visitor.journal = welcome.journal
+        visitor._max_frame = welcome.max_frame
+        visitor._beat()
+        return visitor
+
+    @property
+    def principal(self) -> str:
+        """Who it speaks for; empty where nobody has to say so."""
+        return self.connection.principal.name
+
+    @property
+    def is_over(self) -> bool:
+        return self._ended_for is not None
+
+    # Saying
+
+    def say(self, message: AnyMessage) -> None:
+        """Say something. Raises `FrameTooLarge`, and `VisitEnded` or what the broker refused with."""
+        if self._ended_for is not None:
+            raise self._ended_for
+        payload = encode(message)
+        if self._max_frame and len(payload) > self._max_frame:
+            raise FrameTooLarge(limit=self._max_frame, got=len(payload))
+        self._transport.receive(frame(payload))
+
+    async def ask(self, message: AnyMessage, subject: str, timeout: float = 30.0) -> Any:
+        """Say something and wait for its answer. Raises `NoAnswer`, and what `say` and the broker raise."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._transport.room()  # while too much waits for the disk, this has to wait, too
+                if subject in self._asked:
+                    raise RefusedByBroker(subject, "NotNow", "The same is being done already; try again.")
+                self._asked[subject] = future
+                self.say(message)
+                return await future
+        except TimeoutError:
+            raise NoAnswer(subject, timeout) from None
+        finally:
+            if self._asked.get(subject) is future:
+                del self._asked[subject]
+
+    # Taking what comes
+
+    async def take(self, timeout: float | None = None) -> Events | Handed | Taken | Lost | None:
+        """The next that has come, or None if nothing has in time. Raises `VisitEnded` at the end."""
+        if not self._inbox:
+            self._arrived.clear()
+            if self._ended_for is not None:
+                raise self._ended_for
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return None
+            if not self._inbox:
+                assert self._ended_for is not None
+                raise self._ended_for
+        message, size = self._inbox.popleft()
+        self._transport.took(size)
+        return message  # type: ignore[no-any-return]
+
+    def leave(self, reason: str = "The request has ended.") -> None:
+        """End the session; what it holds that does not last goes with it."""
+        if self._ended_for is None:
+            self.say(Bye(reason))
+            self._end(VisitEnded(reason))
+            self._transport.took(sum(size for _, size in self._inbox))
+            self._inbox.clear()
+
+    def _beat(self) -> None:
+        """A visitor that is slow to take what comes is there all the same."""
+        self.say(Ping())
+        self._beating = self._loop.call_later(self._beat_every, self._beat)
+
+    # Hearing
+
+    def _hear(self, data: bytes) -> None:
+        self._loop.call_soon(self._heard, data)
+
+    def _heard(self, data: bytes) -> None:
+        for payload in self._frames.feed(data):
+            size = len(payload) + 4
+            message = decode(payload)
+            if type(message) in _TO_BE_TAKEN and self._ended_for is None:
+                self._inbox.append((message, size))
+                self._arrived.set()
+            else:
+                self._transport.took(size)
+                self._answered(message)
+
+    def _answered(self, message: Any) -> None:
+        match message:
+            case Welcome():
+                self._resolve(_GREETING, message)
+            case Published():
+                self._resolve(f"publish {message.request}", message)
+            case Accepted():
+                self._resolve(f"subscribe {message.handle}", message)
+            case Attached():
+                self._resolve(f"attach {message.name}", message)
+            case Changed():
+                self._resolve(f"change {message.name}", message)
+            case Done():
+                self._resolve(f"acknowledged {message.name}", message)
+            case Ended():
+                for handle in message.handles:
+                    self._resolve(f"finish {handle}", message)
+            case Refused():
+                self._refused(message)
+            case Ping() if self._ended_for is None:
+                self.say(Pong())
+            case Bye():
+                self._end(VisitEnded(message.reason))
+
+    def _refused(self, refused: Refused) -> None:
+        problem = RefusedByBroker(refused.subject, refused.error, refused.reason)
+        if refused.subject == _GREETING:
+            self._end(problem)
+            return
+        future = self._asked.get(refused.subject)
+        if future is not None and not future.done():
+            future.set_exception(problem)
+
+    def _resolve(self, subject: str, answer: Any) -> None:
+        future = self._asked.get(subject)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def _lost(self) -> None:
+        self._end(VisitEnded(self.connection.reason))
+
+    def _end(self, problem: PalioError) -> None:
+        if self._ended_for is None:
+            self._ended_for = problem
+            if self._beating is not None:
+                self._beating.cancel()
+            for future in self._asked.values():
+                if not future.done():
+                    future.set_exception(problem)
+            self._arrived.set()

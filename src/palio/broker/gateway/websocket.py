@@ -1,0 +1,47 @@
+"""`palio/1` over WebSocket, at the broker: the same frames as on a socket of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from palio.broker.connection import Connection
+from palio.broker.gateway.tunnel import Tunnel
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+PATH = "/palio"
+_NOT_BINARY = 1003
+
+
+class _Socket:
+    """A WebSocket of the HTTP server."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+
+    async def send(self, data: bytes) -> None:
+        try:
+            await self._socket.send_bytes(data)
+        except (WebSocketDisconnect, RuntimeError):
+            raise ConnectionResetError("The other end is gone") from None
+
+    async def receive(self) -> bytes | None:
+        message = await self._socket.receive()
+        data: bytes | None = message.get("bytes")
+        if message["type"] == "websocket.receive" and data is None:
+            await self._socket.close(_NOT_BINARY, "Frames are binary messages.")
+        return data
+
+    async def close(self) -> None:
+        if WebSocketState.DISCONNECTED not in (self._socket.client_state, self._socket.application_state):
+            await self._socket.close()
+
+
+async def serve(broker: Broker, socket: WebSocket) -> None:
+    """Let a WebSocket be a connection of the broker, until either ends it."""
+    await socket.accept()
+    address = (socket.client.host, socket.client.port) if socket.client is not None else None
+    await Tunnel(Connection(broker), _Socket(socket), address).run()

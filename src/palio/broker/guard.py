@@ -1,0 +1,234 @@
+"""`Guard`: the door between clients and the router. What they ask passes here, and what they are answered.
+
+On the way in, a request is held to the limits and to what its principal may publish and do; it leaves with the
+names that the whole network uses, in which every session and durable subscription has its owner's name before
+its own, so that nobody can name what is another's. On the way out the names are the client's own again. What
+clients may *see* is decided by the router, for each event and at the last moment (`palio.routing.scopes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from palio.broker.access.principal import Principal
+from palio.broker.access.rights import Allowance
+from palio.broker.limits import Rates, TooManyAttributes
+from palio.broker.settings import Limits, Settings
+from palio.matching import MatchIndex
+from palio.model.advertisement import Advertisement
+from palio.model.errors import FilterTooLarge, NotAllowed
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.model.values import MAX_ATTRIBUTES
+from palio.routing.durable.messages import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Change,
+    Changed,
+    Detach,
+    Discard,
+    Discarded,
+    Done,
+    DurableReady,
+    Finish,
+    Forget,
+    Hold,
+    ListJournals,
+    Rejected,
+    Replay,
+    Requeue,
+    Requeued,
+    Survey,
+    Taken,
+    TrimJournal,
+)
+from palio.routing.inquiries import Hop, Request, Respond, Trace, Traced, Watch
+from palio.routing.messages import Advertise, Ended, Publish, Refused, Subscribe
+from palio.routing.scopes import owner_of
+
+_EVERYTHING = Filter()
+# Answers that name a durable subscription; and requests, whose refusals do.
+_NAMED = frozenset((Attached, DurableReady, Done, Changed, Taken, Requeued, Discarded))
+_ABOUT_NAMES = frozenset(
+    kind.__name__.lower() for kind in (Attach, Change, Acknowledged, Rejected, Detach, Finish, Requeue, Discard)
+)
+
+
+class Guard:
+    """What clients of one broker may ask. `check` raises what speaks against it."""
+
+    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+        self._limits: Limits = settings.limits
+        self._refuses_wider = settings.security.when_wider == "refuse"
+        self._rates = Rates(settings.limits.publish_rate, now)
+        self._publishing: dict[Filter, MatchIndex] = {}
+        self._checks: dict[type, Callable[[Any, Principal, str], Any]] = {
+            Subscribe: self._asking,
+            Survey: self._asking,
+            Replay: self._asking,
+            Attach: self._asking_by_name,
+            Change: self._asking_by_name,
+            Acknowledged: _named,
+            Rejected: _named,
+            Detach: _named,
+            Finish: _named,
+            Requeue: _of_anybody,
+            Discard: _of_anybody,
+            Forget: _forgetting,
+            ListJournals: _listing,
+            Hold: _journaling,
+            TrimJournal: _journaling,
+            Publish: self._publish,
+            Request: self._one,
+            Respond: self._one,
+            Trace: self._tracing,
+            Advertise: self._advertising,
+            Watch: self._advertising,
+        }
+
+    def check(self, message: Any, principal: Principal, session: str) -> Any:
+        """The request as the router gets it. Raises `NotAllowed`, and what passes a limit."""
+        check = self._checks.get(type(message))
+        return message if check is None else check(message, principal, session)
+
+    def gone(self, session: str) -> None:
+        """A session has ended."""
+        self._rates.forget(session)
+
+    # Asking for events
+
+    def _asking(self, message: Any, principal: Principal, session: str) -> Any:
+        filter: Filter = message.filter
+        length = len(filter.source or str(filter))
+        if length > self._limits.filter:
+            raise FilterTooLarge(limit=self._limits.filter, got=length, what="characters")
+        allowed = principal.rights.subscribe
+        if allowed is None:
+            raise NotAllowed(principal.name, "subscribe", "it has no right to see anything.")
+        if self._refuses_wider and not allowed.covers(filter):
+            beyond = allowed.counterexample(filter)
+            example = f", such as {beyond.to_json()}" if beyond is not None else ""
+            raise NotAllowed(
+                principal.name,
+                "subscribe to all of this",
+                f"the filter asks for more than it may see{example}.",
+            )
+        return message
+
+    def _asking_by_name(self, message: Any, principal: Principal, session: str) -> Any:
+        return _named(self._asking(message, principal, session), principal, session)
+
+    # Giving events
+
+    def _publish(self, message: Publish, principal: Principal, session: str) -> Publish:
+        self._require(message.notifications, principal)
+        self._rates.require(principal.name or session, len(message.notifications))
+        if message.publisher and principal.name:
+            return msgspec.structs.replace(message, publisher=principal.own(message.publisher))
+        return message
+
+    def _one(self, message: Request | Respond, principal: Principal, session: str) -> Any:
+        if message.notification is not None:
+            self._require((message.notification,), principal)
+            self._rates.require(principal.name or session, 1)
+        return message
+
+    def _require(self, notifications: tuple[Notification, ...], principal: Principal) -> None:
+        """Raises `NotAllowed` for the first that may not be published, `InvalidNotification` if one is none."""
+        allowed = principal.rights.publish
+        if allowed is None:
+            raise NotAllowed(principal.name, "publish", "it has no right to publish anything.")
+        if allowed != _EVERYTHING:
+            index = self._publishing.get(allowed)
+            if index is None:
+                if len(self._publishing) >= 1_024:  # rights that were; those that are come again
+                    self._publishing.clear()
+                index = self._publishing[allowed] = MatchIndex()
+                index.add(0, allowed)
+            found = index.match_encoded([one.body.attributes for one in notifications])
+            if not all(found):
+                position = found.index([])
+                principal.require_publish(notifications[position], position)
+        if self._limits.attributes < MAX_ATTRIBUTES:
+            for notification in notifications:
+                if (got := len(notification.attributes)) > self._limits.attributes:
+                    raise TooManyAttributes(limit=self._limits.attributes, got=got)
+
+    def _advertising(self, message: Advertise | Watch, principal: Principal, session: str) -> Any:
+        advertisement: Advertisement = message.advertisement
+        allowed = principal.rights.publish
+        if allowed is None or not advertisement.overlaps(allowed):
+            raise NotAllowed(principal.name, "advertise this", "it may publish nothing of it.")
+        return message
+
+    # Looking
+
+    def _tracing(self, message: Trace, principal: Principal, session: str) -> Trace:
+        rights, notification = principal.rights, message.notification
+        for allowed in (rights.publish, rights.subscribe):
+            if allowed is not None and allowed.matches(notification):
+                return message
+        principal.require(Allowance.TRACE, "trace what it may neither publish nor see")
+        return message
+
+    # The way out
+
+    def answered(self, answer: Any, principal: Principal) -> Any:
+        """The answer as the client gets it."""
+        kind = type(answer)
+        if kind is Traced and not principal.may(Allowance.TRACE):
+            return Traced(answer.number, _redacted(answer.route, principal.name) or Hop(answer.route.broker))
+        if not principal.name:
+            return answer
+        if kind in _NAMED:
+            return msgspec.structs.replace(answer, name=principal.called(answer.name))
+        if kind is Ended:
+            return Ended(tuple([principal.called(handle) for handle in answer.handles]))
+        if kind is Refused:
+            request, _, name = answer.subject.partition(" ")
+            if request in _ABOUT_NAMES:
+                subject = f"{request} {principal.called(name)}"
+                return msgspec.structs.replace(answer, subject=subject)
+        return answer
+
+
+def _named(message: Any, principal: Principal, session: str) -> Any:
+    """About a durable subscription of one's own."""
+    if not principal.name:
+        return message
+    return msgspec.structs.replace(message, name=principal.own(message.name))
+
+
+def _of_anybody(message: Requeue | Discard, principal: Principal, session: str) -> Any:
+    """About dead letters: one's own, or with the right to it those of `owner/name`."""
+    if principal.may(Allowance.DLQ) and "/" in message.name:
+        return message
+    return _named(message, principal, session)
+
+
+def _forgetting(message: Forget, principal: Principal, session: str) -> Forget:
+    principal.require(Allowance.FORGET, "let a broker be forgotten")
+    return message
+
+
+def _listing(message: ListJournals, principal: Principal, session: str) -> ListJournals:
+    """How much was published is told to those who may see some of it."""
+    if principal.rights.subscribe is None:
+        principal.require(Allowance.JOURNAL, "ask how far the journals are")
+    return message
+
+
+def _journaling(message: Hold | TrimJournal, principal: Principal, session: str) -> Any:
+    principal.require(Allowance.JOURNAL, "say how long a journal is kept")
+    return message
+
+
+def _redacted(hop: Hop, owner: str) -> Hop | None:
+    """Of a way, only where the owner itself would get something; None if that is nowhere."""
+    recipients = tuple([one for one in hop.recipients if owner_of(one.name) == owner])
+    onward = tuple([kept for one in hop.onward if (kept := _redacted(one, owner)) is not None])
+    return Hop(hop.broker, recipients, onward) if recipients or onward else None

@@ -1,0 +1,102 @@
+"""Limits on what clients do: how many connect, from where and as whom, and how fast they publish.
+
+Each has an error that says the number and the setting, and is counted by the name of that error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from palio.model.errors import PalioError, TooFast
+
+# A client may publish at once what it may publish in so many seconds.
+BURST_SECONDS = 1.0
+
+
+class TooManyConnections(PalioError):
+    """There are as many connections as there may be: in all, of one machine, or of one principal."""
+
+    limit: int
+    of: str
+
+    def __init__(self, limit: int, of: str = "") -> None:
+        whose = f" of {of}" if of else ""
+        super().__init__(
+            f"This broker has {limit:,} connections{whose}, as many as it may.", limit=limit, of=of
+        )
+
+
+class TooManySubscriptions(PalioError):
+    """A client has as many subscriptions and advertisements as it may."""
+
+    limit: int
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"This client has {limit:,} subscriptions and advertisements, as many as it may; "
+            "release some, or raise the limit `limits.subscriptions` of the broker.",
+            limit=limit,
+        )
+
+
+class TooManyAttributes(PalioError):
+    """A notification with more attributes than are taken."""
+
+    limit: int
+    got: int
+
+    def __init__(self, *, limit: int, got: int) -> None:
+        super().__init__(
+            f"This notification has {got:,} attributes; the limit `limits.attributes` is {limit:,}.",
+            limit=limit,
+            got=got,
+        )
+
+
+class Tally:
+    """How many there are of each: connections by address, or by principal."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._counts: Counter[str] = Counter()
+
+    def add(self, key: str) -> None:
+        """One more. Raises `TooManyConnections`; it counts all the same, until it is removed."""
+        self._counts[key] += 1
+        if self._counts[key] > self._limit:
+            raise TooManyConnections(self._limit, key)
+
+    def remove(self, key: str) -> None:
+        self._counts[key] -= 1
+        if self._counts[key] <= 0:
+            del self._counts[key]
+
+
+class Rates:
+    """How fast each client publishes: a bucket that fills at the rate, and holds what one second gives.
+
+    Where clients have principals, those of one principal have one bucket: who connects again wins nothing.
+    """
+
+    def __init__(self, rate: float, now: Callable[[], float]) -> None:
+        self._rate = rate
+        self._now = now
+        self._buckets: dict[str, tuple[float, float]] = {}  # how much there is, and since when
+
+    def require(self, client: str, count: int) -> None:
+        """Take so many out of a client's bucket. Raises `TooFast` if it has less, and takes nothing."""
+        if not self._rate:
+            return
+        now = self._now()
+        most = max(1.0, self._rate * BURST_SECONDS)
+        there, since = self._buckets.get(client, (most, now))
+        there = min(most, there + (now - since) * self._rate)
+        # What is more than a bucket holds could never be: it goes through when the bucket is full, and is owed.
+        if there < min(count, most):
+            self._buckets[client] = there, now
+            raise TooFast(self._rate)
+        self._buckets[client] = there - count, now
+
+    def forget(self, client: str) -> None:
+        self._buckets.pop(client, None)

@@ -1,0 +1,88 @@
+"""The last part of `palio demo`: what the network carried becomes data.
+
+The journals of all brokers go to a lake, Spark matches everything in it in bulk, and what it finds has to be
+what was delivered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from palio.cli.terminal import plural
+from palio.model.errors import MissingDependency
+from palio.spark.errors import JavaMissing
+
+
+class Delivered(msgspec.Struct, frozen=True):
+    """What came to a subscriber, of those trades that had to come to it."""
+
+    filter: str
+    trades: frozenset[str]
+    among: frozenset[str]
+
+
+def missing_for_spark() -> str | None:
+    """Why there is no pipeline here, in a sentence; None if there can be one."""
+    from palio.spark.java import java_version  # noqa: PLC0415
+
+    try:
+        java_version()
+        import pandas  # noqa: F401, PLC0415
+        import pyspark  # noqa: F401, PLC0415
+    except JavaMissing as problem:
+        return str(problem)
+    except ImportError as problem:
+        return str(MissingDependency(problem.name or "pyspark", "spark"))
+    return None
+
+
+def compare(console: Console, url: str, folder: Path, delivered: Sequence[Delivered]) -> str | None:
+    """Archive and match; returns what differs from the deliveries, None if nothing does."""
+    import palio.spark  # noqa: PLC0415
+    from palio.spark.session import session  # noqa: PLC0415
+
+    started = time.perf_counter()
+    with session(name="palio demo", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
+        console.print(f"Spark is up in {time.perf_counter() - started:.1f} s.", soft_wrap=True)
+        started = time.perf_counter()
+        lake = str(folder / "lake")
+        done = palio.spark.archive(spark, url, lake)
+        console.print(
+            f"The journals of all five brokers, {plural(done.events, 'event')}, are a lake of "
+            f"{plural(done.files, 'Parquet file')} after {time.perf_counter() - started:.1f} s.",
+            soft_wrap=True,
+        )
+        started = time.perf_counter()
+        history = palio.spark.history(spark, lake, schema="trade string, _payload binary")
+        events = history.withColumnsRenamed({"trade": "event_id", "_payload": "payload"})
+        subscriptions = spark.createDataFrame(
+            [(number, one.filter) for number, one in enumerate(delivered)],
+            "subscription_id int, filter string",
+        )
+        pairs = palio.spark.match(events, subscriptions)
+        found: dict[int, set[str]] = {number: set() for number in range(len(delivered))}
+        count = 0
+        for row in pairs.toLocalIterator():
+            count += 1
+            found[row["subscription_id"]].add(row["event_id"])
+        console.print(
+            f"Bulk matching finds {plural(count, 'pair')} of them and "
+            f"{plural(len(delivered), 'subscription')} in {time.perf_counter() - started:.1f} s.",
+            soft_wrap=True,
+        )
+    return _difference(delivered, found)
+
+
+def _difference(delivered: Sequence[Delivered], found: dict[int, set[str]]) -> str | None:
+    for number, one in enumerate(delivered):
+        wanted = found[number] & one.among
+        if wanted != one.trades & one.among:
+            odd = sorted(wanted ^ (one.trades & one.among))[0]
+            whose = "Spark found" if odd in wanted else "the network delivered"
+            return f"Only {whose} {odd} for the subscription {one.filter!r}."
+    return None

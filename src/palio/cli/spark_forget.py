@@ -1,0 +1,64 @@
+"""`palio spark forget`: events that shall be nowhere in the lake any more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from palio.cli.durations import parse_moment, parse_span
+from palio.cli.progress import progress_bar
+from palio.cli.spark_archive import DEFAULT_LAKE, Grace, LakeFolder
+from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.terminal import ExitCode, error_console, help_epilog, write_json
+from palio.model.filter import Filter
+from palio.spark.manifests import Lake
+from palio.spark.rewriting import forget as forget_events
+from palio.spark.rewriting import sweep
+
+EPILOG = help_epilog(
+    """palio spark forget 'customer = "c-1017"' --yes""",
+    "palio spark forget true --before 365d --yes",
+    """palio spark forget 'customer = "c-1017"' --grace 0s --yes""",
+    notes="Journals are not touched: archive them, and let `palio journal trim` remove what is in the lake.",
+)
+
+
+def forget(
+    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="What is to be forgotten.")],
+    *,
+    lake: LakeFolder = DEFAULT_LAKE,
+    before: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Only what is older: 365d, a date, a time.")
+    ] = None,
+    grace: Grace = "1d",
+    yes: Annotated[bool, typer.Option("--yes", help="Do it: it cannot be taken back.")] = False,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Settings = None,
+) -> None:
+    """Remove events from the lake: for erasure, or because they are old enough.
+
+    The files that have such events are written anew, and a new version of the
+    lake has those instead. Whoever is reading an earlier one can finish within
+    the grace period; files are deleted by the next run after it, so erasure is
+    complete with --grace 0s, or with a second run a day later.
+    """
+    filter = Filter.parse(filter_text)
+    filter.require_satisfiable()
+    seconds = parse_span(grace)
+    moment = None if before is None else parse_moment(before)
+    files = Lake(lake).state().events()
+    if not yes:
+        sentence = (
+            f"What {filter_text} selects is removed for good from {lake}. If that is what you want, add --yes."
+        )
+        error_console().print(sentence, style="yellow", soft_wrap=True)
+        raise typer.Exit(ExitCode.NO)
+    with (
+        opened(master, remote, conf, "forget") as spark,
+        progress_bar(error_console(), "Forgetting", len(files)) as advance,
+    ):
+        done = forget_events(spark, lake, filter, before=moment, told=lambda now: advance(now.looked_at))
+    swept = sweep(lake, grace=seconds)
+    write_json({"version": done.version, "events": done.events, "files": done.files, "swept": swept})

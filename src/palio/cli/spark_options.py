@@ -1,0 +1,72 @@
+"""What the jobs of `palio spark` have in common: where Spark runs, its settings, and a bar that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from palio.cli.terminal import error_console
+from palio.spark.errors import JobFailed
+from palio.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master", metavar="MASTER", help="local\\[4], spark://…, yarn, k8s://…; local\\[*] by default."
+    ),
+]
+Remote = Annotated[
+    str | None,
+    typer.Option(
+        "--remote", metavar="ADDRESS", help="Spark Connect: sc://…, or local\\[2] for its own server."
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given several times."),
+]
+
+
+@contextmanager
+def opened(
+    master: str | None, remote: str | None, settings: list[str] | None, name: str
+) -> Iterator[SparkSession]:
+    """A session for a job. In a terminal Spark's own bar shows how far its stages are."""
+    if master is not None and remote is not None:
+        raise typer.BadParameter("--master and --remote exclude each other.")
+    chosen = dict(_setting(one) for one in settings or ())
+    if error_console().is_terminal:
+        chosen.setdefault("spark.ui.showConsoleProgress", "true")
+    with session(master, remote=remote, name=f"palio {name}", settings=chosen) as spark, _in_a_sentence():
+        yield spark
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """A job that failed says why, as far as that can be found in what Spark says."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except PySparkException as problem:
+        raise JobFailed(_reason(str(problem))) from None
+
+
+def _reason(text: str) -> str:
+    """The message of our own error, which a task raised; or else the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line.partition(": ")[2] for line in lines if line.startswith("palio.") and ": " in line]
+    return (ours or lines or ["Spark does not say why."])[0]
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise typer.BadParameter(f"--conf takes KEY=VALUE, not {text!r}.")
+    return key.strip(), value.strip()

@@ -1,0 +1,177 @@
+"""The events of one pattern and one key that can still matter, and what a watermark makes of them.
+
+`hits` are known and in their order; `waiting` have come, but others may still come before them. The policies
+are decided here. Since an open beginning keeps everything behind it waiting (`search`), what has to be
+remembered is always a stretch of events from the first open beginning on; everything before it is forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from palio.matching.patterns.automaton import Automaton
+from palio.matching.patterns.hit import FOREVER, NEVER, Hit
+from palio.matching.patterns.search import Exhausted, Found, Search
+
+# What was found: the events with the numbers of their steps, and when it was complete.
+Finding: TypeAlias = "tuple[tuple[tuple[Hit, int], ...], int]"
+
+# Events that one pattern remembers for one key: some hours of a busy symbol. Beyond it the oldest are
+# forgotten.
+MAX_HITS = 1_024
+
+
+class Partition(msgspec.Struct, array_like=True):
+    """What is remembered, when it has to be looked at again at the latest, and the watermark of the last
+    look."""
+
+    hits: list[Hit] = []
+    waiting: list[Hit] = []
+    due: int = FOREVER
+    looked: int = NEVER
+
+    def __len__(self) -> int:
+        return len(self.hits) + len(self.waiting)
+
+    def look(self, automaton: Automaton, watermark: int, losses: Losses) -> list[Finding]:
+        """All that is certain now. Forgets what cannot matter any more, and sets when it is due again."""
+        policies = automaton.pattern.policies
+        self.due = FOREVER
+        self._arrive(policies.order == "time", watermark)
+        found: list[Finding] = []
+        steps = 0
+        for hit in self.hits:
+            steps |= hit.steps
+        if automaton.can_complete(steps):
+            if policies.select == "every":
+                self._every(automaton, watermark, found, losses)
+            else:
+                self._first(automaton, watermark, policies.consume, found, losses)
+        elif policies.select == "first":
+            self._expire(automaton, watermark)
+        if policies.select == "every":
+            self._forget(automaton.within, watermark)
+        self.looked = watermark
+        excess = len(self.hits) - MAX_HITS
+        if excess > 0:
+            losses.overflow += excess
+            del self.hits[:excess]
+        for hit in self.waiting:
+            self.due = min(self.due, hit.time)
+        return found
+
+    def _arrive(self, by_time: bool, watermark: int) -> None:
+        waiting = self.waiting
+        if not by_time:
+            if len(waiting) > 1:
+                waiting.sort(key=_position)
+            self.hits += waiting
+            waiting.clear()
+            return
+        ready = [hit for hit in waiting if hit.time <= watermark]
+        if ready:
+            ready.sort(key=_time_and_position)
+            self.hits += ready
+            self.waiting = [hit for hit in waiting if hit.time > watermark]
+
+    def _expire(self, automaton: Automaton, watermark: int) -> None:
+        """No match is possible yet: forget what comes before the first beginning that has time left."""
+        starters, within = automaton.starters, automaton.within
+        alive = watermark - within
+        for place, hit in enumerate(self.hits):
+            if hit.time > alive and hit.steps & starters and not hit.spent:
+                del self.hits[:place]
+                self.due = hit.time + within
+                return
+        self.hits.clear()
+
+    def _first(
+        self, automaton: Automaton, watermark: int, consume: str, found: list[Finding], losses: Losses
+    ) -> None:
+        hits, starters = self.hits, automaton.starters
+        search = Search(automaton, hits, watermark, skip_spent=consume != "none")
+        place, keep = 0, None
+        while place < len(hits):
+            hit = hits[place]
+            if not hit.steps & starters or hit.spent:
+                place += 1
+                continue
+            answer = _first_from(search, place, losses)
+            if isinstance(answer, Found):
+                found.append((tuple((hits[one], step) for one, step in answer.chosen), answer.time))
+                place = _spend(hits, place, answer, consume)
+                continue
+            if answer is not None:
+                self.due = min(self.due, answer)
+                keep = place if keep is None else keep
+                if consume != "none":
+                    break
+            place += 1
+        del hits[: len(hits) if keep is None else keep]
+
+    def _every(self, automaton: Automaton, watermark: int, found: list[Finding], losses: Losses) -> None:
+        """Every match of which an event, or the end of an absence, is new since the last look."""
+        hits = self.hits
+        search = Search(automaton, hits, watermark, skip_spent=False)
+        for place, hit in enumerate(hits):
+            if not hit.steps & automaton.starters:
+                continue
+            try:
+                matches = search.all(place)
+            except Exhausted:
+                losses.abandoned += 1
+                continue
+            for match in matches:
+                events = tuple((hits[one], step) for one, step in match.chosen)
+                ended = match.by_absence and match.time > self.looked
+                if ended or not all(one.spent for one, _ in events):
+                    found.append((events, match.time))
+        for hit in hits:
+            hit.spent = True
+
+    def _forget(self, within: int, watermark: int) -> None:
+        """Where every match counts, an event matters as long as its window lasts."""
+        self.hits = [hit for hit in self.hits if hit.time + within > watermark]
+        for hit in self.hits:
+            self.due = min(self.due, hit.time + within)
+
+
+class Losses(msgspec.Struct):
+    """What was given up, by the reason."""
+
+    overflow: int = 0
+    abandoned: int = 0
+
+
+def _first_from(search: Search, place: int, losses: Losses) -> Found | int | None:
+    try:
+        return search.first(place)
+    except Exhausted:
+        losses.abandoned += 1
+        return None
+
+
+def _spend(hits: list[Hit], place: int, match: Found, consume: str) -> int:
+    """Marks what a match uses up, and says where the next one may begin."""
+    if consume == "none":
+        hits[place].spent = True
+        return place + 1
+    if consume == "own":
+        for one, _ in match.chosen:
+            hits[one].spent = True
+        return place + 1
+    last = match.chosen[-1][0]
+    if match.by_absence:  # its window is part of it, and ends after its last event
+        for hit in hits[last + 1 :]:
+            hit.spent = hit.spent or hit.time <= match.time
+    return last + 1
+
+
+def _position(hit: Hit) -> int:
+    return hit.position
+
+
+def _time_and_position(hit: Hit) -> tuple[int, int]:
+    return hit.time, hit.position

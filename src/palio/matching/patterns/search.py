@@ -1,0 +1,256 @@
+"""Looking for a match among the events of one pattern and one key that are known so far.
+
+The events stand in their order: that of arrival, or of time. A match is a choice of them that fills all slots
+of a variant; the first match is the one whose events come first, compared one by one. So the search takes
+events in their order and goes back when it cannot go on (`_extended`), and the first complete choice that it
+meets is the first match.
+
+What is not known yet comes behind all that is known, and has a time after the watermark. Hence a choice that
+has begun and still has time left (its window ends after the watermark) might be continued by an event to come,
+behind all continuations that are known. It is *open*: whatever is found behind it in the search is not the
+first match, for now. The answer to a search is therefore one of three: a match, open until some time, or none.
+
+In the plain case, in which times grow from event to event and nothing but the order counts, what can follow a
+choice depends on its last event and on the slots that it fills, and the earlier the last event, the more can
+follow. Then one number for each set of slots tells which choices have failed.
+
+One choice of events can fill the slots of a pattern in several ways; all of them are followed side by side, as
+the states of an automaton are. Choices that have failed are remembered by all that the future can depend on, so
+that they do not fail again and again; what is left of the exponential is bounded, and who gives up says so.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TypeAlias
+
+from palio.matching.patterns.automaton import Automaton, Ways
+from palio.matching.patterns.hit import Hit
+from palio.model.patterns.variants import Gap
+from palio.model.values import Value
+
+# In events looked at for one beginning. Patterns of people need some hundreds.
+MAX_EFFORT = 10_000
+# Ways to fill the slots of a pattern with the same events, followed side by side.
+MAX_FILLINGS = 1_000
+
+# One way to fill slots with the chosen events: the variant, the filled slots as bits, and for each slot that is
+# filled its number, the place of its event and the step that it was.
+Filling: TypeAlias = "tuple[Ways, int, tuple[tuple[int, int, int], ...]]"
+
+
+class Exhausted(Exception):
+    """A search that passed its bound."""
+
+
+class Found(Exception):
+    """Ends a search: these places, as these steps, complete at this time, which may be the end of an
+    absence."""
+
+    def __init__(self, chosen: tuple[tuple[int, int], ...], time: int, *, by_absence: bool) -> None:
+        self.chosen = chosen
+        self.time = time
+        self.by_absence = by_absence
+
+
+class Search:
+    """A search among these events, which may be spent but not exchanged meanwhile."""
+
+    def __init__(self, automaton: Automaton, hits: list[Hit], watermark: int, *, skip_spent: bool) -> None:
+        self.automaton = automaton
+        self.hits = hits
+        self.watermark = watermark
+        self.skip_spent = skip_spent
+        self.every: list[Found] | None = None
+        self._within = automaton.within
+        self._least = _least_from(hits)
+        self._effort = 0
+        self._failed: set[object] = set()
+        self._failed_from: dict[object, int] = {}
+        self._plain = automaton.plain and all(one.time < other.time for one, other in pairwise(hits))
+        self._beginnings: list[Filling] = [(ways, 0, ()) for ways in automaton.ways]
+
+    def first(self, start: int) -> Found | int | None:
+        """The first match that begins with this event; or until when one is open; or None, if there is none.
+
+        Raises `Exhausted`.
+        """
+        self._effort = 0
+        self._failed.clear()
+        self._failed_from.clear()
+        time = self.hits[start].time
+        try:
+            return self._taken(self._beginnings, start, time, time)
+        except Found as found:
+            return found
+
+    def all(self, start: int) -> list[Found]:
+        """Every match that begins with this event. Raises `Exhausted`."""
+        self._effort = 0
+        self._failed.clear()
+        self._failed_from.clear()
+        self.every = []
+        time = self.hits[start].time
+        self._taken(self._beginnings, start, time, time)
+        return self.every
+
+    def _extended(self, fillings: list[Filling], last: int, low: int, high: int) -> int | None:
+        """Goes on behind the last event. Times of the chosen ones lie between low and high."""
+        if last + 1 < len(self.hits):
+            if self._has_failed(fillings, last, low, high):
+                return None
+            wanted = 0
+            for ways, filled, _ in fillings:
+                wanted |= ways.from_state(filled)[0]
+            latest, earliest = low + self._within, high - self._within
+            hits, least, skip_spent = self.hits, self._least, self.skip_spent
+            for place in range(last + 1, len(hits)):
+                if least[place] > latest:
+                    break
+                hit = hits[place]
+                if not hit.steps & wanted or not earliest <= hit.time <= latest or (skip_spent and hit.spent):
+                    continue
+                time = hit.time
+                answer = self._taken(fillings, place, min(low, time), max(high, time))
+                if answer is not None:
+                    return answer
+        if self.every is not None:
+            return None
+        if low + self._within > self.watermark:
+            return low + self._within
+        if last + 1 < len(self.hits):
+            self._has_failed(fillings, last, low, high, now=True)
+        return None
+
+    def _has_failed(
+        self, fillings: list[Filling], last: int, low: int, high: int, *, now: bool = False
+    ) -> bool:
+        """Whether such a choice has failed before; or that it has failed now."""
+        if self._plain:
+            state = tuple((id(ways), filled) for ways, filled, _ in fillings)
+            if now:
+                self._failed_from[state] = min(last, self._failed_from.get(state, last))
+            return self._failed_from.get(state, len(self.hits)) <= last
+        signature = (last, low, high, *map(self._future, fillings))
+        if now:
+            self._failed.add(signature)
+        return signature in self._failed
+
+    def _taken(self, fillings: list[Filling], place: int, low: int, high: int) -> int | None:
+        """The same choice with one event more."""
+        self._effort += len(fillings)
+        if self._effort > MAX_EFFORT:
+            raise Exhausted
+        going_on: list[Filling] = []
+        open_until: int | None = None
+        complete: Found | None = None
+        for ways, filled, slots in fillings:
+            for filling in self._filled(ways, filled, slots, place):
+                if filling[1] != ways.complete:
+                    going_on.append(filling)
+                    continue
+                ends = low + self._within
+                if any(self._violated(gap, filling, len(self.hits), ends + 1) for gap in ways.closing):
+                    continue
+                if ways.closing and ends > self.watermark:
+                    open_until = None if self.every is not None else ends
+                elif complete is None or (complete.by_absence and not ways.closing):  # the earliest counts
+                    chosen = tuple(sorted((one, step) for _, one, step in filling[2]))
+                    complete = Found(chosen, ends if ways.closing else high, by_absence=bool(ways.closing))
+        if complete is not None:
+            if self.every is None:
+                raise complete
+            self.every.append(complete)
+        elif open_until is not None:
+            return open_until
+        if len(going_on) > 1:
+            going_on = self._different(going_on)
+        return self._extended(going_on, place, low, high) if going_on else None
+
+    def _different(self, fillings: list[Filling]) -> list[Filling]:
+        """One of all that have the same future. Raises `Exhausted` if there are too many."""
+        found = {self._future(filling): filling for filling in reversed(fillings)}
+        if len(found) > MAX_FILLINGS:
+            raise Exhausted
+        return list(reversed(found.values()))
+
+    def _filled(
+        self, ways: Ways, filled: int, slots: tuple[tuple[int, int, int], ...], place: int
+    ) -> list[Filling]:
+        """All ways to fill a slot with this event."""
+        hit = self.hits[place]
+        found: list[Filling] = []
+        for number, bit, step_bits, steps, after in ways.from_state(filled)[1]:
+            if not hit.steps & step_bits or (after and not self._is_after(slots, after, hit.time)):
+                continue
+            ended = ways.ended_by(filled, number) if ways.between else ()
+            for step in steps:
+                if not hit.steps >> step & 1 or not self._guarded(step, hit, slots):
+                    continue
+                filling: Filling = (ways, filled | bit, (*slots, (number, place, step)))
+                if any(self._violated(gap, filling, place, hit.time) for gap in ended):
+                    continue
+                found.append(filling)
+        return found
+
+    def _is_after(self, slots: tuple[tuple[int, int, int], ...], after: int, time: int) -> bool:
+        hits = self.hits
+        for number, place, _ in slots:  # noqa: SIM110 - for every event that is looked at, and a loop is faster
+            if after >> number & 1 and hits[place].time >= time:
+                return False
+        return True
+
+    def _guarded(self, step: int, hit: Hit, slots: tuple[tuple[int, int, int], ...]) -> bool:
+        guard = self.automaton.guards[step]
+        if guard is None:
+            return True
+        names, hits = self.automaton.step_names, self.hits
+        events: dict[str, dict[str, Value]] = {}
+        for _, place, earlier in slots:  # in their order: the latest of a step is the one that counts
+            events[names[earlier]] = hits[place].values or {}
+        own = events[names[step]] = hit.values or {}
+        return guard(own, events)
+
+    def _violated(self, gap: Gap, filling: Filling, until: int, before: int) -> bool:
+        """Whether something that must not happen stands after the slots of a gap, and before a place and a
+        time."""
+        hits = self.hits
+        since, begins = -1, 0
+        for number, place, _ in filling[2]:
+            if gap.after >> number & 1:
+                begins = hits[place].time if since < 0 else max(begins, hits[place].time)
+                since = max(since, place)
+        slots = tuple(slot for slot in filling[2] if slot[1] < until)
+        least = self._least
+        for place in range(since + 1, until):
+            if least[place] >= before:
+                break
+            hit = hits[place]
+            if begins < hit.time < before:
+                for step in gap.steps:
+                    if hit.steps >> step & 1 and self._guarded(step, hit, slots):
+                        return True
+        return False
+
+    def _future(self, filling: Filling) -> object:
+        """All that can matter to what follows one way to fill slots, beside the last event and the window."""
+        ways, filled, slots = filling
+        if self.automaton.guarded:
+            return id(ways), slots
+        hits = self.hits
+        times: list[object] = []
+        for number, slot in enumerate(ways.variant.slots):
+            if not filled >> number & 1 and slot.after & filled:
+                times.append(max(hits[place].time for one, place, _ in slots if slot.after >> one & 1))
+        for gap in ways.variant.gaps:
+            if not gap.before & filled:
+                times += [(hits[place].time, place) for one, place, _ in slots if gap.after >> one & 1]
+        return id(ways), filled, tuple(times)
+
+
+def _least_from(hits: list[Hit]) -> list[int]:
+    """For each place the least time from there on: where a search need not look further."""
+    least = [hit.time for hit in hits]
+    for place in range(len(least) - 2, -1, -1):
+        least[place] = min(least[place], least[place + 1])
+    return least

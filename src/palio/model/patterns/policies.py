@@ -1,0 +1,52 @@
+"""Which of the possible matches there are: Siena's answer, which is the default, and others.
+
+`order`: in which order events are looked at. By `arrival`, a step comes after another if it arrived later *and*
+has a later time; by `time`, if it has a later time, whenever it arrived.
+
+`select`: `first` is the match whose events come first, compared one by one in that order; `every` is every
+match.
+
+`consume`: what a match uses up. `all` begins anew after its last event; `own` uses up its own events; with
+`none` an event that can begin a match begins one, whatever others did with it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from palio.model.errors import PatternError
+
+# The first of each is Siena's.
+POLICIES = {
+    "select": ("first", "every"),
+    "consume": ("all", "own", "none"),
+    "order": ("arrival", "time"),
+}
+
+
+class Policies(msgspec.Struct, frozen=True):
+    """A choice for each question."""
+
+    select: str = "first"
+    consume: str = "all"
+    order: str = "arrival"
+
+    @staticmethod
+    def of(said: dict[str, str]) -> Policies:
+        """From what was said. Raises `PatternError` for what does not go together."""
+        if said.get("select") == "every":
+            if said.get("consume", "none") != "none":
+                raise PatternError(
+                    "`select every` uses up nothing: it goes with `consume none`, or without `consume`."
+                )
+            said = {**said, "consume": "none"}
+        return Policies(**said)
+
+    def __str__(self) -> str:
+        """Only what is not the default."""
+        parts = [f"select {self.select}"] if self.select != "first" else []
+        if self.consume != "all" and self.select == "first":
+            parts.append(f"consume {self.consume}")
+        if self.order != "arrival":
+            parts.append(f"order {self.order}")
+        return " ".join(parts)

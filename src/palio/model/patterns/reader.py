@@ -1,0 +1,323 @@
+"""From text to pattern: the filter language's reader, with the few rules more that patterns have.
+
+    pattern     = sequence "within" span { span } [ "by" name { "," name } ] { policy } sequence    =
+    alternative { "then" alternative } alternative = all { "or" all } all         = unit { "and" unit } unit
+    = count ("×" | "x") unit | "not" unit | "(" sequence ")" | [ word ] "[" filter "]" policy      = "select"
+    ("first" | "every") | "consume" ("all" | "own" | "none") | "order" ("arrival" | "time")
+
+A filter stands in brackets, which filters themselves do not use: nothing in it can be taken for a part of the
+pattern. Within it, the other side of a comparison may be computed from events of earlier steps. A word that
+begins with the name of a step and a point speaks of that step; no value of the filter language begins with a
+word, so this takes nothing away from it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+import msgspec
+
+from palio.model.constraint import Constraint
+from palio.model.errors import PatternSyntaxError, UnboundedPattern
+from palio.model.expression import And, Condition, Expression, conjunction
+from palio.model.filter import Filter
+from palio.model.parser import COMPARISONS, Reader
+from palio.model.patterns.computed import (
+    Arithmetic,
+    Computed,
+    Number,
+    Reference,
+    conditions,
+    flattened,
+    is_computed,
+    references,
+)
+from palio.model.patterns.policies import POLICIES
+from palio.model.patterns.shape import Absence, All, Either, Shape, Step, Then, Times
+from palio.model.patterns.spans import UNITS, microseconds
+from palio.model.values import Kind
+
+# None of them is taken from anybody: before a bracket, a word is the name of a step.
+PATTERN_WORDS = frozenset(("then", "within", "by", *POLICIES))
+_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])"
+_TOKENS = re.compile(
+    rf"""\s*(?:
+      (?P<time>\d{{4}}-\d\d-\d\d[\w:.+-]*)
+    | (?P<times>\d+\s*(?:×|[xX](?=[\s(\[])))
+    | (?P<span>\d+(?:\.\d+)?\s*(?:{UNITS})(?![^\W\d]))
+    | (?P<number>{_NUMBER})
+    | (?P<bytes>[xX]"[0-9A-Fa-f]*")
+    | (?P<reference>[^\W\d]\w*\.`[^`\\]*(?:\\.[^`\\]*)*`)
+    | (?P<word>[^\W\d]\w*(?:\.\w+)*)
+    | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')
+    | (?P<name>`[^`\\]*(?:\\.[^`\\]*)*`)
+    | (?P<symbol>>\*|\*<|<=|>=|!=|<>|==|&&|\|\||[=<>&|(),;*+/\[\]-])
+    | (?P<end>\Z)
+    | (?P<unreadable>.)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_SPAN = re.compile(rf"(\d+(?:\.\d+)?)\s*({UNITS})")
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a text says, before anything is known about whether it makes sense."""
+
+    shape: Shape
+    within: int
+    by: tuple[str, ...]
+    policies: dict[str, str]
+
+
+class PatternReader(Reader):
+    """The rules of patterns above those of filters."""
+
+    tokens: ClassVar[re.Pattern[str]] = _TOKENS
+    mistake: ClassVar[Any] = PatternSyntaxError
+
+    def __init__(self, text: str) -> None:
+        self.columns: dict[str, int] = {}  # where each step stands
+        self._step: str | None = None  # whose filter is being read
+        super().__init__(text)
+
+    def pattern(self) -> Said:
+        shape = self.sequence()
+        if self.kind == "end":
+            raise UnboundedPattern(self.text)
+        if not self.take_word("within"):
+            self.fail(f"expected `then`, `and`, `or` or `within`, found {self.found()}.")
+        within = self.span()
+        by: list[str] = []
+        if self.take_word("by"):
+            by.append(self._partition(by))
+            while self.take(","):
+                by.append(self._partition(by))
+        policies: dict[str, str] = {}
+        while self.kind != "end":
+            self._policy(policies)
+        return Said(shape, within, tuple(by), policies)
+
+    def take_word(self, word: str) -> bool:
+        if self.kind == "word" and self.token.lower() == word:
+            self.advance()
+            return True
+        return False
+
+    # What happens
+
+    def sequence(self) -> Shape:
+        return self._joined(Then, self.either, lambda: self.take_word("then"))
+
+    def either(self) -> Shape:
+        return self._joined(Either, self.every, lambda: self.take("or"))
+
+    def every(self) -> Shape:
+        return self._joined(All, self.unit, lambda: self.take("and"))
+
+    def _joined(self, kind: Any, part: Any, more: Any) -> Shape:
+        parts: list[Shape] = []
+        while True:
+            one: Shape = part()
+            parts += one.parts if type(one) is kind else (one,)  # type: ignore[union-attr]
+            if not more():
+                return kind(tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def unit(self) -> Shape:
+        if self.kind == "times":
+            at, count = self.at, int(re.match(r"\d+", self.token)[0])  # type: ignore[index]
+            self.advance()
+            if not 1 <= count <= 10_000:
+                self.fail_at(at, "a step is repeated 1 to 10,000 times.")
+            part = self._single("×")
+            return Times(count, part) if count > 1 else part
+        if self.kind == "keyword" and self.token == "not":
+            self.advance()
+            return Absence(self._single("not"))
+        if self.kind == "symbol" and self.token == "(":
+            self._deeper()
+            self.advance()
+            inner = self.sequence()
+            self.expect(")")
+            self.depth -= 1
+            return inner
+        return self.step()
+
+    def _single(self, sign: str) -> Shape:
+        """A step, or several of which one is enough: what can be counted, and be missing."""
+        start, part = self.at, self.unit()
+        single = isinstance(part, Step) or (
+            isinstance(part, Either) and all(isinstance(one, Step) for one in part.parts)
+        )
+        if not single:
+            self.fail_at(start, f"behind `{sign}` stands a step, or steps joined by `or` in parentheses.")
+        return part
+
+    def step(self) -> Step:
+        start, name, found = self.at, None, self.found()
+        if self.kind == "word":
+            name = self._step_name()
+        if not (self.kind == "symbol" and self.token == "["):
+            if name is None or name.lower() in PATTERN_WORDS:
+                self.fail_at(start, f"expected a step or `(`, found {found}.")
+            advice = f"A step has its filter in brackets: {name}[price > 100]."
+            self.fail(f"expected `[`, found {self.found()}.", advice)
+        own = name or f"step{len(self.columns) + 1}"
+        if own in self.columns:
+            self.fail_at(start, f"there is a step called `{own}` already; each has a name of its own.")
+        self.columns[own] = start
+        self._step = own
+        self.advance()
+        expression = self.alternative()
+        self.expect("]")
+        self._step = None
+        filter, guard = _divided(expression)
+        return Step(own, filter, guard, name is not None)
+
+    def _step_name(self) -> str:
+        name = self.token
+        if "." in name:
+            self.fail("the name of a step has no points.")
+        self.advance()
+        return name
+
+    # Its bounds
+
+    def span(self) -> int:
+        start, total = self.at, 0
+        if self.kind != "span":
+            advice = "A span has a unit, such as 5 min or 90 s." if self.kind == "number" else None
+            self.fail(f"expected a span of time such as `5 min`, found {self.found()}.", advice)
+        while self.kind == "span":
+            number, unit = _SPAN.fullmatch(self.token).groups()  # type: ignore[union-attr]
+            part = microseconds(number, unit) if len(number) < 20 else None
+            if part is None:
+                self.fail("a span is a whole number of microseconds.")
+            total += part
+            self.advance()
+        if total == 0:
+            self.fail_at(start, "a window must be longer than nothing.")
+        return total
+
+    def _partition(self, known: list[str]) -> str:
+        if self.kind == "word" and self.token.lower() in POLICIES:
+            self.fail(f"expected an attribute, found {self.found()}.")
+        start, name = self.at, self.name()
+        if name in known:
+            self.fail_at(start, f"`{name[:40]}` is there twice.")
+        return name
+
+    def _policy(self, policies: dict[str, str]) -> None:
+        clause = self.token.lower() if self.kind == "word" else ""
+        if clause not in POLICIES:
+            expected = ", ".join(f"`{one}`" for one in POLICIES)
+            self.fail(f"expected `by`, {expected} or the end of the pattern, found {self.found()}.")
+        if clause in policies:
+            self.fail(f"`{clause}` is there twice.")
+        self.advance()
+        # `all` and `and` are no different from other words here
+        if self.token.lower() not in POLICIES[clause]:
+            choices = " or ".join(f"`{one}`" for one in POLICIES[clause])
+            self.fail(f"expected {choices}, found {self.found()}.")
+        policies[clause] = self.token.lower()
+        self.advance()
+
+    # Comparisons with other events
+
+    def condition(self) -> Expression:
+        own = self._reference()
+        if own is None:
+            return super().condition()
+        if own.step != self._step:
+            self.fail(
+                f"a comparison begins with an attribute of its own event, found {self.found()}.",
+                f"Write `{self._step}.… = {own!r}`, the other way round.",
+            )
+        self.advance()
+        return self.test(None, own.attribute)
+
+    def test(self, demanded: Kind | None, name: str) -> Expression:
+        if self._step is None or not (self.kind == "symbol" and self.token in COMPARISONS):
+            return super().test(demanded, name)
+        operator = self.token
+        follows = _TOKENS.match(self.text, self.at + len(self.raw))
+        if follows is None or (
+            follows.lastgroup not in ("word", "reference", "number") and follows[0][-1:] != "("
+        ):
+            return super().test(demanded, name)
+        if follows.lastgroup == "word" and follows["word"].lower() in ("true", "false"):
+            return super().test(demanded, name)
+        self.advance()
+        start, computed = self.at, self.sum()
+        if isinstance(computed, Number):
+            return Condition(name, self.checked(Constraint(operator, computed.value, demanded), start))
+        if not any(references(computed)):
+            self.fail_at(start, "this is a constant, and is written as one.")
+        if demanded is not None:
+            self.fail_at(start, "a type is demanded only where the other side is a constant.")
+        return Condition(name, Constraint(operator, computed))
+
+    def sum(self) -> Computed:
+        left = self.product()
+        while True:
+            if self.kind == "number" and self.raw[0] in "+-":  # `A.price -1` is a difference
+                sign, number = self.raw[0], self._number()
+                self.advance()
+                left = Arithmetic(sign, left, Number(-number if sign == "-" else number))
+            elif self.kind == "symbol" and self.token in ("+", "-"):
+                sign = self.token
+                self.advance()
+                left = Arithmetic(sign, left, self.product())
+            else:
+                return left
+
+    def product(self) -> Computed:
+        left = self.factor()
+        while self.kind == "symbol" and self.token in ("*", "/"):
+            sign = self.token
+            self.advance()
+            left = Arithmetic(sign, left, self.factor())
+        return left
+
+    def factor(self) -> Computed:
+        if self.kind == "number":
+            number = self._number()
+            self.advance()
+            return Number(number)
+        if self.take("("):
+            self._deeper()
+            inner = self.sum()
+            self.expect(")")
+            self.depth -= 1
+            return inner
+        reference = self._reference()
+        if reference is None:
+            advice = None
+            if self.kind == "word":
+                known = ", ".join(f"`{step}.{self.raw[:20]}`" for step in self.columns)
+                advice = (
+                    f'A string is written in quotes: "{self.raw[:40]}"; an attribute with its step: {known}.'
+                )
+            self.fail(f"expected a value, found {self.found()}.", advice)
+        self.advance()
+        return reference
+
+    def _reference(self) -> Reference | None:
+        """The attribute of a step that the present word speaks of, if it does."""
+        if self.kind not in ("word", "reference"):
+            return None
+        step, _, attribute = self.token.partition(".")
+        if not attribute or step not in self.columns:
+            return None
+        if attribute.startswith("`"):
+            attribute = re.sub(r"\\(.)", r"\1", attribute[1:-1], flags=re.DOTALL)
+        return Reference(step, attribute)
+
+
+def _divided(expression: Expression) -> tuple[Filter, Expression | None]:
+    """What a filter can say, and what has to be compared with other events."""
+    flat = flattened(expression)
+    parts = flat.operands if isinstance(flat, And) else (flat,)
+    computed = [part for part in parts if any(map(is_computed, conditions(part)))]
+    plain = [part for part in parts if part not in computed]
+    return Filter.from_expression(conjunction(plain)), conjunction(computed) if computed else None

@@ -1,0 +1,63 @@
+"""Readers of this broker's journal that are no subscriptions: the lake, and queries that come back later.
+
+Each says up to where it has everything, and what follows is kept for it, also from one life of the broker
+to the next. The store has these cursors, too, and trims beyond none of them, whoever asks: so a reader that
+has the store, but not the broker, may write its own cursor there; the broker hears of it when it begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.effects import SaveCursor
+from palio.routing.durable.journal import Journal
+from palio.routing.durable.messages import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
+from palio.routing.durable.readers import Readers
+
+HELD = "held: "  # before the name of a reader in the name of its cursor
+
+
+class Holding:
+    """What others want to be kept, and what an operator wants to be let go."""
+
+    def __init__(
+        self, desk: Desk, journal: Journal, readers: Readers, missing: Callable[[], tuple[str, ...]]
+    ) -> None:
+        self._desk = desk
+        self._journal = journal
+        self._readers = readers
+        self._missing = missing
+
+    def hold(self, session: str, message: Hold) -> None:
+        """Somebody has read up to here, or does not read any more."""
+        if message.sequence < 0:
+            self._journal.held.pop(message.reader, None)
+        else:
+            self._journal.held[message.reader] = message.sequence
+
+        def saved() -> None:
+            self._desk.answer(session, Held(message.number, self._range()))
+
+        token = self._desk.token(saved)
+        self._desk.effects.append(SaveCursor(token, HELD + message.reader, message.sequence))
+        if self._desk.settings.keep or self._journal.readers:
+            self._readers.trim()
+
+    def trim(self, session: str, message: TrimJournal) -> None:
+        """Let go what nobody needs."""
+        journal = self._journal
+        upto = journal.unneeded()
+        self._readers.trim_to(upto if message.upto is None else min(upto, message.upto))
+        needed = {
+            **{f"durable subscription {name}": at for name, at in journal.readers.items()},
+            **{f"reader {name}": at for name, at in journal.held.items()},
+        }
+        by = sorted([(at, name) for name, at in needed.items() if at < journal.stored])
+        answer = JournalTrimmed(
+            message.number, self._range(), tuple([(name, at) for at, name in by]), self._missing()
+        )
+        self._desk.answer(session, answer)
+
+    def _range(self) -> JournalRange:
+        return JournalRange(self._desk.broker, self._journal.trimmed, self._journal.stored)

@@ -1,0 +1,154 @@
+"""Scopes: what the owner of a session or of a durable subscription may see at most, and the check of that.
+
+Rights are filters. Where a router is `scoped`, sessions and durable subscriptions are called `owner/name`, and
+the shell says what each owner may see and publish (`SetScope`); an owner of whom nothing was said may do
+neither. Then
+
+- what a subscription asks for, *f*, is told to the network as *f* and the scope: what nobody may have is not
+  carried around;
+- whatever is about to leave for a session is matched once more against the scope as it is at that moment. That
+  check is what counts. It holds for what comes live, for spools, pages of the past, requests and replies.
+
+When a scope changes, subscriptions are told anew to the network, durable ones catch up from where they are, and
+surveys that would mix two scopes are refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from palio.matching import MatchIndex
+from palio.model.errors import FilterTooLarge, NotAllowed
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.routing.messages import Envelope
+
+SEPARATOR = "/"
+_EVERYTHING = Filter()
+_NOTHING = Filter(())
+
+
+class SetScope(msgspec.Struct, frozen=True):
+    """From the shell: what an owner may see and publish from now on; None is nothing."""
+
+    owner: str
+    subscribe: Filter | None
+    publish: Filter | None
+
+
+class _Scope:
+    """What one owner may see and publish, and an index that checks the former for many at a time."""
+
+    __slots__ = ("index", "publish", "subscribe")
+
+    def __init__(self, subscribe: Filter, publish: Filter) -> None:
+        self.subscribe = subscribe
+        self.publish = publish
+        self.index: MatchIndex | None = None
+        if subscribe.conjunctions and subscribe != _EVERYTHING:
+            self.index = MatchIndex()
+            self.index.add(0, subscribe)
+
+    @property
+    def sees_all(self) -> bool:
+        return self.index is None and bool(self.subscribe.conjunctions)
+
+
+_NO_SCOPE = _Scope(_NOTHING, _NOTHING)
+_ALL = _Scope(_EVERYTHING, _EVERYTHING)
+
+
+def owner_of(name: str) -> str:
+    """Whose session or durable subscription it is, where they are called `owner/name`."""
+    return name.partition(SEPARATOR)[0]
+
+
+class Scopes:
+    """All scopes of a router. Where it is not `on`, everybody may see everything."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
+        self._scopes: dict[str, _Scope] = {}
+        self.withheld: Counter[str] = Counter()  # by what it was: what would have been seen otherwise
+
+    def set(self, message: SetScope) -> bool:
+        """Returns whether this changes anything."""
+        new = _Scope(message.subscribe or _NOTHING, message.publish or _NOTHING)
+        old = self._scopes.get(message.owner, _NO_SCOPE)
+        if (new.subscribe, new.publish) == (old.subscribe, old.publish):
+            return False
+        self._scopes[message.owner] = new
+        return True
+
+    def _of(self, name: str) -> _Scope:
+        return self._scopes.get(owner_of(name), _NO_SCOPE) if self.on else _ALL
+
+    # What is asked for
+
+    def narrow(self, name: str, filter: Filter) -> Filter:
+        """What of a filter is told to the network. It may be too much, if the exact answer is too large."""
+        scope = self._of(name)
+        if scope.sees_all:
+            return filter
+        try:
+            return filter.intersect(scope.subscribe)
+        except FilterTooLarge:
+            return filter
+
+    def exactly(self, name: str, filter: Filter, what: str) -> Filter:
+        """What of a filter its owner may see, not more. Raises `NotAllowed`, or `FilterTooLarge`."""
+        scope = self._of(name)
+        if scope.sees_all:
+            return filter
+        narrow = filter.intersect(scope.subscribe)
+        if not narrow.conjunctions:
+            raise not_seen(name, what)
+        return narrow
+
+    def wanted(self, name: str, filter: Filter) -> Filter:
+        """What of another's filter the owner of a name may publish; all of it if that is too large to say."""
+        try:
+            return filter.intersect(self._of(name).publish) if self.on else filter
+        except FilterTooLarge:
+            return filter
+
+    # What leaves
+
+    def sees(self, name: str, notification: Notification, what: str) -> bool:
+        """Whether the owner of a name may see this now; if not, that is counted."""
+        scope = self._of(name)
+        if scope.sees_all or scope.subscribe.matches(notification):
+            return True
+        self.withheld[what] += 1
+        return False
+
+    def visible(self, name: str, envelopes: Sequence[Envelope], what: str) -> list[bool] | None:
+        """For each, whether the owner of a name may see it now; None if it may see them all."""
+        scope = self._of(name)
+        if scope.sees_all or not envelopes:
+            return None
+        if scope.index is None:
+            found = [False] * len(envelopes)
+        else:
+            bodies = [envelope.notification.body.attributes for envelope in envelopes]
+            matched = scope.index.match_encoded(bodies)
+            if all(matched):
+                return None
+            found = [bool(one) for one in matched]
+        self.withheld[what] += found.count(False)
+        return found
+
+    def shown(self, name: str, envelopes: tuple[Envelope, ...], what: str) -> tuple[Envelope, ...]:
+        """Those that the owner of a name may see now."""
+        visible = self.visible(name, envelopes, what)
+        if visible is None:
+            return envelopes
+        return tuple([envelope for envelope, seen in zip(envelopes, visible, strict=True) if seen])
+
+
+def not_seen(name: str, what: str) -> NotAllowed:
+    """The error for who asks for nothing that it may see."""
+    return NotAllowed(owner_of(name), what, "nothing that it may see satisfies the filter.")

@@ -1,0 +1,259 @@
+"""What can be wrong with Spark itself, or with what a job was given."""
+
+from __future__ import annotations
+
+from palio.model.errors import PalioError
+
+_ADVICE = (
+    'Leave such out with invalid="skip" (palio spark match: --quarantine); palio.spark.unreadable lists them.'
+)
+
+
+class SparkUnavailable(PalioError):
+    """Spark could not be started or reached."""
+
+    master: str
+    reason: str
+
+    def __init__(self, master: str, reason: str) -> None:
+        super().__init__(f"Spark at {master!r} cannot be used: {reason}", master=master, reason=reason)
+
+
+class JavaMissing(PalioError):
+    """There is no Java that Spark runs on; `found` is the one that there is."""
+
+    found: str | None
+
+    def __init__(self, found: str | None = None) -> None:
+        there = f"the one here is {found}" if found else "there is none here"
+        super().__init__(
+            f"Spark needs Java 17 or later, and {there}: install one (on Debian: "
+            "apt-get install default-jre-headless) or let JAVA_HOME name its folder; `palio doctor` checks it.",
+            found=found,
+        )
+
+
+class WrongOption(PalioError):
+    """An option of `format("palio")`, or of a job, that cannot be so."""
+
+    option: str
+    reason: str
+
+    def __init__(self, option: str, reason: str) -> None:
+        super().__init__(f"The option {option!r} cannot be so: {reason}", option=option, reason=reason)
+
+
+class WrongSchema(PalioError):
+    """A column that no attribute can be read into."""
+
+    column: str
+    reason: str
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(f"The column {column!r} cannot be read: {reason}", column=column, reason=reason)
+
+
+class DamagedEvent(PalioError):
+    """Something in a journal or a lake that is no notification."""
+
+    journal: str
+    sequence: int
+
+    def __init__(self, journal: str, sequence: int, reason: str) -> None:
+        super().__init__(
+            f"Sequence {sequence} of the journal {journal!r} cannot be read: {reason} "
+            "`palio spark archive` sets such events aside, with the reason.",
+            journal=journal,
+            sequence=sequence,
+        )
+
+
+class DataLoss(PalioError):
+    """What was to be read is not in the journal any more."""
+
+    journal: str
+    wanted: int
+    first: int
+
+    def __init__(self, journal: str, wanted: int, first: int) -> None:
+        super().__init__(
+            f"The journal {journal!r} was to be read from {wanted} on, but begins with {first} by now. "
+            "Read what was archived with `palio.spark.history`, or do without it: failOnDataLoss=false.",
+            journal=journal,
+            wanted=wanted,
+            first=first,
+        )
+
+
+class JournalMissing(PalioError):
+    """Journals of brokers that cannot be reached now."""
+
+    brokers: tuple[str, ...]
+
+    def __init__(self, brokers: tuple[str, ...]) -> None:
+        super().__init__(
+            f"The journals of {', '.join(brokers)} cannot be reached now. Try again when they can, let the "
+            "network forget what is gone for good (`palio forget`), or do without them: failOnDataLoss=false.",
+            brokers=brokers,
+        )
+
+
+class LakeError(PalioError):
+    """The base of all that can be wrong with a lake."""
+
+
+class NoLake(LakeError):
+    """A folder that is no lake."""
+
+    lake: str
+
+    def __init__(self, lake: str) -> None:
+        super().__init__(f"There is no lake in {lake}; `palio spark archive` makes one.", lake=lake)
+
+
+class WrongLake(LakeError):
+    """A place where a lake cannot be."""
+
+    lake: str
+
+    def __init__(self, lake: str, reason: str) -> None:
+        super().__init__(f"A lake cannot be in {lake!r}: {reason}", lake=lake)
+
+
+class LakeTooNew(LakeError):
+    """A lake that was written by a later version."""
+
+    lake: str
+    format: int
+    known: int
+
+    def __init__(self, lake: str, format: int, known: int) -> None:
+        super().__init__(
+            f"The lake in {lake} has the format {format}, and this version of Palio knows those up to {known}. "
+            "Read it with a newer one; nothing was changed.",
+            lake=lake,
+            format=format,
+            known=known,
+        )
+
+
+class LakeDamaged(LakeError):
+    """A lake in which something is missing, or cannot be read."""
+
+    lake: str
+
+    def __init__(self, lake: str, reason: str) -> None:
+        super().__init__(f"The lake in {lake} is damaged: {reason} Restore it from a copy.", lake=lake)
+
+
+class LakeChanged(LakeError):
+    """Somebody else has changed the lake meanwhile; nothing of this change was done."""
+
+    lake: str
+    version: int
+
+    def __init__(self, lake: str, version: int) -> None:
+        super().__init__(
+            f"The lake in {lake} has become version {version} by somebody else meanwhile. Try it again.",
+            lake=lake,
+            version=version,
+        )
+
+
+class MissingColumn(PalioError):
+    """A table without a column that it must have."""
+
+    table: str
+    column: str
+
+    def __init__(self, table: str, column: str, there: list[str]) -> None:
+        super().__init__(
+            f"The table of {table} needs a column {column!r}; it has {', '.join(there) or 'none'}. "
+            f"Rename the one that is meant with withColumnRenamed.",
+            table=table,
+            column=column,
+        )
+
+
+class BadSubscriptions(PalioError):
+    """Subscriptions whose filters cannot be read; `id` and `reason` are of one of them."""
+
+    count: int
+    id: str
+    reason: str
+
+    def __init__(self, count: int, id: str, reason: str) -> None:
+        many = "1 filter" if count == 1 else f"{count:,} filters"
+        super().__init__(
+            f"{many} cannot be read, for example that of subscription {id}: {reason} {_ADVICE}",
+            count=count,
+            id=id,
+            reason=reason,
+        )
+
+
+class BadEvent(PalioError):
+    """An event whose payload is no encoded notification."""
+
+    id: object
+    reason: str
+
+    def __init__(self, id: object, reason: str, advice: str = _ADVICE) -> None:
+        super().__init__(
+            f"Event {id} cannot be read: {reason} {advice}",
+            id=id,
+            reason=reason,
+        )
+
+
+class DoubledSubscriptions(PalioError):
+    """Several subscriptions with one id, where the id has to tell them apart."""
+
+    id: object
+
+    def __init__(self, id: object) -> None:
+        super().__init__(
+            f"The subscription id {id!r} is there more than once; from run to run ids must be unique.", id=id
+        )
+
+
+class RunsChanged(PalioError):
+    """Another run was committed meanwhile."""
+
+    place: str
+    run: int
+
+    def __init__(self, place: str, run: int) -> None:
+        super().__init__(
+            f"Another run {run} has been written to {place} meanwhile; start again, it will cost what is new.",
+            place=place,
+            run=run,
+        )
+
+
+class RunsDamaged(PalioError):
+    """A folder that does not hold the runs that it should."""
+
+    place: str
+    reason: str
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"The matches in {place} cannot be read: {reason}", place=place, reason=reason)
+
+
+class UnknownInput(PalioError):
+    """A place from which a job cannot read."""
+
+    place: str
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place} cannot be read: {reason}", place=place)
+
+
+class JobFailed(PalioError):
+    """Spark ended a job; `reason` is what its task said."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The job failed: {reason}", reason=reason)

@@ -1,0 +1,171 @@
+"""Where a job's tables come from: files of lines, Parquet, a lake, the journals of a broker or a store.
+
+Lines are read by Palio, not by Spark: what a number or a time is, is the same as at a broker. What a line says
+becomes an encoded notification, and a line that says nothing sensible a row with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from palio.model import jsontext
+from palio.model.errors import InvalidNotification, PalioError
+from palio.model.notification import Notification
+from palio.spark.errors import UnknownInput
+from palio.spark.frames import EVENT, FILTER, PAYLOAD, SUBSCRIPTION
+from palio.spark.runs import JOURNAL, SEQUENCE
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+REASON = "reason"
+_STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
+_LINES = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
+_NUMBER = "number"
+
+Batches = Iterator["pyarrow.RecordBatch"]
+
+
+def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> DataFrame:
+    """Events with `event_id`, which is the column named, the position in a journal, or the number of a line.
+
+    From a journal or a lake they also have `journal` and `sequence`; from lines a `reason`, which is null
+    unless the line cannot be read. Raises `UnknownInput`.
+    """
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    if place.startswith(_STORES) or _is_lake(place):
+        found = _journaled(spark, place)
+        position = functions.concat_ws(":", JOURNAL, functions.col(SEQUENCE).cast("string"))
+        return found.select(position.alias(EVENT), JOURNAL, SEQUENCE, PAYLOAD)
+    if _has_lines(place):
+        return _lines(spark, place).mapInArrow(_events, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
+    table = _parquet(spark, place)
+    chosen = id or EVENT
+    if chosen not in table.columns:
+        raise UnknownInput(place, f"it has no column {chosen!r}; --event-id names the one that is meant.")
+    return table.withColumnRenamed(chosen, EVENT)
+
+
+def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
+    """Subscriptions: Parquet with the columns, or lines `{"id": …, "filter": "…"}`.
+
+    A filter without an id has the number of its line. Raises `UnknownInput`.
+    """
+    if _has_lines(place):
+        return _lines(spark, place).mapInArrow(_subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
+    return _parquet(spark, place)
+
+
+def table_at(spark: SparkSession, place: str) -> DataFrame:
+    """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
+    return _journaled(spark, place) if place.startswith(_STORES) or _is_lake(place) else _parquet(spark, place)
+
+
+def stream_at(spark: SparkSession, place: str) -> DataFrame:
+    """The same as a stream: journals, or a folder into which Parquet files come. Raises `UnknownInput`."""
+    if place.startswith(_STORES):
+        from palio.spark.reading import read_stream  # noqa: PLC0415
+
+        return read_stream(spark, place)
+    if _is_lake(place):
+        raise UnknownInput(place, "a lake is no stream; name the journals that it is made from.")
+    return spark.readStream.schema(_parquet(spark, place).schema).parquet(place)
+
+
+def _is_lake(place: str) -> bool:
+    return (Path(place) / "_palio").is_dir()
+
+
+def _journaled(spark: SparkSession, place: str) -> DataFrame:
+    if _is_lake(place):
+        from palio.spark.lookback import history  # noqa: PLC0415
+
+        return history(spark, place)
+    from palio.spark.reading import read  # noqa: PLC0415
+
+    return read(spark, place)
+
+
+def _has_lines(place: str) -> bool:
+    return Path(place).suffix in _LINES
+
+
+def _lines(spark: SparkSession, place: str) -> DataFrame:
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    _require_file(place)
+    number = (functions.monotonically_increasing_id() + 1).cast("string").alias(_NUMBER)
+    return spark.read.text(place).select(number, "value")
+
+
+def _parquet(spark: SparkSession, place: str) -> DataFrame:
+    _require_file(place)
+    try:
+        return spark.read.parquet(place)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is no Parquet
+        reason = str(problem).strip().splitlines()[0]
+        raise UnknownInput(place, f"it is neither Parquet, a lake nor a file of lines ({reason}).") from None
+
+
+def _require_file(place: str) -> None:
+    if "://" not in place and not Path(place).exists():
+        raise UnknownInput(place, "there is no such file or folder.")
+
+
+def _events(batches: Batches) -> Batches:
+    return _mapped(batches, _event, (EVENT, PAYLOAD, REASON), ("string", "binary", "string"))
+
+
+def _event(number: str, line: str) -> list[tuple[Any, ...]]:
+    """The events of a line: an object, a CloudEvent, or an array of these."""
+    try:
+        document = jsontext.read(line)
+        if isinstance(document, list):
+            several = Notification.from_cloudevents(document)
+            return [(one.id or f"{number}.{item}", one.encode(), None) for item, one in enumerate(several)]
+        if not isinstance(document, dict):
+            raise InvalidNotification("$", "An event is a JSON object.")
+        cloudy = "specversion" in document
+        content = Notification.from_cloudevent(document) if cloudy else Notification(document)
+    except PalioError as problem:
+        return [(number, None, str(problem))]
+    return [(content.id or number, content.encode(), None)]
+
+
+def _subscriptions(batches: Batches) -> Batches:
+    return _mapped(batches, _subscription, (SUBSCRIPTION, FILTER), ("string", "string"))
+
+
+def _subscription(number: str, line: str) -> list[tuple[Any, ...]]:
+    text = line.strip()
+    if text.startswith("#"):
+        return []
+    if not text.startswith("{"):
+        return [(number, text)]
+    try:
+        document = jsontext.read(text)
+    except PalioError:
+        return [(number, text)]  # which is no filter, and will be found to be none
+    return [(str(document.get("id", number)), document.get("filter"))]
+
+
+def _mapped(
+    batches: Batches,
+    convert: Callable[[str, str], list[tuple[Any, ...]]],
+    names: tuple[str, ...],
+    kinds: tuple[str, ...],
+) -> Batches:
+    """The rows of all lines that are not empty."""
+    import pyarrow  # noqa: PLC0415
+
+    schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
+    for batch in batches:
+        lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        found = [row for number, line in lines if line.strip() for row in convert(number, line)]
+        columns = list(zip(*found, strict=True)) if found else [()] * len(names)
+        arrays = [pyarrow.array(one, field.type) for one, field in zip(columns, schema, strict=True)]
+        yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,106 @@
+"""Events as rows: what is in a journal as Arrow batches, and typed columns of it.
+
+An event has the columns of `EVENT`. `payload` is the truth, as `Notification.encode` gives it; `id`, `time` and
+`publisher` say how it came, and `properties` has what else was said with it (priority, lifetime, content that
+filters do not see), null where there is nothing of that. Typed columns are projections: see `columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from palio.matching import MatchIndex
+from palio.matching.projection import attributes_of_bodies, project
+from palio.model.filter import Filter
+from palio.spark.errors import DamagedEvent
+from palio.store.reading import StoredRow
+from palio.store.records import from_column
+
+UTC_MICROSECONDS = pa.timestamp("us", "UTC")
+
+EVENT = pa.schema(
+    [
+        pa.field("journal", pa.string()),
+        pa.field("sequence", pa.int64()),
+        pa.field("id", pa.string()),
+        pa.field("time", UTC_MICROSECONDS),
+        pa.field("publisher", pa.string()),
+        pa.field("payload", pa.binary()),
+        pa.field("properties", pa.binary()),
+    ]
+)
+# What a table of events has if nobody says otherwise, as Spark says it.
+GENERIC = ("journal", "sequence", "id", "time", "publisher", "payload")
+GENERIC_SCHEMA = "journal string, sequence bigint, id string, time timestamp, publisher string, payload binary"
+
+
+class Damage:
+    """Rows that are no events: for each its sequence, the bytes, and why."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, float, str, str | None, bytes, str]] = []
+
+
+def times_of(seconds: Sequence[float]) -> Any:
+    """Seconds since 1970 as an Arrow array of times."""
+    micros = pc.round(pc.multiply(pa.array(seconds, pa.float64()), 1e6))
+    return micros.cast(pa.int64()).cast(UTC_MICROSECONDS)
+
+
+def events_of(journal: str, rows: Sequence[StoredRow], damage: Damage | None = None) -> pa.RecordBatch:
+    """Rows of a store as events. What is none goes to `damage`, or raises `DamagedEvent`."""
+    sequences, times, publishers, ids, bodies = zip(*rows, strict=True)
+    payload, properties, wrong = attributes_of_bodies(pa.array(bodies, pa.binary()))
+    wrong = sorted({*wrong, *project(payload, []).wrong})
+    for row in wrong:
+        reason = "These bytes are no encoded notification."
+        if damage is None:
+            raise DamagedEvent(journal, sequences[row], reason)
+        damage.rows.append((*rows[row][:2], *map(_text, rows[row][2:4]), bodies[row], reason))
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.repeat(journal, len(rows)).cast(pa.string()),
+            pa.array(sequences, pa.int64()),
+            _texts(ids),
+            times_of(times),
+            _texts(publishers),
+            payload.cast(pa.binary()),
+            properties,
+        ],
+        schema=EVENT,
+    )
+    return (
+        batch if not wrong else batch.take(pa.array(sorted({*range(len(rows))}.difference(wrong)), pa.int64()))
+    )
+
+
+def _texts(values: Sequence[str | None]) -> Any:
+    texts = pa.array(values, pa.string())
+    if pc.any(pc.match_substring(texts, "\\")).as_py():
+        return pa.array([_text(value) for value in values], pa.string())
+    return texts
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else from_column(value)
+
+
+class Selection:
+    """What a filter selects of events."""
+
+    def __init__(self, filter: Filter | None) -> None:
+        self._index: MatchIndex | None = None
+        if filter is not None and str(filter) != "true":
+            self._index = MatchIndex()
+            self._index.add(0, filter)
+
+    def select(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """The events that are selected, in their order."""
+        if self._index is None:
+            return events
+        rows, _ = self._index.match_batch(events.select(["payload"]))
+        return events if len(rows) == events.num_rows else events.take(rows)

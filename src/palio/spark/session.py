@@ -1,0 +1,130 @@
+"""Sessions: everything runs on `local[*]` unless somebody says otherwise, and where is the only difference.
+
+A job takes the session that is active, so that it can be called from a notebook or under `spark-submit`; only
+where there is none it starts one, and only what it started it stops.
+
+The workers of a local master are to be this Python, in which palio is installed. Those of a cluster have a
+Python of their own, whose path nobody here knows: there `PYSPARK_PYTHON` stays what it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from palio.model.errors import MissingDependency
+from palio.spark.errors import SparkUnavailable
+from palio.spark.java import java_version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Session: TypeAlias = "SparkSession"
+
+LOCAL = "local[*]"
+# Rows enough for a partition on each core of any cluster.
+_MANY_ROWS = 1 << 16
+# What we would set anyway; whoever asks for something else gets it.
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def start(
+    master: str | None = None,
+    *,
+    remote: str | None = None,
+    name: str = "palio",
+    settings: Mapping[str, str] | None = None,
+) -> Session:
+    """The active session, or a new one.
+
+    `master` is one of Spark's (`local[4]`, `spark://…`, `yarn`, `k8s://…`); without it, what the environment
+    or `spark-submit` says, or else `local[*]`. `remote` is an address of Spark Connect (`sc://…`, or `local[2]`
+    for a server of our own); the first kind is also understood as a master.
+
+    Raises `JavaMissing`, `SparkUnavailable` or `MissingDependency`.
+    """
+    return _started(master, remote, name, settings)[0]
+
+
+@contextmanager
+def session(
+    master: str | None = None,
+    *,
+    remote: str | None = None,
+    name: str = "palio",
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Session]:
+    """The same for a while: at the end it is stopped, if it was started here."""
+    found, ours = _started(master, remote, name, settings)
+    try:
+        yield found
+    finally:
+        if ours:
+            found.stop()
+
+
+def cores_of(spark: Session) -> int:
+    """How many tasks can run at a time, as far as Spark says: a range has a partition for each core.
+
+    It is one small job, on classic and Connect alike.
+    """
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    partitions = spark.range(_MANY_ROWS).select(functions.spark_partition_id().alias("number"))
+    row = partitions.agg(functions.max("number")).first()
+    return 1 if row is None or row[0] is None else int(row[0]) + 1
+
+
+def _started(
+    master: str | None, remote: str | None, name: str, settings: Mapping[str, str] | None
+) -> tuple[Session, bool]:
+    sessions = _sessions()
+    existing = sessions.getActiveSession()
+    if existing is not None:
+        return existing, False
+    if master is not None and master.startswith("sc://"):
+        master, remote = None, master
+    given = "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
+    if master is None and remote is None and not given:
+        master = LOCAL
+    where = remote or master or "the one that the environment names"
+    if not given and not where.startswith("sc://"):
+        java_version()
+    if where.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = sessions.builder.appName(name)
+    if remote is not None:
+        builder = builder.remote(remote)
+    elif master is not None:
+        builder = builder.master(master)
+    for key, value in {**_SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate(), True
+    except ImportError as problem:
+        raise MissingDependency(_package(problem), "connect" if remote else "spark") from None
+    except Exception as problem:  # noqa: BLE001 - Spark's errors have no common type
+        reason = next((line for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
+        raise SparkUnavailable(where, reason) from None
+
+
+def _sessions() -> Any:
+    try:
+        import pandas  # noqa: F401, PLC0415 - mapInArrow needs it and says so only in a worker's stack trace
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+    except ImportError as problem:
+        raise MissingDependency(_package(problem), "spark") from None
+    return SparkSession
+
+
+def _package(problem: ImportError) -> str:
+    return (problem.name or "pyspark").partition(".")[0]

@@ -1,0 +1,42 @@
+"""Tasks: a function for each of some things, on the executors; a few small results come back.
+
+Things and results are structs, and travel as JSON. Nothing of `sparkContext` is used, so it works over Spark
+Connect, too. It is for the files of a lake and the like: results must be few, whatever the data is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Thing = TypeVar("Thing")
+Result = TypeVar("Result", bound=msgspec.Struct)
+
+
+def run_tasks(
+    spark: SparkSession,
+    function: Callable[[Thing], Iterable[Result]],
+    things: Sequence[Thing],
+    result: type[Result],
+) -> list[Result]:
+    """The results for all things, a task for each thing, in no promised order."""
+    if not things:
+        return []
+    several = list(things)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                found = [msgspec.json.encode(one).decode() for one in function(several[number])]
+                yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], ["result"])
+
+    count = len(several)
+    rows = spark.range(0, count, 1, count).mapInArrow(task, "result string").collect()
+    decode = msgspec.json.Decoder(result).decode
+    return [decode(row.result) for row in rows]

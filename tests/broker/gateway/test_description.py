@@ -1,0 +1,94 @@
+"""The OpenAPI description is what the broker does, and its page needs nobody else."""
+
+import re
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from palio import testing
+from palio.broker.gateway.description import COMPONENTS
+from palio.broker.gateway.problems import STATUSES
+from palio.broker.gateway.settings import GatewaySettings
+
+CHECKS = (
+    not_a_server_error,
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+
+@pytest.fixture(scope="module")
+def url():
+    # Nobody is called: addresses that are drawn are never those of tests.
+    broker = testing.broker(journal=True, http=True, gateway=GatewaySettings(push_within=0.2))
+    with broker:
+        yield broker.url
+
+
+def operations(url):
+    schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+    return [result.ok() for result in schema.get_all_operations()]
+
+
+def check_all(url, examples):
+    found = operations(url)
+    assert len(found) == 10
+    for operation in found:
+        strategy = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
+        hostile = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)
+
+        @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @given(st.one_of(strategy, hostile))
+        def conforms(case):
+            if (case.method, case.path) == ("GET", "/events") and isinstance(case.query, dict):
+                case.query["wait"] = "0"
+            case.call_and_validate(base_url=url, checks=CHECKS, timeout=10)
+
+        conforms()
+
+
+def test_the_broker_does_what_the_description_says(url):
+    check_all(url, 15)
+
+
+@pytest.mark.slow
+def test_the_broker_does_what_the_description_says_again_and_again(url):
+    check_all(url, 500)
+
+
+def test_every_status_is_described(url):
+    document = requests.get(f"{url}/openapi.json", timeout=10).json()
+    described = {
+        int(status)
+        for path in document["paths"].values()
+        for operation in path.values()
+        for status in operation["responses"]
+    }
+    assert set(STATUSES.values()) - described <= {405, 500}  # of routes and methods that there are not
+    assert document["components"]["schemas"].keys() == COMPONENTS["schemas"].keys()
+
+
+def test_the_page_lists_everything_and_fetches_nothing(url):
+    answer = requests.get(f"{url}/docs", timeout=10)
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert not re.search(r"src=|@import|url\(|<script|<link", answer.text)
+    for path in requests.get(f"{url}/openapi.json", timeout=10).json()["paths"]:
+        assert f"<code>{path}</code>" in answer.text
+    assert "curl -N" in answer.text

@@ -1,0 +1,79 @@
+"""Patterns and events at random, drawn close to each other so that they meet."""
+
+from palio import Pattern, PatternError
+from tests.matching.patterns.definition import Event
+
+LETTERS = "abc"
+
+
+class Maker:
+    """Makes patterns with every operator, over events with a letter `t`, a number `v` and a key `k`."""
+
+    def __init__(self, random):
+        self.random = random
+        self.names: list[str] = []
+
+    def pattern(self) -> Pattern:
+        while True:
+            self.names = []
+            text = f"{self.shape(2)} within {self.random.randint(1, 8)} us"
+            if self.random.random() < 0.4:
+                text += " by k"
+            text += self.random.choice(["", "", " consume own", " consume none", " select every"])
+            text += self.random.choice(["", " order time"])
+            try:
+                return Pattern.parse(text)
+            except PatternError:
+                continue
+
+    def shape(self, depth: int) -> str:
+        choice = self.random.random()
+        if depth == 0 or choice < 0.1:
+            return self.step()
+        if choice < 0.2:
+            return f"{self.random.randint(2, 3)} × {self.single()}"
+        if choice < 0.35:
+            return f"({self.shape(depth - 1)} and {self.shape(depth - 1)})"
+        if choice < 0.5:
+            return f"({self.shape(depth - 1)} or {self.shape(depth - 1)})"
+        parts = [self.shape(depth - 1)]
+        for _ in range(self.random.randint(1, 2)):
+            if self.random.random() < 0.3:
+                parts.append(f"not {self.single()}")
+            else:
+                parts.append(self.shape(depth - 1))
+        return f"({' then '.join(parts)})"
+
+    def single(self) -> str:
+        return self.step() if self.random.random() < 0.7 else f"({self.step()} or {self.step()})"
+
+    def step(self) -> str:
+        earlier = list(self.names)
+        name = f"S{len(self.names)}"
+        self.names.append(name)
+        conditions = [self.random.choice([f't = "{self.random.choice(LETTERS)}"', 't in ("a", "b")'])]
+        if earlier and self.random.random() < 0.3:
+            other = self.random.choice(earlier)
+            conditions.append(
+                self.random.choice([f"v > {other}.v", f"v < {other}.v * 2 - 1", f"v != {other}.v"])
+            )
+        return f"{name}[{' and '.join(conditions)}]"
+
+    def events(self, most: int = 7) -> list[Event]:
+        """In the order of arrival; their times are in order as well, or anything between 0 and 9."""
+        count = self.random.randint(0, most)
+        times = [self.random.randint(0, 9) for _ in range(count)]
+        if self.random.random() < 0.3:
+            times = sorted(self.random.sample(range(10), count))
+        return [
+            Event(
+                time,
+                position,
+                {
+                    "t": self.random.choice(LETTERS),
+                    "v": self.random.randint(0, 3),
+                    "k": self.random.randint(0, 1),
+                },
+            )
+            for position, time in enumerate(times)
+        ]

@@ -1,0 +1,38 @@
+"""Journals for tests: written as a broker writes them, without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from palio.model.notification import Notification
+from palio.routing.durable.effects import Append, Trim
+from palio.routing.messages import Envelope
+from tests.store.driving import Driven
+
+MIDNIGHT = 1_700_006_400.0  # 2023-11-15
+
+
+def fill(
+    url: str,
+    events: Iterable[Mapping[str, Any] | Notification],
+    *,
+    broker: str = "b",
+    at: float = MIDNIGHT,
+    step: float = 1.0,
+    trim: int = 0,
+) -> int:
+    """Append events to a journal, each `step` seconds after the one before. Returns its head."""
+    with Driven(url, broker) as driven:
+        head = driven.recovered.head
+        several = [one if isinstance(one, Notification) else Notification(one) for one in events]
+        for first in range(0, len(several), 10_000):
+            envelopes = tuple(
+                Envelope(broker, head + 1 + number, at + step * number, 0, broker, one)
+                for number, one in enumerate(several[first : first + 10_000], first)
+            )
+            driven.do(Append(first, envelopes, "publisher"))
+        if trim:
+            driven.store.submit((Trim(trim),))
+            driven.wait_for(lambda: driven.store.statistics().trimmed >= trim)
+        return head + len(several)

@@ -1,0 +1,92 @@
+"""The same work wherever Spark runs: `python -m tests.spark.job FOLDER [--master M | --remote R] [--conf
+K=V]…`.
+
+It matches events that come slowly, so that there is time for something to go wrong, and writes to the folder
+what came out: how many pairs, their checksum, and what could not be read. A file for each partition that was
+begun says how far it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from functools import partial
+from pathlib import Path
+
+import palio.spark
+from palio.spark.session import session
+
+EVENTS = 4_000
+PARTITIONS = 24
+SUBSCRIPTIONS = 600
+RESULT = "result.json"
+BEGUN = "begun"
+
+
+def slowly(folder: str, pause: float, batches):
+    """Events as they are, after a while. Runs on bare Pythons, so all that it needs comes with it."""
+    import time
+    import uuid
+    from pathlib import Path
+
+    for batch in batches:
+        Path(folder, uuid.uuid4().hex).touch()
+        time.sleep(pause)
+        yield batch
+
+
+def run(spark, folder: Path, pause: float) -> dict:
+    from pyspark.sql import functions as f
+
+    begun = folder / BEGUN
+    begun.mkdir(parents=True, exist_ok=True)
+    numbers = spark.range(0, EVENTS, 1, PARTITIONS)
+    events = numbers.select(
+        f.col("id").alias("event_id"),
+        (f.col("id") % 97).alias("level"),
+        f.concat(f.lit("S"), (f.col("id") % 13).cast("string")).alias("symbol"),
+    ).mapInArrow(partial(slowly, str(begun), pause), "event_id long, level long, symbol string")
+    subscriptions = spark.range(SUBSCRIPTIONS).select(
+        f.concat(f.lit("sub-"), f.col("id").cast("string")).alias("subscription_id"),
+        f.when(f.col("id") == 7, f.lit("level >"))
+        .otherwise(f.expr("concat('level > ', id % 90, ' and symbol = \"S', id % 13, '\"')"))
+        .alias("filter"),
+    )
+    shards = palio.spark.build_shards(subscriptions, invalid="skip", size=150)
+    pairs = palio.spark.match(events, shards, partitions=PARTITIONS)
+    hashed = f.xxhash64("event_id", "subscription_id") % 1_000_003
+    found = pairs.agg(f.count("*").alias("pairs"), f.sum(hashed).alias("sum")).first()
+    bad = [tuple(row) for row in palio.spark.unreadable(subscriptions).collect()]
+    return {"pairs": found["pairs"], "sum": found["sum"], "unreadable": bad, "shards": len(shards.reports)}
+
+
+def expected() -> dict:
+    """What has to come out, found without Spark."""
+    index = palio.MatchIndex(
+        (f"sub-{one}", f'level > {one % 90} and symbol = "S{one % 13}"')
+        for one in range(SUBSCRIPTIONS)
+        if one != 7
+    )
+    events = ({"level": one % 97, "symbol": f"S{one % 13}"} for one in range(EVENTS))
+    return {"pairs": sum(len(index.match(palio.Notification(one))) for one in events), "shards": 4}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--master")
+    parser.add_argument("--remote")
+    parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--conf", action="append", default=[])
+    chosen = parser.parse_args()
+    settings = dict(one.split("=", 1) for one in chosen.conf)
+    started = time.monotonic()
+    with session(chosen.master, remote=chosen.remote, settings=settings) as spark:
+        result = run(spark, chosen.folder, chosen.pause)
+    result["seconds"] = time.monotonic() - started
+    (chosen.folder / RESULT).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
