@@ -202,7 +202,7 @@ class Tables:
         wanted, advertised = self._wanted.settle(), self._advertised.settle()
         if not advertised:
             return wanted
-        told: Told = {port: (*changes, *advertised.get(port, _NOTHING)) for port, changes in wanted.items()}
+        told = {port: (*changes, *advertised.get(port, _NOTHING)) for port, changes in wanted.items()}
         for port, changes in advertised.items():
             told.setdefault(port, (*_NOTHING, *changes))
         return told
