@@ -29,6 +29,7 @@ app = typer.Typer(
         "palio bench broker --quick",
         "palio bench security --quick",
         "palio bench spark --events 2000 --subscriptions 300",
+        "palio bench patterns --quick --ways plain",
     ),
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
@@ -93,6 +94,12 @@ def security(context: typer.Context) -> None:
 def spark(context: typer.Context) -> None:
     """Measure bulk matching on Spark beside Spark's own cross join."""
     _run("spark", context.args)
+
+
+@app.command("patterns", context_settings=_HANDED_ON)
+def patterns(context: typer.Context) -> None:
+    """Measure patterns in tables, in streams and without Spark, beside a self-join in Spark SQL."""
+    _run("patterns", context.args)
 
 
 def _run(subject: str, words: list[str]) -> None:

@@ -59,8 +59,7 @@ class Seen:
             bits = (bits << ahead | 1) & _MASK if ahead < SEEN_WINDOW else 1
             self._origins[origin] = sequence, bits
             return True
-        bit = 1 << -ahead
-        if -ahead >= SEEN_WINDOW or bits & bit:
+        if -ahead >= SEEN_WINDOW or bits & (bit := 1 << -ahead):
             return False
         self._origins[origin] = highest, bits | bit
         return True
