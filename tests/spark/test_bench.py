@@ -15,7 +15,7 @@ def test_bulk_matching_and_the_join_find_the_same(spark, capfd):
 
 def test_a_join_that_finds_something_else_is_noticed(spark, monkeypatch):
     join = bench.cross_join
-    monkeypatch.setattr(bench, "cross_join", lambda data: join(data).where("subscription_id != 3"))
+    monkeypatch.setattr(bench, "cross_join", lambda *given: join(*given).where("subscription_id != 3"))
     with pytest.raises(AssertionError, match="bulk matching gives"):
         bench.main([*SMALL, "--workload", "ranges"])
 
