@@ -27,6 +27,7 @@ app = typer.Typer(
         "palio bench routing --subscriptions 1000 --notifications 500",
         "palio bench store --events 5000",
         "palio bench broker --quick",
+        "palio bench security --quick",
         "palio bench spark --events 2000 --subscriptions 300",
         "palio bench patterns --quick --ways plain",
     ),
@@ -81,6 +82,12 @@ def store(context: typer.Context) -> None:
 def broker(context: typer.Context) -> None:
     """Measure a broker on real sockets beside nats-server and mosquitto."""
     _run("broker", context.args)
+
+
+@app.command("security", context_settings=_HANDED_ON)
+def security(context: typer.Context) -> None:
+    """Measure what TLS and rights cost: the same broker with them and without."""
+    _run("security", context.args)
 
 
 @app.command("spark", context_settings=_HANDED_ON)

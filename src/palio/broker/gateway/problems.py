@@ -24,7 +24,6 @@ _LONGEST_FIELD = 4_096
 STATUSES = {
     "NotAuthenticated": 401,
     "TokenExpired": 401,
-    "TokenRevoked": 401,
     "NotAllowed": 403,
     "NotAdvertised": 403,
     "StrangeOrigin": 403,
@@ -34,19 +33,16 @@ STATUSES = {
     "NotTaker": 409,
     "SubscriptionExists": 409,
     "WrongMethod": 405,
-    "NotAcceptable": 406,
     "BodyTooSlow": 408,
     "BodyTooLarge": 413,
     "FrameTooLarge": 413,
     "EncodedBody": 415,
     "WrongMediaType": 415,
+    "GatewayFull": 429,
     "TooManySubscriptions": 429,
-    "TooManyRequests": 429,
     "TooFast": 429,
-    "RateExceeded": 429,
     "BrokerMistake": 500,
     "NoJournal": 501,
-    "SinkNotReached": 502,
     "TooManyConnections": 503,
     "NotNow": 503,
     "NotStored": 503,
@@ -139,7 +135,7 @@ def problem_response(problem: PalioError, headers: Mapping[str, str] | None = No
         more["WWW-Authenticate"] = 'Bearer realm="palio"'
     if isinstance(problem, WrongMethod):
         more["Allow"] = problem.allowed
-    body = json.dumps(document, ensure_ascii=False).encode(errors="replace")
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
     return Response(body, document["status"], more, MEDIA_TYPE)
 
 
