@@ -311,7 +311,7 @@ def test_any_filter_of_a_step_is_read_or_refused(text):
         "A[a = 1] then B[b > " + "(" * 50_000 + "] within 5 s",
         "9" * 10_000 + " x A[a = 1] within 5 s",
         "A[a = 1] within " + "9" * 10_000 + " s",
-        "A[a = 1] within " + "1 s " * 50_000,
+        "A[a = 1] within " + "1 d " * 50_000,
         "A[a = 1] then " * 10_000 + "B[a = 2] within 5 s",
     ],
 )
