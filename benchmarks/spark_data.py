@@ -1,4 +1,4 @@
-"""Workloads as files that Spark reads, and the yardsticks of bulk matching: the cross join, and emitting alone."""
+"""Workloads as files for Spark, and the yardsticks of bulk matching: the cross join, and emitting alone."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ class Broker:
         for timer in self._timers.values():
             timer.cancel()
         await self._close_store()
-        self.log.info("The broker has stopped.", extra={"broker": self.settings.name})
+        self.log.info("The broker has stopped.")
 
     async def _close_store(self) -> None:
         if self.store is not None:

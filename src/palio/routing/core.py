@@ -86,7 +86,7 @@ class Core:
         progress.sent += 1
         if confirm:
             progress.asked = progress.sent
-        update = Update(progress.sent, *changes, confirm=confirm)
+        update = Update(progress.sent, *changes, confirm=confirm)  # type: ignore[misc] # they end before it
         if port == GRAPH:
             self.end_waves(self.announcements.announce(update))
         else:

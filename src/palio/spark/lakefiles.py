@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 
 from palio.matching.projection import Wanted, discover, project
 from palio.model.values import KIND_NAMES, Kind
-from palio.spark.manifests import LakeFile, sync_folder
+from palio.spark.manifests import LakeFile
+from palio.spark.once import sync_folder
 from palio.spark.rows import EVENT, UTC_MICROSECONDS, Damage, times_of
 
 CLASS = "class"
@@ -36,6 +37,8 @@ MAX_COLUMNS = 256
 # Classes that have files of their own, in what one task writes for one day; the others share some.
 MAX_CLASSES = 64
 ROW_GROUP = 128 << 10
+# Characters of a name in a path; what it stands for is in the manifest.
+MAX_NAME = 100
 NO_CLASS, OTHER_CLASSES = "-", "+"
 
 QUARANTINE = pa.schema(
@@ -110,7 +113,7 @@ def write_file(root: Path, folder: str, table: pa.Table, day: str, **more: Any) 
     """Write a file, and return when it is on disk."""
     journal = table.column("journal")[0].as_py()
     first, last = table.column("sequence")[0].as_py(), table.column("sequence")[-1].as_py()
-    name = f"{quote(journal, safe='')}-{first}-{last}-{secrets.token_hex(4)}.parquet"
+    name = f"{_named(journal)}-{first}-{last}-{secrets.token_hex(4)}.parquet"
     path = root / folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "xb") as file:
@@ -177,6 +180,10 @@ def _few(classes: Any) -> Any:
 
 
 def _folder_of(kind: str) -> str:
-    """A class as the name of a folder: no dots in front, not too long, and never one of our own."""
-    name = quote(kind[:64], safe=" ") or "%"
-    return f"class {name}"
+    """A class as the name of a folder, which is never one of our own."""
+    return f"class {_named(kind)}"
+
+
+def _named(text: str) -> str:
+    """A text as a part of a path: not too long, and without what means something to file systems or Spark."""
+    return quote(text, safe=" ")[:MAX_NAME]

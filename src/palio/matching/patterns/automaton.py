@@ -66,6 +66,8 @@ class Automaton:
         for ways in self.ways:
             self.starters |= ways.from_state(0)[0]
         self.guarded = any(self.guards)
+        # Only the order of events counts: nothing is compared, and nothing must stay away.
+        self.plain = not self.guarded and not any(variant.gaps for variant in pattern.variants)
         self.remembered = _remembered(pattern)
 
     @cached_property

@@ -132,9 +132,12 @@ class Detector:
                 self.add(pattern, *hit)
 
     def add(self, pattern: int, key: bytes, hit: Hit) -> None:
-        """A hit that was found elsewhere, and is not late, for the pattern of this number."""
+        """A hit that was found elsewhere, for the pattern of this number."""
         counts = self.counts
         counts.hits += 1
+        if hit.time <= self.watermark:
+            counts.late += 1
+            return
         if hit.position > self._highest:
             self._highest = hit.position
         elif hit.position <= self._evaluated and self.patterns.automata[pattern].by_arrival:
@@ -169,7 +172,7 @@ class Detector:
             automaton = self.patterns.automata[place[0]]
             size, due = len(partition), partition.due
             for finding in partition.look(automaton, watermark, losses):
-                found.append(_match(automaton, place[1], finding))
+                found.append(match_of(automaton, place[1], finding))
             self._held += len(partition) - size
             if not len(partition):
                 del self._partitions[place]
@@ -257,7 +260,8 @@ class Detector:
         return partition
 
 
-def _match(automaton: Automaton, key: bytes, finding: Finding) -> Match:
+def match_of(automaton: Automaton, key: bytes, finding: Finding) -> Match:
+    """What was found in a partition, for everybody."""
     events, time = finding
     names = automaton.step_names
     return Match(
