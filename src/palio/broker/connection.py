@@ -366,7 +366,7 @@ class Connection(asyncio.Protocol):
         if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
             return
         self.broker.refused(self, problem)
-        self.say(Refused("connection", type(problem).__name__, str(problem)))
+        self.say(Refused.of("connection", problem))
         self.end(str(problem), quietly=True)
 
     def end(self, reason: str, *, quietly: bool = False, event: str = "ending") -> None:

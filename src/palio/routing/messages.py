@@ -13,11 +13,12 @@ subscription takes the place of a wide one.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 
@@ -137,15 +138,36 @@ class Published(_Message, frozen=True):
     sequences: tuple[Number, ...] = ()
 
 
+_LONGEST_FIELD = 4_096
+
+
+def _travels(value: Any) -> bool:
+    """Whether a field of an error goes with it: it is plain, and not long."""
+    match value:
+        case str():
+            return len(value) <= _LONGEST_FIELD
+        case int():
+            return -(2**63) <= value < 2**63
+        case _:
+            return isinstance(value, float)
+
+
 class Refused(_Message, frozen=True):
     """A request that was not carried out: `subject` is its kind, and its handle, name or number.
 
-    `error` names the type of the error, `reason` is its sentence.
+    `error` names the type of the error, `reason` is its sentence, `fields` what the sentence is made of.
     """
 
     subject: str
     error: str
     reason: str
+    fields: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, subject: str, problem: PalioError) -> Refused:
+        """What tells somebody of an error."""
+        plain = {name: value for name, value in problem.fields.items() if _travels(value)}
+        return cls(subject, type(problem).__name__, str(problem), plain)
 
 
 Answer: TypeAlias = Accepted | Ready | Ended | Published | Refused

@@ -75,7 +75,8 @@ async def test_rights_are_filters_here_too(tmp_path):
         assert (await scene.call("POST", "/events", "anna", json={"shop": "siena", "n": 1})).status == 200
         refused = await scene.call("POST", "/events", "anna", json={"shop": "lucca", "n": 1})
         found = await problem(refused, 403, "NotAllowed")
-        assert 'shop = "siena"' in found["detail"]
+        assert (found["principal"], found["what"]) == ("anna", "publish this")
+        assert found["missing"].startswith('shop = "siena" does not hold')
         await scene.call("POST", "/events", "bruno", json={"shop": "lucca", "n": 2})
         await scene.call("POST", "/events", "anna", json={"shop": "siena", "n": 3})
         assert [(await stream.data())["n"] for _ in range(2)] == [1, 3]

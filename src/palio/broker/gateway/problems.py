@@ -1,7 +1,7 @@
 """What goes wrong, as problem details (RFC 9457): the sentence, the type and the fields of the native error.
 
 `STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/1`, has
-its name and its sentence; what was found wrong in the request itself has all of its fields.
+the same fields as one that was found here.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ class RefusedByBroker(PalioError):
     error: str
     reason: str
 
-    def __init__(self, subject: str, error: str, reason: str, **fields: Any) -> None:
-        super().__init__(reason, subject=subject, error=error, reason=reason, **fields)
+    def __init__(self, subject: str, error: str, reason: str, more: Mapping[str, Any] | None = None) -> None:
+        super().__init__(
+            reason, **({"subject": subject, "reason": reason} | dict(more or {}) | {"error": error})
+        )
 
 
 class BrokerMistake(PalioError):

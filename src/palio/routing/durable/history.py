@@ -259,7 +259,7 @@ class History:
                 self._refuse(survey, f"survey {survey.message.number}", problem)
 
     def _refuse(self, asked: _Surveying | _Replaying, subject: str, problem: PalioError) -> None:
-        self._desk.answer(asked.session, Refused(subject, type(problem).__name__, str(problem)))
+        self._desk.answer(asked.session, Refused.of(subject, problem))
 
     def session_closed(self, session: str) -> None:
         """Nobody waits for what a session has asked."""
