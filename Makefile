@@ -40,7 +40,7 @@ postgresql:
 		DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 postgresql >/dev/null; } || \
 		echo "There is no PostgreSQL here: its tests are left out (on Debian: apt-get install postgresql)."
 
-demo: $(READY)   ## a stream against thousands of filters, then five brokers of which one is killed
+demo: $(READY)   ## a stream against thousands of filters, five brokers of which one is killed, then Spark
 	@$(BIN)/palio demo
 
 test: $(READY)   ## all tests but the slow ones
@@ -61,6 +61,8 @@ bench: $(READY)  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench poset --filters 10000
 	@$(BIN)/palio bench routing --subscriptions 10000
 	@$(BIN)/palio bench store
+	@$(BIN)/palio bench security
+	@$(BIN)/palio bench spark
 
 experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (more than an hour on two cores)
 	@for name in siena strategies growth durable; do $(BIN)/palio sim run $$name --resume || exit; done

@@ -15,7 +15,7 @@ def readme(root) -> str:
 
 
 def test_the_first_example_runs_as_shown(readme):
-    example, _ = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    example, *_ = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
     names: dict = {}
     exec(example, names)
     for line in example.splitlines():

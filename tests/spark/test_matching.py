@@ -103,7 +103,8 @@ def test_structs_have_dotted_names_and_unused_columns_are_not_read(spark, tmp_pa
 def test_all_shards_share_one_spreading_of_the_events(events, spark):
     shards = palio.spark.build_shards(frame_of(spark, ENTRIES), size=1)
     plan = palio.spark.match(events, shards, partitions=2)._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("ReusedExchange") == len(ENTRIES) - 1
+    several = sum(one.subscriptions > 0 for one in shards.reports)
+    assert plan.count("ReusedExchange") == several - 1 > 0
 
 
 def test_nothing_on_either_side_gives_nothing(events, spark):
@@ -122,7 +123,7 @@ def test_pieces_are_bounded_even_within_one_event():
     index = palio.MatchIndex((number, f"x >= {-(number % 5)}") for number in range(many))
     events = pa.record_batch({"event_id": ["e", "f", "g"], "x": [1, -10, 1]})
     batches = list(matching.match_in_memory(index, ids, [events]))
-    assert {batch.num_rows for batch in batches} <= {matching.MOST_PAIRS, many % matching.MOST_PAIRS}
+    assert max(batch.num_rows for batch in batches) == matching.MOST_PAIRS
     found = pa.Table.from_batches(batches)
     assert found.num_rows == 2 * many
     assert set(found.column("event_id").to_pylist()) == {"e", "g"}
@@ -139,7 +140,7 @@ def test_what_a_worker_holds_is_bounded_whatever_comes_next():
 
 def test_a_result_larger_than_the_driver_takes_does_not_come_to_it(spark):
     """The session takes results of at most 16 MB (see conftest); this one has 130."""
-    from pyspark.errors import PySparkException
+    from py4j.protocol import Py4JJavaError
     from pyspark.sql import Observation, functions
 
     events = spark.range(2_000).select(functions.col("id").alias("event_id"), functions.lit(1).alias("x"))
@@ -151,7 +152,7 @@ def test_a_result_larger_than_the_driver_takes_does_not_come_to_it(spark):
     counted = pairs.observe(seen, functions.count("*").alias("pairs"))
     counted.write.format("noop").mode("overwrite").save()
     assert seen.get["pairs"] == 8_000_000
-    with pytest.raises(PySparkException, match="maxResultSize"):
+    with pytest.raises(Py4JJavaError, match="maxResultSize"):
         pairs.toArrow()
 
 

@@ -53,11 +53,27 @@ def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> Data
 def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
     """Subscriptions: Parquet with the columns, or lines `{"id": …, "filter": "…"}`.
 
-    A bare filter, without an id, is its own. Raises `UnknownInput`.
+    A filter without an id has the number of its line. Raises `UnknownInput`.
     """
     if _has_lines(place):
         return _lines(spark, place).mapInArrow(_subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
     return _parquet(spark, place)
+
+
+def table_at(spark: SparkSession, place: str) -> DataFrame:
+    """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
+    return _journaled(spark, place) if place.startswith(_STORES) or _is_lake(place) else _parquet(spark, place)
+
+
+def stream_at(spark: SparkSession, place: str) -> DataFrame:
+    """The same as a stream: journals, or a folder into which Parquet files come. Raises `UnknownInput`."""
+    if place.startswith(_STORES):
+        from palio.spark.reading import read_stream  # noqa: PLC0415
+
+        return read_stream(spark, place)
+    if _is_lake(place):
+        raise UnknownInput(place, "a lake is no stream; name the journals that it is made from.")
+    return spark.readStream.schema(_parquet(spark, place).schema).parquet(place)
 
 
 def _is_lake(place: str) -> bool:
@@ -104,48 +120,52 @@ def _events(batches: Batches) -> Batches:
     return _mapped(batches, _event, (EVENT, PAYLOAD, REASON), ("string", "binary", "string"))
 
 
-def _event(number: str, line: str) -> tuple[str, bytes | None, str | None]:
+def _event(number: str, line: str) -> list[tuple[Any, ...]]:
+    """The events of a line: an object, a CloudEvent, or an array of these."""
     try:
         document = jsontext.read(line)
+        if isinstance(document, list):
+            several = Notification.from_cloudevents(document)
+            return [(one.id or f"{number}.{item}", one.encode(), None) for item, one in enumerate(several)]
         if not isinstance(document, dict):
             raise InvalidNotification("$", "An event is a JSON object.")
         cloudy = "specversion" in document
         content = Notification.from_cloudevent(document) if cloudy else Notification(document)
     except PalioError as problem:
-        return number, None, str(problem)
-    return content.id or number, content.encode(), None
+        return [(number, None, str(problem))]
+    return [(content.id or number, content.encode(), None)]
 
 
 def _subscriptions(batches: Batches) -> Batches:
     return _mapped(batches, _subscription, (SUBSCRIPTION, FILTER), ("string", "string"))
 
 
-def _subscription(number: str, line: str) -> tuple[str, str | None] | None:
+def _subscription(number: str, line: str) -> list[tuple[Any, ...]]:
     text = line.strip()
     if text.startswith("#"):
-        return None
+        return []
     if not text.startswith("{"):
-        return text, text
+        return [(number, text)]
     try:
         document = jsontext.read(text)
     except PalioError:
-        return number, text  # which is no filter, and will be found to be none
-    return str(document.get("id", number)), document.get("filter")
+        return [(number, text)]  # which is no filter, and will be found to be none
+    return [(str(document.get("id", number)), document.get("filter"))]
 
 
 def _mapped(
     batches: Batches,
-    convert: Callable[[str, str], tuple[Any, ...] | None],
+    convert: Callable[[str, str], list[tuple[Any, ...]]],
     names: tuple[str, ...],
     kinds: tuple[str, ...],
 ) -> Batches:
-    """Rows of lines that are not empty, each converted."""
+    """The rows of all lines that are not empty."""
     import pyarrow  # noqa: PLC0415
 
     schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
     for batch in batches:
         lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        found = [row for number, line in lines if line.strip() and (row := convert(number, line)) is not None]
+        found = [row for number, line in lines if line.strip() for row in convert(number, line)]
         columns = list(zip(*found, strict=True)) if found else [()] * len(names)
         arrays = [pyarrow.array(one, field.type) for one, field in zip(columns, schema, strict=True)]
         yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)

@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 
 from palio.matching.projection import Wanted, discover, project
 from palio.model.values import KIND_NAMES, Kind
-from palio.spark.manifests import LakeFile, sync_folder
+from palio.spark.manifests import LakeFile
+from palio.spark.once import sync_folder
 from palio.spark.rows import EVENT, UTC_MICROSECONDS, Damage, times_of
 
 CLASS = "class"

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from palio.spark.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
+from palio.spark.once import create_once
 
 FORMAT = 1
 MANIFESTS = "_palio"
@@ -221,27 +222,10 @@ class Lake:
 
     def _put(self, manifest: Manifest) -> None:
         """Create the file of a version, completely or not at all, and only if there is none."""
-        draft = self._manifests / f".{secrets.token_hex(8)}.draft"
-        with open(draft, "xb") as file:
-            file.write(_encode(manifest))
-            file.flush()
-            os.fsync(file.fileno())
         try:
-            os.link(draft, self._path(manifest.version))
+            create_once(self._path(manifest.version), _encode(manifest))
         except FileExistsError:
             raise LakeChanged(str(self.root), manifest.version) from None
-        finally:
-            draft.unlink()
-        sync_folder(self._manifests)
-
-
-def sync_folder(folder: Path) -> None:
-    """What was created in a folder survives a loss of power."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _folder(place: str) -> Path:

@@ -26,6 +26,7 @@ import msgspec
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
 from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns, session_of
 from palio.spark.matching import match
+from palio.spark.once import create_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -182,17 +183,10 @@ def _within(positions: dict[str, int]) -> Column:
 
 
 def _commit(folder: Path, run: Run) -> None:
-    """Create the run's file, completely or not at all, and only if there is none."""
+    """From now on the run exists."""
     runs = folder / _RUNS
     runs.mkdir(parents=True, exist_ok=True)
-    draft = runs / f".{secrets.token_hex(8)}.draft"
-    with draft.open("xb") as file:
-        file.write(msgspec.json.encode(run))
-        file.flush()
-        os.fsync(file.fileno())
     try:
-        os.link(draft, runs / f"{run.number:06}.json")
+        create_once(runs / f"{run.number:06}.json", msgspec.json.encode(run))
     except FileExistsError:
         raise RunsChanged(str(folder), run.number) from None
-    finally:
-        draft.unlink()
