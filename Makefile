@@ -61,6 +61,7 @@ bench: $(READY)  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench poset --filters 10000
 	@$(BIN)/palio bench routing --subscriptions 10000
 	@$(BIN)/palio bench store
+	@$(BIN)/palio bench security
 	@$(BIN)/palio bench spark
 
 experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (more than an hour on two cores)

@@ -21,7 +21,13 @@ _LONG = 600.0
 
 
 def _connect(plan: Plan, name: str) -> Client:
-    return palio.connect(f"palio://127.0.0.1:{plan.port}", name=f"{name}-{plan.number}", request_timeout=_LONG)
+    return palio.connect(
+        f"{'palios' if plan.authority else 'palio'}://127.0.0.1:{plan.port}",
+        name=f"{name}-{plan.number}",
+        token=plan.token,
+        tls=plan.authority,
+        request_timeout=_LONG,
+    )
 
 
 def publish(plan: Plan, counters: Counters, line: Line) -> None:

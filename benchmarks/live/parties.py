@@ -58,6 +58,8 @@ class Plan(msgspec.Struct, frozen=True):
     in_flight: int = 0  # confirmed publishes under way; 0: they are not confirmed
     group: int = 1  # published by one call, if confirmed
     seconds: float = 0.0  # publish so long rather than so many
+    token: str | None = None  # by which they show who they are
+    authority: str | None = None  # with TLS: who signed the broker's certificate
 
 
 class Report(msgspec.Struct):

@@ -81,8 +81,11 @@ class System:
         background: Background | None = None,
         crowd: Callable[[Background], Role] | None = None,
         pace: float = 1.0,
+        token: str | None = None,
+        authority: str | None = None,
     ) -> None:
         self.label = label
+        self._credentials = {"token": token, "authority": authority}
         self.server = server
         self.background = background or Background(0)
         self.pace = pace  # a slow one is given this part of the events
@@ -91,7 +94,7 @@ class System:
         self._crowd: Party | None = None
         self._received = 0
         if crowd is not None and self.background.count:
-            plan = Plan(server.port, 0, 0)
+            plan = Plan(server.port, 0, 0, **self._credentials)
             self._crowd = Party("background client", crowd(self.background), plan, Counters(1, 1, 0))
         self.registering = time.perf_counter()
 
@@ -118,6 +121,7 @@ class System:
         common = Plan(
             self.server.port, 0, expected, rate=scenario.rate, timed=scenario.is_timed, json=json,
             durable=scenario.is_durable, in_flight=scenario.in_flight, group=scenario.group, seconds=seconds,
+            **self._credentials,
         )  # fmt: skip
         gc.freeze()  # what the parties inherit is not looked at by their collectors
         parties = self._start("subscriber", self._subscribe, scenario.subscribers, common, counters)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from palio.model.errors import PalioError
@@ -100,13 +101,16 @@ class Server:
             self._process.wait()
 
 
-def start_palio(folder: Path, *, journal: bool, sync: str = "full", store: str = "") -> Server:
-    """A broker; with a journal in the folder, or at the URL of a store."""
+def start_palio(
+    folder: Path, *, journal: bool, sync: str = "full", store: str = "", further: Sequence[str] = ()
+) -> Server:
+    """A broker; with a journal in the folder, or at the URL of a store; and with further options."""
     ready = folder / "ready.json"
     words = [sys.executable, "-m", "palio.cli.main", "up", "--listen", "127.0.0.1:0", "--http", "off"]
     words += ["--data", str(folder / "data"), "--ready-file", str(ready), "--log-level", "warning"]
     words += ["--sync", sync] if journal else ["--no-journal"]
     words += ["--store", store] if store else []
+    words += further
     server = Server("palio", words, folder, {"PALIO_LIMITS": f"{{outgoing = {PENDING_BYTES}}}"})
     until = time.monotonic() + PATIENCE
     while not ready.exists():

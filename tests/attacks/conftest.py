@@ -1,3 +1,9 @@
+"""What the scene asserts is explained as in the tests themselves."""
+
+import pytest
+
 from tests.client.conftest import pytest_pyfunc_call
 
 __all__ = ["pytest_pyfunc_call"]
+
+pytest.register_assert_rewrite("tests.attacks.scene")

@@ -130,6 +130,6 @@ async def attacked(folder: Path, **settings: Any) -> AsyncIterator[Scene]:
             assert client.statistics().connections == 1
         assert node.memory() - before < MOST_MEMORY
         assert "Traceback" not in node.log
-        for secret in [token.rpartition("_")[2] for token in world.tokens.values()]:
+        for secret in [token.split("_", 2)[2] for token in world.tokens.values()]:
             assert secret not in node.log
             assert not any(secret in text for text in scene.said)

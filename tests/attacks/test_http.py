@@ -15,6 +15,7 @@ import pytest
 import palio
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.sinks import Sinks, is_public
+from palio.broker.settings import Limits
 from tests.broker.gateway.calling import Webhook, calling, problem
 
 # What an attack may add to the memory of this process, in which the broker and the attacker both are.
@@ -265,7 +266,7 @@ async def test_webhooks_that_point_inside_are_refused(host):
                 "/subscriptions", json={"id": "x", "sink": f"{scheme}://{host}:{port}/"}
             )
             found = json.loads(await answer.read())
-            assert answer.status in (400, 502), found
+            assert answer.status == 400, found
             assert found["error"] in ("SinkNotAllowed", "SinkNotReached"), found
         assert not hook.asked
         assert "x" not in broker.running.router.durable.homes.subscriptions
@@ -366,7 +367,7 @@ async def test_a_webhook_that_answers_without_end_or_not_at_all():
 
     hasty = GatewaySettings(sinks=("127.0.0.1/32",), push_within=0.5)
     async with calling(gateway=hasty) as (broker, session), beside(broker):
-        for handle, status in ((endless, 201), (silent, 502), (flood, 502)):
+        for handle, status in ((endless, 201), (silent, 400), (flood, 400)):
             server = await asyncio.start_server(handle, "127.0.0.1", 0)
             wish = {"sink": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"}
             async with asyncio.timeout(10):
@@ -378,7 +379,11 @@ async def test_a_webhook_that_answers_without_end_or_not_at_all():
 
 async def test_streams_that_nobody_reads_are_bounded_and_end():
     limited = GatewaySettings(stalled=0.5)
-    async with calling(gateway=limited, journal=False) as (broker, _), beside(broker) as client:
+    limits = Limits(outgoing=2_000_000)
+    async with (
+        calling(gateway=limited, limits=limits, journal=False) as (broker, _),
+        beside(broker) as client,
+    ):
         ends = []
         for _ in range(10):
             reader, writer = await asyncio.open_connection("127.0.0.1", port_of(broker), limit=1_024)
@@ -391,7 +396,6 @@ async def test_streams_that_nobody_reads_are_bounded_and_end():
             await client.flush(arrived=True)
         for writer in ends:
             writer.transport.abort()
-    assert broker.url
 
 
 async def test_connections_that_say_nothing_are_ended():

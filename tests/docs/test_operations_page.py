@@ -5,6 +5,7 @@ import re
 import pytest
 
 from palio.broker.broker import Broker
+from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.metrics import Metrics
 from palio.broker.settings import Limits, Settings
 from palio.broker.states import TRANSITIONS
@@ -20,6 +21,7 @@ def page(root) -> str:
 def test_every_setting_is_on_the_page(page):
     settings = [*Settings.__struct_fields__, *Limits.__struct_fields__]
     settings += [*DurableSettings.__struct_fields__, *Patience.__struct_fields__]
+    settings += GatewaySettings.__struct_fields__
     assert [name for name in settings if f"`{name}`" not in page] == []
 
 

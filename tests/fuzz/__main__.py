@@ -24,7 +24,7 @@ def main() -> None:
     seconds = parser.parse_args().seconds
     found = Path("build/fuzz")
     (found / "corpus").mkdir(parents=True, exist_ok=True)
-    options = [f"-max_total_time={seconds}", "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048"]
+    options = [f"-max_total_time={seconds}", "-max_len=4096", "-timeout=120", "-rss_limit_mb=2048"]
     places = [str(found / "corpus"), str(HERE / "corpus")]
     atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={found}/", "-print_final_stats=1", *places], run)
     atheris.Fuzz()

@@ -105,7 +105,8 @@ UPDATE = Update(3, ((1, FILTER),), (2,), ((4, ADVERTISEMENT),), (5,), confirm=Tr
 MESSAGES = [
     Open(), Close(), Subscribe("h", FILTER, ready=True), Release("h"), Unsubscribe(FILTER),
     Advertise("h", ADVERTISEMENT), Unadvertise(ADVERTISEMENT), Publish((NOTIFICATION, Notification({})), 3),
-    Accepted("h"), Ready("h"), Ended(("h", "i")), Published(3, "b", 17), Refused("h", "HandleInUse", "No."),
+    Accepted("h"), Ready("h"), Ended(("h", "i")), Published(3, "b", 17),
+    Refused("h", "HandleInUse", "No.", {"handle": "h"}),
     LinkUp(LinkKind.GRAPH, 2.0), LinkDown(), Hello(LinkKind.MASTER, 1.5, "terms", Component("a", 3), ("a",)),
     Goodbye("because"), Joined(Component("a"), ("a",)), UPDATE, Acknowledge(3),
     Forward((ENVELOPE,)),

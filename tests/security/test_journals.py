@@ -29,7 +29,7 @@ async def test_keeping_and_trimming_need_the_right_to_it(tmp_path):
 
 
 async def test_nobody_publishes_in_anothers_name(tmp_path):
-    """Else what another publishes under an id that one has guessed would be taken for a repetition, and lost."""
+    """Else what another publishes under an id that one has guessed would be taken for a repetition."""
     world = World(tmp_path)
     world.add("one", "true", None)
     world.add("two", "true", None)

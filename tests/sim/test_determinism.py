@@ -78,7 +78,7 @@ def test_sharing_facts_changes_nothing(seed):
     assert str(alone.trace) == trace(drawn(seed))
 
 
-@pytest.mark.parametrize("seed", [*SEEDS, 6, 9, 12, 15, 17])
+@pytest.mark.parametrize("seed", [*range(24, 32), 33, 36, 39, 45])  # covering on all topologies, then merging
 def test_one_index_for_all_brokers_changes_nothing(seed):
     """In a large network a notification is matched once for all; no broker says anything else by that."""
     shared = Facts(matches=True)

@@ -1,6 +1,10 @@
 """The lake: everything that was published, exactly once, whatever happens on the way."""
 
+import signal
 import sqlite3
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -316,3 +320,38 @@ def test_what_a_task_writes_is_no_part_of_the_lake(spark, url, place):
     lake.create()
     assert len(write_spans(spark, url, lake, [Span("b", 0, 10)])) == 3
     assert palio.spark.read_lake(spark, place).count() == 0
+
+
+KILLED = """
+    import os, signal, sys
+    import palio.spark
+    from palio.spark.archiving import archive
+
+    def main():
+        url, place, where = sys.argv[1:]
+
+        def die(step):
+            if step == where:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        archive(palio.spark.start("local[2]"), url, place, rows_per_task=40, step=die)
+
+    main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["held", "written", "committed", "told"])
+def test_a_job_that_is_killed_leaves_nothing_half_done(spark, url, place, tmp_path, where):
+    fill(url, events(400))
+    script = tmp_path / "killed.py"
+    script.write_text(textwrap.dedent(KILLED))
+    done = subprocess.run(
+        [sys.executable, str(script), url, place, where], capture_output=True, timeout=300, check=False
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2_000:]
+    kept = Lake(place).state().positions.get("b", 0)
+    assert kept == (0 if where in ("held", "written") else 320)
+    assert content(palio.spark.read_lake(spark, place)) == content(palio.spark.read(spark, url))[:kept]
+    archive(spark, url, place)
+    assert content(palio.spark.read_lake(spark, place)) == content(palio.spark.read(spark, url))

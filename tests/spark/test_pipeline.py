@@ -26,7 +26,7 @@ def test_quotes_are_published_archived_and_read(spark, shared, tmp_path):
     if not source.exists():
         pytest.skip("the quotes are not here")
     with gzip.open(source, "rt") as lines:
-        quotes = [json.loads(line) for line, _ in zip(lines, range(20_000), strict=False)]
+        quotes = [json.loads(line) for line, _ in zip(lines, range(5_000), strict=False)]
     with palio.testing.broker(journal=True) as address:
         with palio.sync.connect(address) as client:
             for first in range(0, len(quotes), 1_000):

@@ -46,12 +46,11 @@ def failing_after(rows):
 
 def test_a_table_that_is_written_again_after_a_failure_is_there_once(spark, address):
     rows = [(n // 2, f"S{n // 2}") for n in range(200)]  # each row twice
-    frame = spark.createDataFrame(rows, "x int, s string").repartition(3)
+    frame = spark.createDataFrame(rows, "x int, s string")
     failing = frame.mapInArrow(failing_after(30), "x int, s string")
     with pytest.raises(Exception, match="half-way"):
         palio.spark.write(failing, address, sink="results", id=None)
-    palio.spark.write(frame.repartition(5), address, sink="results")
-    palio.spark.write(frame.repartition(2), address, sink="results")
+    palio.spark.write(frame.repartition(3), address, sink="results")
     found = Counter((event["x"], event["s"]) for event in published(address))
     assert found == Counter(rows)
     palio.spark.write(frame, address, sink="other results")
@@ -71,8 +70,11 @@ def small_batches(spark):
 def test_half_of_the_rows_of_a_task_are_sent_before_it_fails_and_recognised_later(
     spark, address, small_batches
 ):
-    frame = spark.createDataFrame([(n, f"id {n}") for n in range(5_000)], "x int, key string").coalesce(1)
-    failing = frame.mapInArrow(failing_after(3_000), "x int, key string")
+    # Long enough that pipes between the processes are full before the failure.
+    schema = "x int, key string, text string"
+    rows = [(n, f"id {n}", "text " * 100) for n in range(5_000)]
+    frame = spark.createDataFrame(rows, schema).coalesce(1)
+    failing = frame.mapInArrow(failing_after(3_000), schema)
     writer = failing.write.format("palio").option("url", address).option("idColumn", "key").mode("append")
     with pytest.raises(Exception, match="half-way"):
         writer.save()

@@ -234,7 +234,7 @@ class Broker:
         for timer in self._timers.values():
             timer.cancel()
         await self._close_store()
-        self.log.info("The broker has stopped.", extra={"broker": self.settings.name})
+        self.log.info("The broker has stopped.")
 
     async def _close_store(self) -> None:
         if self.store is not None:
@@ -402,7 +402,7 @@ class Broker:
     def refuse_request(self, connection: Connection, subject: str, problem: PalioError) -> None:
         """Something that a client asked for is not done."""
         self._refused_requests[type(problem).__name__] += 1
-        connection.say(Refused(subject, type(problem).__name__, str(problem)))
+        connection.say(Refused.of(subject, problem))
 
     def inspected(self, connection: Connection, message: Inspect) -> None:
         """A question about this broker."""

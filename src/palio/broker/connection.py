@@ -8,6 +8,7 @@ with, ends the connection with a sentence; it never reaches the core.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import msgspec
@@ -21,7 +22,7 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
-from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Refused
+from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Publish, Refused
 from palio.routing.protocol import (
     GREETING_FRAME,
     PROTOCOL,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 MAX_NAME = 255
+# Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
+LONG_THOUGHT = 0.05
 
 _FROM_CLIENTS = frozenset(
     {*get_args(ClientMessage), *get_args(DurableRequest), *get_args(InquiryMessage), Inspect} - {Open, Close}
@@ -100,7 +103,10 @@ class Connection(asyncio.Protocol):
         self._heartbeat = settings.heartbeat
         self._received_frames = self._received_bytes = 0
         self._allowed: frozenset[type] = frozenset()
-        self._reading = True
+        self._reading = True  # as far as the broker goes
+        self._open = True  # and in fact
+        self._resting = False
+        self._waiting: deque[bytes] = deque()
         self.acting_for: Principal | None = None  # known without a greeting's token: it is from within
 
     def statistics(self) -> ConnectionStatistics:
@@ -174,22 +180,47 @@ class Connection(asyncio.Protocol):
         except FrameTooLarge as problem:
             self.refuse(problem)
             return
-        for payload in payloads:
-            self._received_frames += 1
-            if self.state in (State.DRAINING, State.MOVED, State.CLOSED):
-                return
+        self._received_frames += len(payloads)
+        self._waiting += payloads
+        if not self._resting:
+            self._take()
+
+    def _take(self) -> None:
+        """Hear what has come. Who makes the broker think for long has to wait as long before the next."""
+        waiting = self._waiting
+        while waiting and self.state not in (State.DRAINING, State.MOVED, State.CLOSED):
+            payload = waiting.popleft()
+            began = self._loop.time()
+            kind: type | None = None
             try:
-                self._hear(payload)
+                kind = self._hear(payload)
             except PalioError as problem:
                 self.refuse(problem)
             except Exception:
                 self.broker.log.exception("A message could not be handled.", extra={"connection": self.name})
                 self.refuse(ProtocolViolation("The broker could not handle this message; this is its mistake."))
+            took = self._loop.time() - began
+            if took > LONG_THOUGHT and kind is not Publish and self.role is not Role.PEER:
+                self._rest(took)
+                return
+
+    def _rest(self, seconds: float) -> None:
+        self._resting = True
+        self._read_or_wait()
+        self._loop.call_later(seconds, self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        self._heard = self._loop.time()
+        self._take()
+        self._read_or_wait()
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exception: Exception | None) -> None:
+        if self.is_live and self._waiting:
+            self._take()  # what was said before the end was meant, as far as it is no long thought again
         was_live = self.is_live
         moved = self.state is State.MOVED
         if not self.reason:
@@ -211,7 +242,8 @@ class Connection(asyncio.Protocol):
 
     # Hearing
 
-    def _hear(self, payload: bytes) -> None:
+    def _hear(self, payload: bytes) -> type | None:
+        """Returns what it was, if it was a message."""
         try:
             message = decode(payload)
         except UnreadableMessage as problem:
@@ -219,7 +251,7 @@ class Connection(asyncio.Protocol):
             if subject is None:
                 raise
             self.say(Refused(subject, problem.error, problem.reason))
-            return
+            return None
         kind = type(message)
         if kind in self._allowed:
             if kind is Inspect:
@@ -240,6 +272,7 @@ class Connection(asyncio.Protocol):
             self.end(cast("Refused", message).reason, quietly=True)
         else:
             raise ProtocolViolation(f"A {kind.__name__.lower()!r} message has no place here now.")
+        return kind
 
     def _greeted(self, greet: Greet) -> None:
         if greet.protocol != PROTOCOL:
@@ -305,16 +338,22 @@ class Connection(asyncio.Protocol):
         if self.state is State.CONNECTING:
             if now - self._began > self.broker.settings.limits.greeting:
                 self.abort("It did not greet in time.")
-        elif now - self._heard > SILENCES * self._heartbeat and self._reading:
+        elif now - self._heard > SILENCES * self._heartbeat and self._open:
             self.abort("It was silent for too long.")
         elif now - self._said >= self._heartbeat and self.is_live and not self.outgoing.paused:
             self.say(Ping())
 
     def read(self, reading: bool) -> None:
         """Take what comes in, or let it wait."""
-        if self._transport is not None and reading != self._reading and not self._transport.is_closing():
+        if reading != self._reading:
             self._reading = reading
-            if reading:
+            self._read_or_wait()
+
+    def _read_or_wait(self) -> None:
+        wanted = self._reading and not self._resting
+        if self._transport is not None and wanted != self._open and not self._transport.is_closing():
+            self._open = wanted
+            if wanted:
                 self._heard = self._loop.time()
                 self._transport.resume_reading()
             else:
@@ -327,7 +366,7 @@ class Connection(asyncio.Protocol):
         if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
             return
         self.broker.refused(self, problem)
-        self.say(Refused("connection", type(problem).__name__, str(problem)))
+        self.say(Refused.of("connection", problem))
         self.end(str(problem), quietly=True)
 
     def end(self, reason: str, *, quietly: bool = False, event: str = "ending") -> None:

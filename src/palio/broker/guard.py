@@ -150,9 +150,9 @@ class Guard:
                 index = self._publishing[allowed] = MatchIndex()
                 index.add(0, allowed)
             found = index.match_encoded([one.body.attributes for one in notifications])
-            for position, one in enumerate(found):
-                if not one:
-                    principal.require_publish(notifications[position], position)
+            if not all(found):
+                position = found.index([])
+                principal.require_publish(notifications[position], position)
         if self._limits.attributes < MAX_ATTRIBUTES:
             for notification in notifications:
                 if (got := len(notification.attributes)) > self._limits.attributes:

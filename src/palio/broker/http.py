@@ -15,18 +15,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from palio.broker.access.rights import Allowance
 from palio.broker.gateway import description
-from palio.broker.gateway.gateway import Gateway
+from palio.broker.gateway.gateway import Gateway, bearer
 from palio.broker.gateway.guard import MAX_HEAD, PatientProtocol
 from palio.broker.gateway.tunnel import MAX_MESSAGE
 from palio.broker.metrics import Metrics
-from palio.model.errors import NotAllowed, NotAuthenticated, PalioError
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
-
-
-def _refused(problem: PalioError, status: int, headers: dict[str, str] | None = None) -> Response:
-    return Response(f"{problem}\n", status_code=status, media_type="text/plain", headers=headers)
 
 
 class _Server(uvicorn.Server):
@@ -54,14 +49,8 @@ class HttpServer:
         @app.get("/metrics", **description.METRICS)
         async def metrics(request: Request) -> Response:
             """For who has the right to inspect, where anybody has to say who they are."""
-            kind, _, token = request.headers.get("authorization", "").partition(" ")
-            try:
-                principal = broker.access.authenticate(token if kind.lower() == "bearer" else None)
-                principal.require(Allowance.INSPECT, "see the metrics")
-            except NotAuthenticated as problem:
-                return _refused(problem, 401, {"WWW-Authenticate": "Bearer"})
-            except NotAllowed as problem:
-                return _refused(problem, 403)
+            principal = broker.access.authenticate(bearer(request.headers))
+            principal.require(Allowance.INSPECT, "see the metrics")
             return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
         self._app = app

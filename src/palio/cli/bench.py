@@ -27,7 +27,9 @@ app = typer.Typer(
         "palio bench routing --subscriptions 1000 --notifications 500",
         "palio bench store --events 5000",
         "palio bench broker --quick",
+        "palio bench security --quick",
         "palio bench spark --events 2000 --subscriptions 300",
+        "palio bench patterns --quick --ways plain",
     ),
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
@@ -82,10 +84,22 @@ def broker(context: typer.Context) -> None:
     _run("broker", context.args)
 
 
+@app.command("security", context_settings=_HANDED_ON)
+def security(context: typer.Context) -> None:
+    """Measure what TLS and rights cost: the same broker with them and without."""
+    _run("security", context.args)
+
+
 @app.command("spark", context_settings=_HANDED_ON)
 def spark(context: typer.Context) -> None:
     """Measure bulk matching on Spark beside Spark's own cross join."""
     _run("spark", context.args)
+
+
+@app.command("patterns", context_settings=_HANDED_ON)
+def patterns(context: typer.Context) -> None:
+    """Measure patterns in tables, in streams and without Spark, beside a self-join in Spark SQL."""
+    _run("patterns", context.args)
 
 
 def _run(subject: str, words: list[str]) -> None:

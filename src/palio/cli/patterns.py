@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time as clock
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from palio.cli.durations import parse_span
 from palio.cli.inputs import BadLine, Complaints, Event, read_events, read_patterns
 from palio.cli.lines import STANDARD_INPUT, LineFile
+from palio.cli.pattern_lines import match_line
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.matching.patterns import Detector, Match, PatternSet, watermark_for
-from palio.model.notification import Notification
-from palio.model.values import format_time
+from palio.model.patterns.pattern import Pattern
 
 EPILOG = help_epilog(
     "palio patterns -p examples/patterns.jsonl -e examples/trades.jsonl",
@@ -30,24 +29,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+PatternFile = Annotated[
+    str, typer.Option("--patterns", "-p", metavar="FILE", help="Patterns, one a line; - for standard input.")
+]
+Delay = Annotated[
+    str, typer.Option("--delay", metavar="SPAN", help="How much older than the newest an event may be.")
+]
+Close = Annotated[bool, typer.Option("--close", help="Nothing comes any more: decide what is still open.")]
+
+
 def patterns(
     *,
-    patterns: Annotated[
-        str,
-        typer.Option("--patterns", "-p", metavar="FILE", help="Patterns, one a line; - for standard input."),
-    ],
+    patterns: PatternFile,
     events: Annotated[
         str, typer.Option("--events", "-e", metavar="FILE", help="Events, JSON lines; - for standard input.")
     ],
     time: Annotated[
         str, typer.Option("--time", metavar="ATTRIBUTE", help="The attribute that has an event's time.")
     ] = "time",
-    delay: Annotated[
-        str, typer.Option("--delay", metavar="SPAN", help="How much older than the newest an event may be.")
-    ] = "1m",
-    close: Annotated[
-        bool, typer.Option("--close", help="Nothing comes any more: decide what is still open.")
-    ] = False,
+    delay: Delay = "1m",
+    close: Close = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary.")] = False,
 ) -> None:
     """Find patterns in events, and say of which events each consists, as JSON lines.
@@ -63,11 +64,8 @@ def patterns(
         raise typer.BadParameter("patterns and events cannot both come from standard input.")
     console = error_console()
     complaints = Complaints(console)
-    with LineFile(patterns) as file:
-        detector = Detector(
-            PatternSet({str(one.id): one.content for one in read_patterns(file, complaints.add)})
-        )
-    finding = _Finding(detector, time, round(parse_span(delay) * 1_000_000), complaints)
+    detector = Detector(PatternSet(patterns_of(patterns, complaints)))
+    finding = _Finding(detector, time, microseconds(delay), complaints)
     # In a terminal the answers themselves show how far it is; a bar between them would only flicker.
     hidden = quiet or sys.stdout.isatty()
     with LineFile(events) as file, progress_bar(console, "matching", file.size, hidden=hidden) as advance:
@@ -80,6 +78,16 @@ def patterns(
         console.print(finding.summary(complaints.count), style="dim", soft_wrap=True)
     if complaints.count:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def patterns_of(path: str, complaints: Complaints) -> dict[str, Pattern]:
+    """The patterns of a file by their names."""
+    with LineFile(path) as file:
+        return {str(one.id): one.content for one in read_patterns(file, complaints.add)}
+
+
+def microseconds(span: str) -> int:
+    return round(parse_span(span) * 1_000_000)
 
 
 class _Finding:
@@ -116,7 +124,8 @@ class _Finding:
 
     def _tell(self, found: list[Match]) -> None:
         for match in found:
-            write_json(_answer(match))
+            events = ((one.step, one.id, one.moment) for one in match.constituents)
+            write_json(match_line(match.notification(), match.id, events))
 
     def summary(self, bad_lines: int) -> str:
         statistics = self.detector.statistics()
@@ -140,14 +149,3 @@ class _Finding:
         if bad_lines:
             parts.append(plural(bad_lines, "bad line"))
         return ", ".join(parts)
-
-
-def _answer(match: Match) -> dict[str, Any]:
-    answer: dict[str, Any] = {"pattern": match.pattern, "id": match.id}
-    if match.key:
-        answer["key"] = json.loads(Notification(match.key).to_json())
-    answer["time"] = format_time(match.moment)
-    answer["events"] = [
-        {"step": one.step, "id": one.id, "time": format_time(one.moment)} for one in match.constituents
-    ]
-    return answer

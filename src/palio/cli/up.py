@@ -44,7 +44,8 @@ def up(
         typer.Option(metavar="HOST:PORT", help="For clients and brokers; 127.0.0.1:7070, port 0: any."),
     ] = None,
     http: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="For health and metrics; 127.0.0.1:7080, or off.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="For HTTP: events, health, metrics; 127.0.0.1:7080, or off."),
     ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="What is kept is kept here; ./palio-data.")
@@ -106,7 +107,7 @@ def up(
     """Start a broker, and run it until Ctrl-C.
 
     Without any settings it listens on this machine only: 127.0.0.1:7070 for
-    clients and other brokers, 127.0.0.1:7080 for health and metrics over HTTP.
+    clients and other brokers, 127.0.0.1:7080 for everything over HTTP.
     What it keeps is in ./palio-data.
 
     A settings file is overridden by the environment (PALIO_LISTEN, PALIO_DATA
@@ -192,7 +193,7 @@ def _announce(console: Console, broker: Broker) -> None:
     if broker.http_port:
         address = f"{split_address(settings.http)[0]}:{broker.http_port}"
         web = "https" if security.certificate else "http"
-        block.append(f"\n  HTTP     {web}://{address}/health and /metrics  ")
+        block.append(f"\n  HTTP     {web}://{address}/docs  ")
         if split_address(settings.http)[0] not in LOOPBACK:
             block.append(_who(settings, settings.http), style="dim")
     block.append(f"\n  data     {_data(settings)}")
@@ -204,6 +205,8 @@ def _announce(console: Console, broker: Broker) -> None:
     block.append("\nIn another terminal:")
     block.append(f"\n  palio sub{option} 'price > 100'", style="cyan")
     block.append(f"\n  palio pub{option} symbol=ACME price=101.5", style="cyan")
+    if broker.http_port:
+        block.append(f"\n  curl -N '{web}://{address}/events?filter=price>100'", style="cyan")
     console.print(block.append("\nCtrl-C stops it."), soft_wrap=True)
 
 

@@ -163,14 +163,12 @@ _KNOWN: dict[str, type[PalioError]] = {
 
 def error_of(refused: Refused) -> PalioError:
     """The error that an answer tells of."""
-    return known_error(refused.subject, refused.error, refused.reason)
-
-
-def known_error(subject: str, error: str, reason: str) -> PalioError:
-    """An error by its name, with its sentence; what the sentence is made of is not known here."""
+    subject, error, reason = refused.subject, refused.error, refused.reason
     kind = _KNOWN.get(error)
     if kind is None:
         return RequestRefused(subject, error, reason)
     problem = kind.__new__(kind)
-    PalioError.__init__(problem, reason, subject=subject, error=error, reason=reason)
+    PalioError.__init__(
+        problem, reason, **({"subject": subject, "error": error, "reason": reason} | refused.fields)
+    )
     return problem

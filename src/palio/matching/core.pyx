@@ -15,14 +15,16 @@ The problem: a million conjunctions of sides, an event, and the conjunctions all
   that answer for one value (`native/programs.h`). A filter of nothing but programs is asked by every event that has
   its attribute: some 25 ns each.
 
-**Groups** (`native/groups.h`). A conjunction is filed under a key that every event that it matches must have: its
-rarest equality, its two rarest where one is too common, or failing that the presence of its rarest attribute.
-An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that can be in use; the
-rest of the index is never touched. An `in` with few values is filed once for each of them.
+**Groups** (`native/groups.h`, `native/visiting.h`). A conjunction is filed under a key that every event that it matches
+must have: its rarest equality, its two rarest where one is too common, or failing that the presence of its rarest
+attribute. An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that can be in use; the
+rest of the index is never touched. An `in` with few values is filed once for each of them. A pair costs one cache line,
+whether somebody has it or not; a group that has it one more, and its records, which lie side by side, usually one.
+Several events ask together, so that many of these lines are on their way at once.
 
-**Blocks** (`native/blocks.h`, `native/arrangement.h`, `native/sweep.h`). Where a group is large, its conjunctions are put into blocks of
-up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a function of the event's value
-that changes by one bit at each end of a range. So the sorted ends are the whole function, and a batch of
+**Blocks** (`native/blocks.h`, `native/arrangement.h`, `native/sweep.h`). Where a group is large, its conjunctions are put
+into blocks of up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a function of the event's
+value that changes by one bit at each end of a range. So the sorted ends are the whole function, and a batch of
 events, sorted by value, walks along them: each bit is flipped once for the batch, and each event costs one
 or of at most 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
 starts from the nearest of the snapshots of the bitmap (`native/lone.h`). Next to nothing of what it needs is in the
@@ -36,8 +38,9 @@ had. Where filters are given at once, slots are numbered as blocks have them: th
 slots, and whatever lies by slot is read in ascending order.
 
 **Invariants.** Every conjunction is in exactly one group, either as a loose record or at a position of one block,
-and its place says where. Conjunctions of a block are in the order of `native/arrangement.h`. A group without live members does not exist, nor does an interned value without
-uses. A record's equalities begin with those that the group's key vouches for. Blocks in a group number
+and its place says where. Conjunctions of a block are in the order of `native/arrangement.h`. A group without live members
+does not exist, nor does an interned value without uses. The loose records of a group are one run of words. A record's
+equalities begin with those that the group's key vouches for. Blocks in a group number
 logarithmically many beyond the full ones.
 
 **Costs**, with n conjunctions in the groups that an event leads to, a attributes and m matches: an event of a
@@ -47,8 +50,8 @@ with all the others), up to 2 KB of snapshot from memory and a quarter of the sn
 id a cache line or two, since ids lie where the caller made them. What it waits for is memory: at a million ranges,
 some 1,000 pairs of block and attribute and 1 MB of snapshots.
 Adding is a few hash probes and a copy; each conjunction is merged into a larger block at
-most six times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 36 bytes
-in a block (two ends with their positions, and about as much again for snapshots), a conjunction about 24 more.
+most six times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 52 bytes
+in a block (20 for two ends with their positions, 32 for snapshots), a conjunction about 24 more.
 
 **Files** (`native/` refers by number, never by pointer): `save` writes the arrays as they are, and
 `open_mapped` points at them in the mapped file. Nothing is copied. The core trusts what it reads there, as checking
@@ -226,9 +229,9 @@ cdef class Core:
                 for box in filter.conjunctions:
                     self._compile(slot, box.sides, &staged)
                 if staged.count > STAGED_MOST:
-                    file_staged(&self.index, &staged)
+                    index_add_staged(&self.index, &staged)
         finally:
-            file_staged(&self.index, &staged)
+            index_add_staged(&self.index, &staged)
             words_free(&staged)
             index_finish(&self.index)
         try:
@@ -259,7 +262,7 @@ cdef class Core:
         self.ids[slot] = None
         self.free_slots.append(slot)
 
-    cdef int _compile(self, uint32_t slot, sides, Words32 *staged) except -1:
+    cdef int _compile(self, uint32_t slot, dict sides, Words32 *staged) except -1:
         """One conjunction, as one record or, with an `in` for a key, as several."""
         cdef uint32_t attribute
         cdef Sort sort

@@ -123,7 +123,7 @@ cdef extern from "native/bridge.h" nogil:
     void count_uses(Index *index, const uint32_t *record)
     void index_add(Index *index, uint32_t *record)
     void index_remove(Index *index, uint32_t slot)
-    void file_staged(Index *index, Words32 *staged)
+    void index_add_staged(Index *index, Words32 *staged)
     void index_finish(Index *index)
     void index_renumber(Index *index, Words32 *numbers)
     void index_forget(Index *index)

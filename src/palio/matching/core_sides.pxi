@@ -105,13 +105,19 @@ cdef bint _is_one_stretch(double low, double high, tuple integers) except *:
             return False
         first = <int64_t>ceil(low)
     if high == INFINITY:
-        return len(integers) == 1 and integers[0] == first
+        return len(integers) == 1 and _is(integers[0], first)
     if not -EXACT < high < EXACT:
         return False
     stop = <int64_t>ceil(high)
     if first >= stop:
         return not integers
-    return len(integers) == 2 and integers[0] == first and integers[1] == stop
+    return len(integers) == 2 and _is(integers[0], first) and _is(integers[1], stop)
+
+
+cdef bint _is(number, int64_t expected) except *:
+    """Whether an int is this one."""
+    cdef int overflow
+    return PyLong_AsLongLongAndOverflow(number, &overflow) == expected and not overflow
 
 
 def _points(tuple parts):

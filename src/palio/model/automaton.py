@@ -33,6 +33,8 @@ from palio.model.values import Kind
 
 # In transitions of single machines.
 MAX_EFFORT = 150_000
+# In transitions looked at while an automaton is made as small as it can be: about a tenth of a second.
+MAX_REFINING = 1_000_000
 # A set of texts that is written as points and ranges is turned back into them up to this many ends.
 MAX_FLIPS = 2_048
 
@@ -209,10 +211,15 @@ def language(kind: int, tree: Tree) -> Language:
 
 
 def _smallest(cuts: list[int], table: list[tuple[int, ...]], accepting: list[bool]) -> Language:
-    """Refine "accepting or not" until states of one block lead to the same blocks (Moore)."""
+    """Refine "accepting or not" until states of one block lead to the same blocks (Moore).
+
+    Long texts take as many rounds as they have characters: raises `Undecided` when that is too much.
+    """
+    effort = Effort(MAX_REFINING)
     block = [int(flag) for flag in accepting]
     count = len(set(block))
     while True:
+        effort.spend(len(table) * len(cuts))
         signatures: dict[tuple[int, ...], int] = {}
         refined = [
             signatures.setdefault((block[state], *(block[to] for to in row)), len(signatures))
@@ -225,11 +232,14 @@ def _smallest(cuts: list[int], table: list[tuple[int, ...]], accepting: list[boo
 
     member = {number: state for state, number in reversed(list(enumerate(block)))}
     order = [block[0]]
+    place = {block[0]: 0}
     rows: list[list[int]] = []
     for number in order:
         rows.append([block[to] for to in table[member[number]]])
-        order += [to for to in dict.fromkeys(rows[-1]) if to not in order]
-    place = {number: index for index, number in enumerate(order)}
+        for to in rows[-1]:
+            if to not in place:
+                place[to] = len(order)
+                order.append(to)
 
     columns = list(zip(*rows, strict=True))
     kept = [i for i in range(len(columns)) if i == 0 or columns[i] != columns[i - 1]]

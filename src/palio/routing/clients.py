@@ -80,9 +80,7 @@ class Clients:
                 raise NoJournal
             handler(session, message)
         except PalioError as problem:
-            self._core.effects.append(
-                Reply(session, Refused(subject_of(message), type(problem).__name__, str(problem)))
-            )
+            self._core.effects.append(Reply(session, Refused.of(subject_of(message), problem)))
 
     def _on_open(self, session: str, message: Open) -> None:
         self._core.sessions.open(session)

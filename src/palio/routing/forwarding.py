@@ -59,8 +59,7 @@ class Seen:
             bits = (bits << ahead | 1) & _MASK if ahead < SEEN_WINDOW else 1
             self._origins[origin] = sequence, bits
             return True
-        bit = 1 << -ahead
-        if -ahead >= SEEN_WINDOW or bits & bit:
+        if -ahead >= SEEN_WINDOW or bits & (bit := 1 << -ahead):
             return False
         self._origins[origin] = highest, bits | bit
         return True
@@ -127,14 +126,14 @@ class _Passing:
 
 def _seen(deliveries: list[_Delivery], scopes: Scopes) -> list[_Delivery]:
     """Only what the sessions' owners may see now; what several sessions of an owner get is looked at once."""
-    known: dict[str, dict[int, bool]] = {}
+    known: dict[tuple[str, tuple[int, ...]], list[bool] | None] = {}
     kept: list[_Delivery] = []
     for session, handles, envelopes in deliveries:
-        seen = known.setdefault(owner_of(session), {})
-        new = [envelope for envelope in envelopes if id(envelope) not in seen]
-        visible = scopes.visible(session, new, "delivery")
-        seen.update(zip(map(id, new), visible or [True] * len(new), strict=True))
-        left = [envelope for envelope in envelopes if seen[id(envelope)]]
+        key = owner_of(session), tuple(map(id, envelopes))
+        if key not in known:
+            known[key] = scopes.visible(session, envelopes, "delivery")
+        visible = known[key]
+        left = envelopes if visible is None else list(compress(envelopes, visible))
         if left:
             kept.append((session, handles, left))
     return kept

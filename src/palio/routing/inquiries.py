@@ -18,15 +18,15 @@ import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
-from palio.routing.messages import Envelope, _Message
+from palio.routing.messages import Envelope, Moment, Number, _Message
 
 
 class Request(_Message, frozen=True):
     """Ask all that take this notification. After `timeout` seconds what is missing is given up."""
 
-    number: int
+    number: Number
     notification: Notification
-    timeout: float = 5.0
+    timeout: Moment = 5.0
 
 
 class Respond(_Message, frozen=True):
@@ -39,7 +39,7 @@ class Respond(_Message, frozen=True):
 class Trace(_Message, frozen=True):
     """Who would get this notification, and by which way?"""
 
-    number: int
+    number: Number
     notification: Notification
 
 
@@ -64,10 +64,10 @@ class Requested(_Message, frozen=True):
 class Responded(_Message, frozen=True):
     """A reply to a request, or (`last`) that there will be no more; `missing` have not answered by then."""
 
-    number: int
+    number: Number
     notification: Notification | None = None
     last: bool = False
-    missing: int = 0
+    missing: Number = 0
 
 
 class Recipient(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class Recipient(msgspec.Struct, frozen=True):
     durable: bool
     filters: tuple[str, ...]
     handles: tuple[str, ...] = ()
-    more: int = 0  # subscriptions that are not listed, since there are too many
+    more: Number = 0  # subscriptions that are not listed, since there are too many
 
 
 class Hop(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class Hop(msgspec.Struct, frozen=True):
 class Traced(_Message, frozen=True):
     """The whole way."""
 
-    number: int
+    number: Number
     route: Hop
 
 
@@ -114,14 +114,14 @@ class Probe(_Message, frozen=True):
     """Who would get this at the receiver and behind it?"""
 
     envelope: Envelope
-    within: float
+    within: Moment
 
 
 class Probed(_Message, frozen=True):
     """The answer: the way from the sender on."""
 
     origin: str
-    sequence: int
+    sequence: Number
     route: Hop
 
 
@@ -129,17 +129,17 @@ class Enquire(_Message, frozen=True):
     """A request for all that take it at the receiver and behind it."""
 
     envelope: Envelope
-    within: float
+    within: Moment
 
 
 class Answered(_Message, frozen=True):
     """A reply from the sender or behind it, or (`last`) that no more will come; `missing` did not answer."""
 
     origin: str
-    sequence: int
+    sequence: Number
     notification: Notification | None = None
     last: bool = False
-    missing: int = 0
+    missing: Number = 0
 
 
 InquiryPeerMessage: TypeAlias = Probe | Probed | Enquire | Answered

@@ -13,13 +13,19 @@ subscription takes the place of a wide one.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+
+# Numbers on the wire count something: they are never negative, and fit into any column, with room to count on.
+# Moments and costs are finite.
+Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 
 
 class LinkKind(Enum):
@@ -92,7 +98,7 @@ class Publish(_Message, frozen=True):
     """
 
     notifications: tuple[Notification, ...]
-    request: int = 0
+    request: Number = 0
     publisher: str = ""
 
 
@@ -126,21 +132,42 @@ class Published(_Message, frozen=True):
     `sequences` names all of them, where some were known already and have other numbers.
     """
 
-    request: int
+    request: Number
     origin: str
-    sequence: int
-    sequences: tuple[int, ...] = ()
+    sequence: Number
+    sequences: tuple[Number, ...] = ()
+
+
+_LONGEST_FIELD = 4_096
+
+
+def _travels(value: Any) -> bool:
+    """Whether a field of an error goes with it: it is plain, and not long."""
+    match value:
+        case str():
+            return len(value) <= _LONGEST_FIELD
+        case int():
+            return -(2**63) <= value < 2**63
+        case _:
+            return isinstance(value, float)
 
 
 class Refused(_Message, frozen=True):
     """A request that was not carried out: `subject` is its kind, and its handle, name or number.
 
-    `error` names the type of the error, `reason` is its sentence.
+    `error` names the type of the error, `reason` is its sentence, `fields` what the sentence is made of.
     """
 
     subject: str
     error: str
     reason: str
+    fields: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, subject: str, problem: PalioError) -> Refused:
+        """What tells somebody of an error."""
+        plain = {name: value for name, value in problem.fields.items() if _travels(value)}
+        return cls(subject, type(problem).__name__, str(problem), plain)
 
 
 Answer: TypeAlias = Accepted | Ready | Ended | Published | Refused
@@ -153,7 +180,7 @@ class LinkUp(_Message, frozen=True):
     """`peer_connect`: messages can be exchanged with a broker from now on."""
 
     kind: LinkKind = LinkKind.PEER
-    cost: float = 1.0
+    cost: Moment = 1.0
 
 
 class LinkDown(_Message, frozen=True):
@@ -169,14 +196,14 @@ class Component(msgspec.Struct, frozen=True, order=True):
     """The name of a connected part of an acyclic network: a broker in it, and a count of that broker's own."""
 
     broker: str
-    count: int = 0
+    count: Number = 0
 
 
 class Hello(_Message, frozen=True):
     """The first message on a link, each way. Who cannot work together finds out here."""
 
     kind: LinkKind
-    cost: float
+    cost: Moment
     terms: str
     component: Component
     path: tuple[str, ...]
@@ -196,8 +223,8 @@ class Joined(_Message, frozen=True):
 
 
 # A row: its number on the link, and what it says.
-Row: TypeAlias = tuple[int, Filter]
-AdvertisementRow: TypeAlias = tuple[int, Advertisement]
+Row: TypeAlias = tuple[Number, Filter]
+AdvertisementRow: TypeAlias = tuple[Number, Advertisement]
 
 
 class Update(_Message, frozen=True):
@@ -207,18 +234,18 @@ class Update(_Message, frozen=True):
     an empty one asks for that alone.
     """
 
-    version: int
+    version: Number
     add: tuple[Row, ...] = ()
-    remove: tuple[int, ...] = ()
+    remove: tuple[Number, ...] = ()
     advertise: tuple[AdvertisementRow, ...] = ()
-    withdraw: tuple[int, ...] = ()
+    withdraw: tuple[Number, ...] = ()
     confirm: bool = False
 
 
 class Acknowledge(_Message, frozen=True):
     """All updates of the link up to this version are known to everyone behind the sender."""
 
-    version: int
+    version: Number
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True):
@@ -229,12 +256,12 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     """
 
     origin: str
-    sequence: int
-    time: float
-    hops: int
+    sequence: Number
+    time: Moment
+    hops: Number
     entry: str
     notification: Notification
-    epoch: int = 0
+    epoch: Number = 0
 
 
 class Forward(_Message, frozen=True):
@@ -250,8 +277,8 @@ class LinkState(_Message, frozen=True):
     """
 
     broker: str
-    version: int
-    links: tuple[tuple[str, float], ...]
+    version: Number
+    links: tuple[tuple[str, Moment], ...]
     component: Component
 
 
@@ -270,7 +297,7 @@ class Known(_Message, frozen=True):
     """Everyone behind the sender knows this version of the broker's interest."""
 
     broker: str
-    version: int
+    version: Number
 
 
 PeerMessage: TypeAlias = (

@@ -134,11 +134,11 @@ class Scopes:
             found = [False] * len(envelopes)
         else:
             bodies = [envelope.notification.body.attributes for envelope in envelopes]
-            found = [bool(one) for one in scope.index.match_encoded(bodies)]
-        hidden = found.count(False)
-        if not hidden:
-            return None
-        self.withheld[what] += hidden
+            matched = scope.index.match_encoded(bodies)
+            if all(matched):
+                return None
+            found = [bool(one) for one in matched]
+        self.withheld[what] += found.count(False)
         return found
 
     def shown(self, name: str, envelopes: tuple[Envelope, ...], what: str) -> tuple[Envelope, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, cast
 
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.configuration import Configuration, Strategy
@@ -14,11 +15,20 @@ from palio.routing.covering import Covering
 from palio.routing.facts import Facts, Matches
 from palio.routing.merging import Merging
 from palio.routing.messages import Envelope
-from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
+from palio.routing.table import Entry, Identity, Item, Port, Settled, Simple, Table
 
 # Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
 # Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
 MAX_ARRIVING = 256
+
+
+class UnknownRow(PalioError):
+    """A neighbour takes back a row that it has not told of."""
+
+    number: int
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"There is no row {number} that could be removed.", number=number)
 
 
 class Side(Generic[Item]):
@@ -90,6 +100,8 @@ class Side(Generic[Item]):
         """Rows came on a port, in the graph of some broker; they are noted by number."""
         table = self.table
         for number, item in add:
+            if number in rows:
+                self.drop(rows, (number,), port, broker)
             entry, fresh = table.receive(item, port, broker)
             if fresh:
                 self._entered(entry)
@@ -102,6 +114,8 @@ class Side(Generic[Item]):
     ) -> None:
         """Rows were removed on their port."""
         for number in remove:
+            if number not in rows:
+                raise UnknownRow(number)
             entry = rows.pop(number)
             gone = self.table.drop(entry, port, broker)
             if self._draws:
@@ -143,12 +157,6 @@ class Side(Generic[Item]):
             self._partner.table.partners_changed(entry.partners)
 
 
-# What an `Update` consists of, for each port.
-Told: TypeAlias = Mapping[Port, tuple[Any, ...]]
-
-_NOTHING: Changes[Any] = Changes()
-
-
 class Tables:
     """Who wants what and who publishes what, as far as this broker has to know."""
 
@@ -183,15 +191,9 @@ class Tables:
         self.filters.table.close_port(port)
         self.advertisements.table.close_port(port)
 
-    def settle(self) -> Told:
-        """What ports are to be told: rows to add and to remove and, where there are any, advertisements."""
-        wanted, advertised = self._wanted.settle(), self._advertised.settle()
-        if not advertised:
-            return wanted
-        told: Told = {port: (*changes, *advertised.get(port, _NOTHING)) for port, changes in wanted.items()}
-        for port, changes in advertised.items():
-            told.setdefault(port, (*_NOTHING, *changes))
-        return told
+    def settle(self) -> tuple[Settled[Filter], Settled[Advertisement]]:
+        """All that ports are to be told."""
+        return self._wanted.settle(), self._advertised.settle()
 
 
 def _filter_table(configuration: Configuration, facts: Facts, attract: bool) -> Table[Filter]:

@@ -20,6 +20,7 @@ from palio.routing import messages
 from palio.routing.clients import KEYS
 from palio.routing.durable.messages import DurableAnswer, DurableMessage
 from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage
+from palio.routing.messages import Moment, Number
 from palio.routing.protocol import ConnectionMessage, Events, Handed
 
 
@@ -40,12 +41,12 @@ class _Envelope(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An `Envelope`, field by field."""
 
     origin: str
-    sequence: int
-    time: float
-    hops: int
+    sequence: Number
+    time: Moment
+    hops: Number
     entry: str
     body: Body
-    epoch: int = 0
+    epoch: Number = 0
 
 
 class _Forward(msgspec.Struct, frozen=True, tag="forward"):
@@ -54,7 +55,7 @@ class _Forward(msgspec.Struct, frozen=True, tag="forward"):
 
 class _Publish(msgspec.Struct, frozen=True, tag="publish"):
     notifications: tuple[Body, ...]
-    request: int = 0
+    request: Number = 0
     publisher: Annotated[str, msgspec.Meta(max_length=255)] = ""
 
 

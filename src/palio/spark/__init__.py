@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from palio.spark.lake import read_lake, read_quarantine
     from palio.spark.lookback import history
     from palio.spark.matching import match, unreadable
+    from palio.spark.patterns import find_patterns
     from palio.spark.reading import Crossed, read, read_stream
     from palio.spark.registering import register
     from palio.spark.rewriting import compact, forget, sweep
@@ -35,6 +36,7 @@ _PLACES = {
     "archive_continuously": "archiving",
     "build_shards": "shards",
     "compact": "rewriting",
+    "find_patterns": "patterns",
     "forget": "rewriting",
     "history": "lookback",
     "match": "matching",
@@ -60,6 +62,7 @@ __all__ = [
     "archive_continuously",
     "build_shards",
     "compact",
+    "find_patterns",
     "forget",
     "history",
     "match",

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from palio.spark import offsets
 from palio.spark.errors import LakeChanged
-from palio.spark.journals import Journals, Span, Standing, Wanted, open_journals
+from palio.spark.journals import Journals, Span, Standing, Wanted, absolute, open_journals
 from palio.spark.lakefiles import write_damage, write_events
 from palio.spark.manifests import Change, Lake, LakeFile, State
 from palio.spark.rows import EVENT, Damage
@@ -71,7 +71,7 @@ def archive(
     `told` hears of every commit. An interruption loses nothing that was committed, and the next run goes on
     from there. Raises what journals and lakes raise; `lossy` goes on where a journal was trimmed too early.
     """
-    lake = Lake(place)
+    url, lake = absolute(url), Lake(place)
     state = lake.create()
     done = Progress(state.version, 0, 0, 0, 0)
     with open_journals(url) as journals:

@@ -60,6 +60,22 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
     return _parquet(spark, place)
 
 
+def table_at(spark: SparkSession, place: str) -> DataFrame:
+    """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
+    return _journaled(spark, place) if place.startswith(_STORES) or _is_lake(place) else _parquet(spark, place)
+
+
+def stream_at(spark: SparkSession, place: str) -> DataFrame:
+    """The same as a stream: journals, or a folder into which Parquet files come. Raises `UnknownInput`."""
+    if place.startswith(_STORES):
+        from palio.spark.reading import read_stream  # noqa: PLC0415
+
+        return read_stream(spark, place)
+    if _is_lake(place):
+        raise UnknownInput(place, "a lake is no stream; name the journals that it is made from.")
+    return spark.readStream.schema(_parquet(spark, place).schema).parquet(place)
+
+
 def _is_lake(place: str) -> bool:
     return (Path(place) / "_palio").is_dir()
 

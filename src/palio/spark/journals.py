@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -101,6 +102,14 @@ def open_journals(url: str) -> Journals:
     from palio.spark.from_store import StoreJournals  # noqa: PLC0415 (nor the store for a broker)
 
     return StoreJournals(url)
+
+
+def absolute(url: str) -> str:
+    """The URL with the whole path of its file: executors may be in another folder than the driver."""
+    begin = "sqlite:///"
+    if not url.startswith(begin) or url.startswith(f"{begin}/"):
+        return url
+    return begin + str(Path(url.removeprefix(begin)).absolute())
 
 
 def require_open(url: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from palio.model.filter import Filter
 from palio.spark.columns import UNCONVERTED
+from palio.spark.journals import absolute
 from palio.spark.options import moment
 from palio.spark.registering import register
 
@@ -119,7 +120,7 @@ def _options(
     options = {
         name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in more.items()
     }
-    options["url"] = url
+    options["url"] = absolute(url)
     if filter is not None:
         options["filter"] = filter.source or str(filter) if isinstance(filter, Filter) else filter
     for name, value in (("since", since), ("until", until)):

@@ -190,7 +190,7 @@ async def test_a_webhook_has_to_agree():
         hook.allowed = None
         await problem(await session.put("/subscriptions/orders", json=wish(hook)), 400, "SinkDeclined")
         closed = {"sink": "http://127.0.0.1:1/"}
-        found = await problem(await session.post("/subscriptions", json=closed), 502, "SinkNotReached")
+        found = await problem(await session.post("/subscriptions", json=closed), 400, "SinkNotReached")
         assert found["sink"] == "http://127.0.0.1:1/"
 
 
@@ -280,9 +280,7 @@ async def test_limits_and_what_is_not_there():
     async with calling(gateway=few) as (_, session):
         for id in ("a", "b"):
             assert (await session.post("/subscriptions", json={"id": id})).status == 201
-        found = await problem(
-            await session.post("/subscriptions", json={"id": "c"}), 429, "TooManySubscriptions"
-        )
+        found = await problem(await session.post("/subscriptions", json={"id": "c"}), 429, "GatewayFull")
         assert found["limit"] == 2
         await problem(await session.get("/subscriptions/c"), 404, "UnknownSubscription")
         await problem(await session.put("/subscriptions/c", json={}), 404, "UnknownSubscription")

@@ -60,10 +60,14 @@ class Maker:
         return f"{name}[{' and '.join(conditions)}]"
 
     def events(self, most: int = 7) -> list[Event]:
+        """In the order of arrival; their times are in order as well, or anything between 0 and 9."""
         count = self.random.randint(0, most)
+        times = [self.random.randint(0, 9) for _ in range(count)]
+        if self.random.random() < 0.3:
+            times = sorted(self.random.sample(range(10), count))
         return [
             Event(
-                self.random.randint(0, 9),
+                time,
                 position,
                 {
                     "t": self.random.choice(LETTERS),
@@ -71,5 +75,5 @@ class Maker:
                     "k": self.random.randint(0, 1),
                 },
             )
-            for position in range(count)
+            for position, time in enumerate(times)
         ]

@@ -8,7 +8,7 @@ from palio.routing.durable.journal import MARKS, Journal
 
 
 def publish(journal: Journal, now: float, token: int) -> None:
-    assert journal.publish("pat", token, (Notification({"n": token}),), now, token)
+    assert journal.publish("pat", token, (Notification({"n": token}),), now, token, publisher="pat")
     journal.appended(token)
 
 

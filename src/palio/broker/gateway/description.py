@@ -157,7 +157,6 @@ _SENTENCES = {
     415: "It is of a kind, or encoded in a way, that is not known here.",
     429: "There are too many, or they come too fast.",
     501: "This broker keeps no journal.",
-    502: "The webhook was not reached.",
     503: "Not now; try again.",
     504: "There was no answer in time.",
 }
@@ -274,7 +273,7 @@ STREAM = _route(
 )
 CREATE = _route(
     "Make a subscription",
-    (400, 408, 409, 413, 415, 501, 502, *_COMMON),
+    (400, 408, 409, 413, 415, 501, *_COMMON),
     {
         201: {
             **_answer("It is made, and on disk.", _SHOWN),
@@ -299,7 +298,7 @@ GET = _route(
 )
 UPDATE = _route(
     "Change a subscription",
-    (400, 404, 408, 413, 415, 501, 502, *_COMMON),
+    (400, 404, 408, 413, 415, 501, *_COMMON),
     {200: _answer("It is changed.", _SHOWN)},
     description="Replaces what is wanted and where it goes; what waits to be delivered stays.",
     parameters=[_ID],
@@ -317,7 +316,7 @@ HEALTH = _route(
         503: _answer("It cannot write, and why.", _TEXT, "text/plain"),
     },
 )
-METRICS = _route("Metrics for Prometheus", (), {200: _answer("All of them.", _TEXT, "text/plain")})
+METRICS = _route("Metrics for Prometheus", (401, 403), {200: _answer("All of them.", _TEXT, "text/plain")})
 
 COMPONENTS = {
     "schemas": {"Problem": _PROBLEM},

@@ -255,14 +255,14 @@ def _wanted(request: Request) -> Wanted:
     shape = query.get("format", "json")
     if shape not in ("json", "cloudevents"):
         raise WrongParameter("format", "It is `json` or `cloudevents`.")
-    last = request.headers.get("last-event-id", query.get("last")) or None
-    position = read_position(last) if last else None
+    given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
+    positions = [read_position(one) for one in given]
     return Wanted(
         Filter.parse(query.get("filter", "true")).require_satisfiable(),
         durable,
         read_since(query.get("since")),
-        None if durable is not None else position,
-        last,
+        positions[0] if positions and durable is None else None,
+        given[0] if given else None,
         shape,  # type: ignore[arg-type]
         read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
     )

@@ -1,7 +1,7 @@
 """What goes wrong, as problem details (RFC 9457): the sentence, the type and the fields of the native error.
 
 `STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/1`, has
-its name and its sentence; what was found wrong in the request itself has all of its fields.
+the same fields as one that was found here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ _LONGEST_FIELD = 4_096
 STATUSES = {
     "NotAuthenticated": 401,
     "TokenExpired": 401,
-    "TokenRevoked": 401,
     "NotAllowed": 403,
     "NotAdvertised": 403,
     "StrangeOrigin": 403,
@@ -34,19 +33,16 @@ STATUSES = {
     "NotTaker": 409,
     "SubscriptionExists": 409,
     "WrongMethod": 405,
-    "NotAcceptable": 406,
     "BodyTooSlow": 408,
     "BodyTooLarge": 413,
     "FrameTooLarge": 413,
     "EncodedBody": 415,
     "WrongMediaType": 415,
+    "GatewayFull": 429,
     "TooManySubscriptions": 429,
-    "TooManyRequests": 429,
     "TooFast": 429,
-    "RateExceeded": 429,
     "BrokerMistake": 500,
     "NoJournal": 501,
-    "SinkNotReached": 502,
     "TooManyConnections": 503,
     "NotNow": 503,
     "NotStored": 503,
@@ -63,8 +59,10 @@ class RefusedByBroker(PalioError):
     error: str
     reason: str
 
-    def __init__(self, subject: str, error: str, reason: str, **fields: Any) -> None:
-        super().__init__(reason, subject=subject, error=error, reason=reason, **fields)
+    def __init__(self, subject: str, error: str, reason: str, more: Mapping[str, Any] | None = None) -> None:
+        super().__init__(
+            reason, **({"subject": subject, "reason": reason} | dict(more or {}) | {"error": error})
+        )
 
 
 class BrokerMistake(PalioError):
@@ -139,7 +137,7 @@ def problem_response(problem: PalioError, headers: Mapping[str, str] | None = No
         more["WWW-Authenticate"] = 'Bearer realm="palio"'
     if isinstance(problem, WrongMethod):
         more["Allow"] = problem.allowed
-    body = json.dumps(document, ensure_ascii=False).encode(errors="replace")
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
     return Response(body, document["status"], more, MEDIA_TYPE)
 
 

@@ -66,7 +66,7 @@ class SubscriptionExists(PalioError):
         )
 
 
-class TooManySubscriptions(PalioError):
+class GatewayFull(PalioError):
     """The gateway has as many subscriptions as it may."""
 
     limit: int
@@ -131,7 +131,7 @@ class Subscriptions:
                 return self._shown(known), False
             limit = self._broker.settings.gateway.subscriptions
             if len(self._kept) >= limit:
-                raise TooManySubscriptions(limit)
+                raise GatewayFull(limit)
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
             since = read_since(str(definition.config.since)) or "now"
             await visitor.ask(Attach(definition.id, filter, since=since), f"attach {definition.id}")

@@ -221,7 +221,7 @@ class Visitor:
                 self._end(VisitEnded(message.reason))
 
     def _refused(self, refused: Refused) -> None:
-        problem = RefusedByBroker(refused.subject, refused.error, refused.reason)
+        problem = RefusedByBroker(refused.subject, refused.error, refused.reason, refused.fields)
         if refused.subject == _GREETING:
             self._end(problem)
             return

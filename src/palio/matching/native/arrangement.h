@@ -21,7 +21,8 @@
 /* Where in the order a conjunction belongs: attributes (modulo 64) as bits, and coarser views of them. */
 typedef struct {
     uint64_t coarse, attributes;
-    size_t at; /* whose it is; also the order among equals */
+    uint32_t group; /* what comes before all else, where several are ranked together */
+    uint32_t at;    /* whose it is; also the order among equals */
 } Rank;
 
 /* Of each two neighbouring bits one that says whether either is set, closed up to half the length. */
@@ -34,13 +35,14 @@ static uint64_t folded(uint64_t bits) {
     return (bits | bits >> 16) & UINT64_C(0x00000000ffffffff);
 }
 
-static Rank rank_of(uint64_t attributes, size_t at) {
+static Rank rank_of(uint64_t attributes, uint32_t group, uint32_t at) {
     const uint64_t two = folded(attributes), four = folded(two), eight = folded(four), sixteen = folded(eight);
-    return (Rank){sixteen << 56 | eight << 48 | four << 32 | two, attributes, at};
+    return (Rank){sixteen << 56 | eight << 48 | four << 32 | two, attributes, group, at};
 }
 
 static int rank_order(const void *left, const void *right) {
     const Rank *a = left, *b = right;
+    if (a->group != b->group) return a->group < b->group ? -1 : 1;
     if (a->coarse != b->coarse) return a->coarse < b->coarse ? -1 : 1;
     if (a->attributes != b->attributes) return a->attributes < b->attributes ? -1 : 1;
     return a->at < b->at ? -1 : a->at > b->at;

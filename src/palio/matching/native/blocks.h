@@ -21,9 +21,11 @@
 
 #include "arrangement.h"
 #include "programs.h"
+#include "sorting.h"
 
 #define BLOCK_MOST 16384u /* 2 KB of bitmap, 64 lanes: those of a tile of events stay in the nearer caches */
 #define BLOCK_LEAST 256u    /* below, looking at every record is as fast */
+#define SPACING_LEAST 32u
 #define NOWHERE UINT32_MAX
 
 typedef struct {
@@ -41,11 +43,6 @@ typedef struct {
     uint32_t consecutive, spare; /* whether its slots are so many in a row: then nobody needs to read them */
     uint64_t slots, dead_bits, extra_bits, extras, table; /* in the data; extras is 0 if there are none */
 } Block;
-
-typedef struct {
-    double value;
-    uint32_t position;
-} Endpoint;
 
 /* What an attribute of a block is assembled from. */
 typedef struct {
@@ -94,10 +91,11 @@ static uint64_t lay_out_attributes(BlockAttribute *table, const EndpointList *li
         BlockAttribute *entry = table + a;
         entry->attribute = lists[a].attribute;
         entry->count = lists[a].count;
-        entry->spacing = size / 128 < 32 ? 32 : size / 128; /* as much memory for bitmaps as for ends, about */
-        entry->snapshots = entry->count / entry->spacing + 1;
         entry->lanes = lanes_of(lists[a].constrained, words_for(size));
         entry->lane_count = BITS_SET(entry->lanes);
+        /* For every end, which takes 10 bytes, 16 bytes of bitmaps: a lane takes 32. */
+        entry->spacing = entry->lane_count * 2 < SPACING_LEAST ? SPACING_LEAST : entry->lane_count * 2;
+        entry->snapshots = entry->count / entry->spacing + 1;
         entry->parts = parts_for(lists[a].values, entry->count);
         entry->starts = at, at += ((uint64_t)entry->parts.count + 1) * 2;
     }
@@ -194,11 +192,6 @@ static void lists_free(EndpointList *lists, size_t count) {
     }
 }
 
-static int endpoint_order(const void *left, const void *right) {
-    double a = ((const Endpoint *)left)->value, b = ((const Endpoint *)right)->value;
-    return a < b ? -1 : a > b;
-}
-
 /* A range as a builder of blocks gets it. */
 typedef struct {
     uint32_t attribute, position;
@@ -214,7 +207,7 @@ static int range_order(const void *left, const void *right) {
 static Block *block_from_ranges(uint32_t size, const uint32_t *slots, const uint32_t *extras, Range *ranges,
                                 uint32_t count) {
     VECTOR(EndpointList) lists = {0};
-    Endpoint *ends = allocate(sizeof *ends * 2 * ((size_t)count + 1));
+    Placed *ends = allocate(sizeof *ends * 4 * ((size_t)count + 1));
     Block *block;
     uint32_t words = words_for(size);
     if (count) qsort(ranges, count, sizeof *ranges, range_order);
@@ -223,15 +216,15 @@ static Block *block_from_ranges(uint32_t size, const uint32_t *slots, const uint
         for (stop = start; stop < count && ranges[stop].attribute == list.attribute; stop++) {
             const Range *range = ranges + stop;
             flip(list.constrained, range->position);
-            ends[list.count++] = (Endpoint){range->low, range->position};
-            if (range->high < (double)INFINITY) ends[list.count++] = (Endpoint){range->high, range->position};
+            ends[list.count++] = (Placed){range->low, range->position};
+            if (range->high < (double)INFINITY) ends[list.count++] = (Placed){range->high, range->position};
         }
-        qsort(ends, list.count, sizeof *ends, endpoint_order);
+        sort_placed(ends, list.count);
         list.values = allocate((size_t)list.count * 8);
         list.positions = allocate((size_t)list.count * 2);
         for (uint32_t i = 0; i < list.count; i++) {
-            list.values[i] = ends[i].value;
-            list.positions[i] = (uint16_t)ends[i].position;
+            list.values[i] = ends[i].number;
+            list.positions[i] = (uint16_t)ends[i].owner;
         }
         PUSH(lists, list);
     }
@@ -310,7 +303,7 @@ static uint32_t merged_order(const Block *const *sources, uint32_t *const *moved
         for (s = 0; s < 2 && sources[s]; s++) {
             if (!(stale >> s & 1)) continue;
             for (; at[s] < sources[s]->size && bit_of(block_dead(sources[s]), at[s]); at[s]++) moved[s][at[s]] = NOWHERE;
-            if (at[s] < sources[s]->size) next[s] = rank_of(attributes[s][at[s]], (size_t)s);
+            if (at[s] < sources[s]->size) next[s] = rank_of(attributes[s][at[s]], 0, (uint32_t)s);
         }
         if (at[0] < sources[0]->size) s = sources[1] && at[1] < sources[1]->size && rank_order(next + 1, next) < 0;
         else if (sources[1] && at[1] < sources[1]->size) s = 1;

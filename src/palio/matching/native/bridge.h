@@ -76,15 +76,6 @@ static uint32_t slot_new(Index *index) {
     return (uint32_t)index->slots.count - 1;
 }
 
-/* File records that have waited, in the order of blocks. */
-static void file_staged(Index *index, Words *staged) {
-    Ranks ranks = {0};
-    records_rank(staged, 0, &ranks);
-    for (size_t i = 0; i < ranks.count; i++) index_add(index, staged->items + ranks.items[i].at);
-    RELEASE(ranks);
-    staged->count = 0;
-}
-
 /* A block whose data lie in a mapped file. */
 static Block *block_mapped(Index *index, const Block *table, uint8_t *data) {
     Block *block = allocate(sizeof *block);

@@ -9,7 +9,8 @@
    rarest is known from the events observed or, before there are enough, from the filters themselves. The
    equalities that make up the key come first in the record.
 
-   Records lie loose, in chunks, until there are BLOCK_LEAST of them; then they become a block. A block is merged
+   Records lie loose, in a chunk of the arena, until there are BLOCK_LEAST of them; then they become a block. A chunk that
+   is full is moved to a larger one: most groups have a handful of records, which an event should find side by side. A block is merged
    with its elders that are not larger, so that there are only logarithmically many and each conjunction moves
    logarithmically often. A group keyed by one value that gets crowded first chooses anew for all members. */
 
@@ -20,12 +21,11 @@
 
 #define CROWDED 32u         /* a key of one value with more members is worth being made a pair */
 #define COMMON 16u          /* a value with more uses is paired from the beginning */
-#define BULK_BLOCK 4096u    /* in bulk, loose records become a block at this many */
 #define OBSERVED_ENOUGH 512u
 
 #define RECORD_HEAD 2u
 #define RANGE_WORDS 5u
-#define CHUNK_HEAD 3u /* next, used words, words in all */
+#define CHUNK_HEAD 1u /* words in all */
 #define COUNT_MOST 1023u
 
 INLINE uint32_t equalities_of(const uint32_t *record) { return record[1] & 1023; }
@@ -37,14 +37,15 @@ INLINE uint32_t record_words(const uint32_t *record) {
 
 typedef VECTOR(Rank) Ranks;
 
-/* The order in which the records of a buffer belong into blocks; `apart` is how many words follow each. */
-static void records_rank(const Words *buffer, size_t apart, Ranks *ranks) {
-    for (size_t at = 0; at < buffer->count; at += record_words(buffer->items + at) + apart) {
-        const uint32_t *record = buffer->items + at, *range = record + RECORD_HEAD + equalities_of(record);
-        uint64_t attributes = 0;
-        for (uint32_t i = 0; i < ranges_of(record); i++, range += RANGE_WORDS) attributes |= (uint64_t)1 << (range[0] & 63);
-        PUSH(*ranks, rank_of(attributes, at));
-    }
+/* Where in the order of blocks a record belongs. */
+static Rank record_rank(const uint32_t *record, uint32_t group, uint32_t at) {
+    const uint32_t *range = record + RECORD_HEAD + equalities_of(record);
+    uint64_t attributes = 0;
+    for (uint32_t i = 0; i < ranges_of(record); i++, range += RANGE_WORDS) attributes |= (uint64_t)1 << (range[0] & 63);
+    return rank_of(attributes, group, at);
+}
+
+static void ranks_sort(Ranks *ranks) {
     if (ranks->count) qsort(ranks->items, ranks->count, sizeof *ranks->items, rank_order);
 }
 
@@ -137,7 +138,7 @@ static uint32_t group_for(Index *index, Key key) {
         second->pairs++;
         index->attributes.items[first->attribute].partners |= (uint64_t)1 << (second->attribute & 63);
         index->attributes.items[second->attribute].partners |= (uint64_t)1 << (first->attribute & 63);
-        pair_add(index, (Pair){key.key, key.partner, number});
+        pair_add(index, (Pair){pair_hash(key.key, key.partner), number});
     } else {
         index->values.items[key.key].group = number;
     }
@@ -152,11 +153,11 @@ INLINE uint32_t vouched(const Index *index, const Group *group) {
 
 /* Places */
 
-static Place *place_of(Index *index, uint32_t slot, uint32_t block, uint32_t offset) {
+static Place *place_of(Index *index, uint32_t slot, uint32_t group, uint32_t block, uint32_t offset) {
     uint32_t next = index->slots.items[slot];
     while (next) {
         Place *place = index->places.items + (next - 1);
-        if (place->block == block && place->offset == offset) return place;
+        if (place->group == group && place->block == block && place->offset == offset) return place;
         next = place->next;
     }
     return NULL; /* cannot be */
@@ -179,50 +180,51 @@ static void place_new(Index *index, uint32_t slot, uint32_t group, uint32_t bloc
 
 /* Loose records */
 
-/* Append a copy of the record (which does not lie in the arena); returns its offset. */
+/* Where a group's loose records begin, and where they end. */
+INLINE uint32_t *loose_records(const Index *index, const Group *group) {
+    return index->arena.words.items + group->chunk + CHUNK_HEAD;
+}
+INLINE uint32_t *loose_end(const Index *index, const Group *group) { return index->arena.words.items + group->chunk + group->used; }
+
+/* Append a copy of the record (which does not lie in the arena); returns its offset in the chunk. */
 static uint32_t loose_append(Index *index, uint32_t group_number, const uint32_t *record) {
     Group *group = index->groups.items + group_number;
-    uint32_t needed = record_words(record), chunk = group->chunk, *words = index->arena.words.items, offset;
-    if (!chunk || words[chunk + 2] - words[chunk + 1] < needed) {
-        uint32_t wanted = CHUNK_HEAD + needed;
-        if (chunk) wanted = words[chunk + 2] < 4096 ? words[chunk + 2] + needed : 4096 + needed;
-        wanted = arena_rounded(wanted);
-        chunk = arena_take(&index->arena, wanted);
-        words = index->arena.words.items;
-        words[chunk] = group->chunk;
-        words[chunk + 1] = CHUNK_HEAD;
-        words[chunk + 2] = wanted;
-        group->chunk = chunk;
+    const uint32_t needed = record_words(record), chunk = group->chunk, before = chunk ? index->arena.words.items[chunk] : 0;
+    uint32_t offset;
+    if (!chunk || before - group->used < needed) {
+        const uint32_t wanted = arena_rounded(chunk ? group->used + (before / 2 > needed ? before / 2 : needed) : CHUNK_HEAD + needed);
+        group->chunk = arena_take(&index->arena, wanted);
+        if (chunk) {
+            memcpy(index->arena.words.items + group->chunk, index->arena.words.items + chunk, (size_t)group->used * 4);
+            arena_give_back(&index->arena, chunk, before);
+        } else {
+            group->used = CHUNK_HEAD;
+        }
+        index->arena.words.items[group->chunk] = wanted;
     }
-    offset = chunk + words[chunk + 1];
-    memcpy(words + offset, record, (size_t)needed * 4);
-    words[chunk + 1] += needed;
+    offset = group->used;
+    memcpy(index->arena.words.items + group->chunk + offset, record, (size_t)needed * 4);
+    group->used += needed;
     group->loose++;
     return offset;
 }
 
-/* Copy a group's live loose records into a buffer, each followed by the number of its place, and empty the
-   chunks. The caller gives every place its new name. */
+/* Copy a group's live loose records into a buffer, each followed by the number of its place, and give the chunk
+   back. The caller gives every place its new name. */
 static void loose_collect(Index *index, uint32_t group_number, Words *buffer) {
     Group *group = index->groups.items + group_number;
-    uint32_t chunk = group->chunk;
-    while (chunk) {
-        const uint32_t *words = index->arena.words.items + chunk;
-        uint32_t at = CHUNK_HEAD, next = words[0], size = words[2];
-        while (at < words[1]) {
-            uint32_t length = record_words(words + at);
-            if (words[at] != NOWHERE) {
-                RESERVE(*buffer, buffer->count + length + 1);
-                memcpy(buffer->items + buffer->count, words + at, (size_t)length * 4);
-                buffer->count += length;
-                buffer->items[buffer->count++] = (uint32_t)(place_of(index, words[at], NOWHERE, chunk + at) - index->places.items);
-            }
-            at += length;
-        }
-        arena_give_back(&index->arena, chunk, size);
-        chunk = next;
+    const uint32_t *words = index->arena.words.items + group->chunk;
+    if (!group->chunk) return;
+    for (uint32_t at = CHUNK_HEAD, length; at < group->used; at += length) {
+        length = record_words(words + at);
+        if (words[at] == NOWHERE) continue;
+        RESERVE(*buffer, buffer->count + length + 1);
+        memcpy(buffer->items + buffer->count, words + at, (size_t)length * 4);
+        buffer->count += length;
+        buffer->items[buffer->count++] = (uint32_t)(place_of(index, words[at], group_number, NOWHERE, at) - index->places.items);
     }
-    group->chunk = group->loose = group->loose_dead = 0;
+    arena_give_back(&index->arena, group->chunk, words[0]);
+    group->chunk = group->used = group->loose = group->loose_dead = 0;
 }
 
 static void extra_free(Index *index, uint32_t extra) {
@@ -273,7 +275,7 @@ static void blocks_merge(Index *index, uint32_t first, uint32_t second) {
         for (uint32_t before = 0; before < old[s]->size; before++) {
             Place *place;
             if (moved[s][before] == NOWHERE) continue;
-            place = place_of(index, block_slots(old[s])[before], numbers[s], before);
+            place = place_of(index, block_slots(old[s])[before], group_number, numbers[s], before);
             if (place) place->block = number, place->offset = moved[s][before];
         }
     for (int s = 0; s < 2 && old[s]; s++) {
@@ -291,7 +293,9 @@ static void group_settle(Index *index, uint32_t group_number) {
     Ranks ranks = {0};
     uint32_t number;
     loose_collect(index, group_number, &buffer);
-    records_rank(&buffer, 1, &ranks);
+    for (size_t at = 0; at < buffer.count; at += record_words(buffer.items + at) + 1)
+        PUSH(ranks, record_rank(buffer.items + at, 0, (uint32_t)at));
+    ranks_sort(&ranks);
     for (size_t r = 0; r < ranks.count; r++) {
         const uint32_t *record = buffer.items + ranks.items[r].at;
         uint32_t equalities = equalities_of(record) - skipped, programs = programs_of(record), extra = 0;

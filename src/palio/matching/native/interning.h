@@ -1,6 +1,8 @@
 /* The index as a whole, and its two hash tables: interned values, and groups by pairs of them.
 
-   Both tables are open, with linear probing and deletion by shifting back, so no graves pile up. */
+   Both tables are open, with linear probing and deletion by shifting back, so no graves pile up. The one of pairs is kept
+   at most half full and says no more of a pair than its hash: an event asks for hundreds of pairs, half of which
+   nobody has, and each is to cost one cache line. Who has the pair is confirmed at the group. */
 
 #ifndef PALIO_INTERNING_H
 #define PALIO_INTERNING_H
@@ -10,17 +12,19 @@
 /* Conjunctions with the same key; see groups.h. */
 typedef struct {
     uint32_t key, partner; /* interned values; partner is 0 for a key of one, both are 0 for the rest */
-    uint32_t chunk;        /* the first chunk of loose records in the arena, or 0 */
+    uint32_t chunk;        /* where its loose records are in the arena, or 0 */
+    uint32_t used;         /* words of the chunk, with its head */
     uint32_t block;        /* the first block + 1, or 0 */
     uint32_t live;         /* conjunctions, without removed ones */
     uint32_t loose, loose_dead;
 } Group;
 
 typedef struct {
-    uint32_t key, partner, group;
+    uint32_t hash; /* of both values; its lowest bits are where it would like to be */
+    uint32_t group; /* 0 if there is none */
 } Pair;
 
-/* Where a conjunction is: in the arena if block is NOWHERE, otherwise at a position of a block. */
+/* Where a conjunction is: in its group's chunk if block is NOWHERE, otherwise at a position of a block. */
 typedef struct {
     uint32_t next; /* of the same slot, + 1 */
     uint32_t group, block, offset;
@@ -174,31 +178,48 @@ static uint32_t attribute_view(Index *index, uint32_t attribute, uint32_t view) 
 
 /* Pairs */
 
-INLINE uint64_t pair_hash(uint32_t key, uint32_t partner) { return mixed((uint64_t)key << 32 | partner); }
+INLINE uint32_t value_hash(uint32_t value) { return (uint32_t)mixed(value); }
+
+/* Of two values in either order: the sum of both hashes, so that an event's values are hashed once each. */
+INLINE uint32_t pair_hash(uint32_t first, uint32_t second) { return value_hash(first) + value_hash(second); }
+
+/* The first group whose pair has this hash, or 0. It is the right one but for one time in a thousand. */
+INLINE uint32_t pair_guess(const Index *index, uint32_t hash) {
+    const size_t mask = index->pairs.count - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+        const Pair pair = index->pairs.items[at];
+        if (!pair.group || pair.hash == hash) return pair.group;
+    }
+}
+
+INLINE int group_has_key(const Index *index, uint32_t group, uint32_t key, uint32_t partner) {
+    return index->groups.items[group].key == key && index->groups.items[group].partner == partner;
+}
 
 /* The group of two values, the lesser number first; 0 if there is none. */
-INLINE uint32_t pair_find(const Index *index, uint32_t key, uint32_t partner) {
-    size_t mask = index->pairs.count - 1;
+static uint32_t pair_find(const Index *index, uint32_t key, uint32_t partner) {
+    const size_t mask = index->pairs.count - 1;
+    const uint32_t hash = pair_hash(key, partner);
     if (!index->pairs.count) return 0;
-    for (size_t at = (size_t)pair_hash(key, partner) & mask;; at = (at + 1) & mask) {
-        const Pair *pair = index->pairs.items + at;
-        if (!pair->group) return 0;
-        if (pair->key == key && pair->partner == partner) return pair->group;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+        const Pair pair = index->pairs.items[at];
+        if (!pair.group || (pair.hash == hash && group_has_key(index, pair.group, key, partner))) return pair.group;
     }
 }
 
 static void pair_put(Index *index, Pair pair) {
-    size_t mask = index->pairs.count - 1, at = (size_t)pair_hash(pair.key, pair.partner) & mask;
+    size_t mask = index->pairs.count - 1, at = pair.hash & mask;
     while (index->pairs.items[at].group) at = (at + 1) & mask;
     index->pairs.items[at] = pair;
 }
 
 static void pair_add(Index *index, Pair pair) {
     index->live_pairs++;
-    if ((uint64_t)index->live_pairs * 4 > (uint64_t)index->pairs.count * 3) {
+    if ((uint64_t)index->live_pairs * 2 > (uint64_t)index->pairs.count) {
         size_t before = index->pairs.count, wanted = before ? before * 2 : 64;
         Pair *old = index->pairs.items;
-        index->pairs.items = allocate_zeroed(wanted * sizeof(Pair));
+        index->pairs.items = allocate_pages(wanted * sizeof(Pair));
+        memset(index->pairs.items, 0, wanted * sizeof(Pair));
         index->pairs.count = index->pairs.capacity = wanted;
         for (size_t i = 0; i < before; i++)
             if (old[i].group) pair_put(index, old[i]);
@@ -207,12 +228,11 @@ static void pair_add(Index *index, Pair pair) {
     pair_put(index, pair);
 }
 
-static void pair_remove(Index *index, uint32_t key, uint32_t partner) {
-    size_t mask = index->pairs.count - 1, at = (size_t)pair_hash(key, partner) & mask, next;
-    while (index->pairs.items[at].key != key || index->pairs.items[at].partner != partner) at = (at + 1) & mask;
+static void pair_remove(Index *index, Pair pair) {
+    size_t mask = index->pairs.count - 1, at = pair.hash & mask, next;
+    while (index->pairs.items[at].group != pair.group) at = (at + 1) & mask;
     for (next = (at + 1) & mask; index->pairs.items[next].group; next = (next + 1) & mask) {
-        size_t home = (size_t)pair_hash(index->pairs.items[next].key, index->pairs.items[next].partner) & mask;
-        if (((next - home) & mask) < ((next - at) & mask)) continue;
+        if (((next - index->pairs.items[next].hash) & mask) < ((next - at) & mask)) continue; /* it may not move before its home */
         index->pairs.items[at] = index->pairs.items[next];
         at = next;
     }

@@ -57,7 +57,7 @@ INLINE void lone_ask_positions(const Lone *lone) {
 INLINE void lone_ask_inline(const Lone *lone) {
     const uint64_t *bitmap = lone_snapshot(lone);
     lone_ask_positions(lone);
-    for (size_t w = 0; w < lone->lane_count * LANE_SPAN; w += 8) PREFETCH(bitmap + w);
+    for (size_t w = 0; w < lone->lane_count * LANE_SPAN; w += 8) PREFETCH_SECOND(bitmap + w);
 }
 
 /* Or the located attributes of one block into the accumulator, and ask for those that come LONE_AHEAD later, up to

@@ -8,85 +8,7 @@
 #define PALIO_MATCH_H
 
 #include "results.h"
-#include "sweeping.h"
-
-static void check_loose(const Index *index, Workspace *work, const Group *group, uint32_t event) {
-    const uint32_t *arena = index->arena.words.items;
-    const uint32_t skipped = vouched(index, group);
-    for (uint32_t chunk = group->chunk; chunk; chunk = arena[chunk]) {
-        const uint32_t *record = arena + chunk + CHUNK_HEAD, *end = arena + chunk + arena[chunk + 1], *next;
-        RESERVE(work->found, work->found.count + (size_t)(end - record));
-        for (; record < end; record = next) {
-            uint32_t equalities = equalities_of(record), ranges = ranges_of(record);
-            const uint32_t *range = record + RECORD_HEAD + equalities;
-            int holds = record[0] != NOWHERE;
-            next = range + RANGE_WORDS * ranges + programs_of(record);
-            for (uint32_t i = 0; holds && i < ranges; i++, range += RANGE_WORDS) {
-                double number = work->numbers[range[0]][event];
-                holds = (load_double(range + 1) <= number) & (number < load_double(range + 3));
-            }
-            if (holds && demands_hold(index, work, record + RECORD_HEAD + skipped, equalities - skipped, range,
-                                      programs_of(record), event))
-                work->found.items[work->found.count++] = record[0];
-        }
-    }
-}
-
-static void visit(const Index *index, Workspace *work, uint32_t number, uint32_t event) {
-    const Group *group = index->groups.items + number;
-    if (group->chunk) check_loose(index, work, group, event);
-    if (group->block) {
-        Visit later = {number, event};
-        PUSH(work->visits, later);
-    }
-}
-
-/* All groups that an event's values lead to. */
-static void visit_groups(const Index *index, Workspace *work, const uint32_t *values, uint32_t count,
-                         const uint32_t *presences, uint32_t presence_count, uint32_t event) {
-    const Interned *interned = index->values.items;
-    size_t start = work->found.count, mask = index->pairs.count - 1;
-    Segment segment;
-    mark_demanded(work, values, count);
-    work->probes.count = 0;
-    RESERVE(work->probes, (size_t)count * (count + 1));
-    for (uint32_t i = 0; i < count; i++) {
-        const Interned *first = interned + values[i];
-        uint64_t partners;
-        if (!first->pairs) continue;
-        partners = index->attributes.items[first->attribute].partners;
-        for (uint32_t j = i + 1; j < count; j++) {
-            const Interned *second = interned + values[j];
-            uint32_t key = values[i], partner = values[j];
-            if (!second->pairs || !(partners >> (second->attribute & 63) & 1)) continue;
-            if (partner < key) key = values[j], partner = values[i];
-            PREFETCH(index->pairs.items + ((size_t)pair_hash(key, partner) & mask));
-            work->probes.items[work->probes.count++] = key;
-            work->probes.items[work->probes.count++] = partner;
-        }
-    }
-    if (index->groups.count && index->groups.items[0].live) visit(index, work, 0, event);
-    for (uint32_t i = 0; i < count; i++)
-        if (interned[values[i]].group) visit(index, work, interned[values[i]].group, event);
-    for (uint32_t i = 0; i < presence_count; i++) visit(index, work, interned[presences[i]].group, event);
-    { /* find first, so that the groups are on their way when they are looked at */
-        size_t groups = 0;
-        for (size_t i = 0; i < work->probes.count; i += 2) {
-            uint32_t group = pair_find(index, work->probes.items[i], work->probes.items[i + 1]);
-            if (!group) continue;
-            PREFETCH(index->groups.items + group);
-            work->probes.items[groups++] = group;
-        }
-        for (size_t i = 0; i < groups; i++) {
-            const Group *group = index->groups.items + work->probes.items[i];
-            if (group->chunk) PREFETCH(index->arena.words.items + group->chunk);
-        }
-        for (size_t i = 0; i < groups; i++) visit(index, work, work->probes.items[i], event);
-    }
-    mark_demanded(work, values, count);
-    segment = (Segment){event, (uint32_t)(work->found.count - start), start};
-    if (segment.count) PUSH(work->segments, segment);
-}
+#include "visiting.h"
 
 static int visit_order(const void *left, const void *right) {
     const Visit *a = left, *b = right;
@@ -183,9 +105,8 @@ static void match_tile(Index *index, Workspace *work, const uint32_t *present, u
         work->sorted_at.count = index->attributes.count;
     }
     for (uint32_t p = 0; p < present_count; p++) read_column(index, work, present[p], row, events, stride);
-    for (uint32_t e = 0; e < events; e++)
-        visit_groups(index, work, work->values.items + (size_t)e * stride, work->value_counts.items[2 * e],
-                     work->presences.items + (size_t)e * stride, work->value_counts.items[2 * e + 1], e);
+    for (uint32_t e = 0; e < events; e += EVENTS_TOGETHER)
+        visit_together(index, work, e, events - e < EVENTS_TOGETHER ? events : e + EVENTS_TOGETHER, stride);
     if (work->visits.count > 1) qsort(work->visits.items, work->visits.count, sizeof(Visit), visit_order);
     if (events == 1 && work->visits.count) sweep_lone(index, work, work->visits.items, work->visits.count, stride);
     for (size_t start = 0, stop; events > 1 && start < work->visits.count; start = stop) {

@@ -29,6 +29,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define PREFETCH(address) __builtin_prefetch(address)
 #define PREFETCH_WRITE(address) __builtin_prefetch(address, 1)
+#define PREFETCH_SECOND(address) __builtin_prefetch(address, 0, 2) /* to the second cache: more of these can be on their way */
 #define LOWEST_BIT(word) ((unsigned)__builtin_ctzll(word))
 #define BITS_SET(word) ((unsigned)__builtin_popcountll(word))
 #define INLINE static inline __attribute__((always_inline))
@@ -38,6 +39,7 @@
 #else
 #define PREFETCH(address) ((void)0)
 #define PREFETCH_WRITE(address) ((void)0)
+#define PREFETCH_SECOND(address) ((void)0)
 #define INLINE static inline
 #define MAYBE_UNUSED
 #define COUNT_UP(counter) ((counter)++)
@@ -70,12 +72,38 @@ static void *allocate_zeroed(size_t bytes) {
     return memory;
 }
 
+#define HUGE_PAGE ((size_t)1 << 21)
+
+/* Memory that begins on a cache line. Much of it begins on a huge page: whoever jumps about in it otherwise spends
+   as long on looking up addresses as on waiting for what is there. */
+static void *allocate_pages(size_t bytes) {
+    void *memory = NULL;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (bytes >= HUGE_PAGE) {
+        if (posix_memalign(&memory, HUGE_PAGE, bytes)) out_of_memory();
+        madvise(memory, bytes / 4096 * 4096, MADV_HUGEPAGE);
+        return memory;
+    }
+#endif
+    memory = aligned_alloc(64, (bytes ? bytes + 63 : 64) / 64 * 64);
+    if (!memory) out_of_memory();
+    return memory;
+}
+
+/* Large arrays grow into pages of their own, all others as usual. */
 static void *grow_to(void *memory, size_t *capacity, size_t needed, size_t item) {
+    const size_t before = *capacity * item;
     size_t wanted = *capacity + *capacity / 2 + 16;
     if (wanted < needed) wanted = needed;
+    *capacity = wanted;
+    if (wanted * item >= HUGE_PAGE) {
+        void *pages = allocate_pages(wanted * item);
+        if (before) memcpy(pages, memory, before);
+        free(memory);
+        return pages;
+    }
     memory = realloc(memory, wanted * item);
     if (!memory) out_of_memory();
-    *capacity = wanted;
     return memory;
 }
 
@@ -92,33 +120,6 @@ static void *grow_to(void *memory, size_t *capacity, size_t needed, size_t item)
 #define RELEASE(vector) do { free((vector).items); (vector).items = NULL; (vector).count = (vector).capacity = 0; } while (0)
 
 typedef VECTOR(uint32_t) Words;
-
-/* Ask for huge pages for memory that is going to be filled from one end to the other. */
-static void huge_pages(void *memory, size_t bytes) {
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    const uintptr_t page = 4096, start = ((uintptr_t)memory + page - 1) / page * page;
-    if (bytes >= (size_t)1 << 22) madvise((void *)start, (bytes - page) / page * page, MADV_HUGEPAGE);
-#else
-    (void)memory, (void)bytes;
-#endif
-}
-
-/* Memory that begins on a cache line. Much of it begins on a huge page: whoever jumps about in it otherwise spends
-   as long on looking up addresses as on waiting for what is there. */
-static void *allocate_pages(size_t bytes) {
-    void *memory = NULL;
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    const size_t huge = (size_t)1 << 21;
-    if (bytes >= huge) {
-        if (posix_memalign(&memory, huge, bytes)) out_of_memory();
-        madvise(memory, bytes / 4096 * 4096, MADV_HUGEPAGE);
-        return memory;
-    }
-#endif
-    memory = aligned_alloc(64, (bytes ? bytes + 63 : 64) / 64 * 64);
-    if (!memory) out_of_memory();
-    return memory;
-}
 
 /* Sizes up to ARENA_EXACT words have a free list each; greater ones are rounded up to a quarter of a power of two. */
 #define ARENA_EXACT 64

@@ -45,21 +45,15 @@ static int segment_order(const void *left, const void *right) {
     return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* Room for results. What all rows are going to need is guessed from those that are done, and the system is asked for
-   huge pages: otherwise it would spend more time on handing out pages than we on filling them. */
+/* Room for results. What all rows are going to need is guessed from those that are done, so that
+   it seldom has to grow. */
 static void results_reserve(Workspace *work, size_t needed, int64_t rows_done) {
     size_t wanted = needed;
     if (needed <= work->rows.capacity && needed <= (work->id_numbers ? work->ids.capacity : work->slots.capacity)) return;
     if (rows_done < work->rows_total) wanted = (size_t)((double)needed * (double)work->rows_total / (double)rows_done * 1.05) + 16;
     RESERVE(work->rows, wanted);
-    huge_pages(work->rows.items, work->rows.capacity * sizeof *work->rows.items);
-    if (work->id_numbers) {
-        RESERVE(work->ids, work->rows.capacity);
-        huge_pages(work->ids.items, work->ids.capacity * sizeof *work->ids.items);
-    } else {
-        RESERVE(work->slots, work->rows.capacity);
-        huge_pages(work->slots.items, work->slots.capacity * sizeof *work->slots.items);
-    }
+    if (work->id_numbers) RESERVE(work->ids, work->rows.capacity);
+    else RESERVE(work->slots, work->rows.capacity);
 }
 
 /* Append the tile's matches to the results in the order of events, each slot once an event. */

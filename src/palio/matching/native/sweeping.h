@@ -7,12 +7,8 @@
 
 #include "workspace.h"
 
-/* Whether what a record demands besides ranges holds. */
-INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_t *values, uint32_t value_count,
-                        const uint32_t *programs, uint32_t program_count, uint32_t event) {
-    for (uint32_t i = 0; i < value_count; i++)
-        if (!bit_of(work->demanded, values[i])) return 0;
-    for (uint32_t i = 0; i < program_count; i++) {
+INLINE int programs_hold(const Index *index, const Workspace *work, const uint32_t *programs, uint32_t count, uint32_t event) {
+    for (uint32_t i = 0; i < count; i++) {
         const uint32_t *program = program_at(index, programs[i]);
         const Column *column = work->columns[program[1]];
         Value value = {KIND_ABSENT, 0, {0}};
@@ -22,28 +18,16 @@ INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_
     return 1;
 }
 
+/* Whether what a record demands besides ranges holds. */
+INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_t *values, uint32_t value_count,
+                        const uint32_t *programs, uint32_t program_count, uint32_t event) {
+    for (uint32_t i = 0; i < value_count; i++)
+        if (!bit_of(work->demanded, values[i])) return 0;
+    return programs_hold(index, work, programs, program_count, event);
+}
+
 INLINE void mark_demanded(Workspace *work, const uint32_t *values, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) flip(work->demanded, values[i]);
-}
-
-static int placed_order(const void *left, const void *right) {
-    double a = ((const Placed *)left)->number, b = ((const Placed *)right)->number;
-    if (a != a || b != b) return (b != b) - (a != a); /* NaN first */
-    return a < b ? -1 : a > b;
-}
-
-/* Sort small things by insertion, others by qsort. */
-static void sort_placed(Placed *placed, uint32_t count) {
-    if (count > 24) {
-        qsort(placed, count, sizeof *placed, placed_order);
-        return;
-    }
-    for (uint32_t i = 1; i < count; i++) {
-        Placed one = placed[i];
-        uint32_t j = i;
-        while (j && placed_order(placed + j - 1, &one) > 0) placed[j] = placed[j - 1], j--;
-        placed[j] = one;
-    }
 }
 
 /* All events of the tile in the order of an attribute; kept until the tile is done. */
@@ -51,11 +35,11 @@ static const uint32_t *tile_order_for(Workspace *work, uint32_t attribute) {
     uint32_t at = work->tile_order_at.items[attribute];
     if (at) return work->tile_order.items + (at - 1);
     at = (uint32_t)work->tile_order.count;
-    RESERVE(work->placed, work->events);
+    RESERVE(work->placed, (size_t)work->events * 2);
     RESERVE(work->tile_order, at + work->events);
     for (uint32_t e = 0; e < work->events; e++) work->placed.items[e] = (Placed){work->numbers[attribute][e], e};
     sort_placed(work->placed.items, work->events);
-    for (uint32_t e = 0; e < work->events; e++) work->tile_order.items[at + e] = work->placed.items[e].event;
+    for (uint32_t e = 0; e < work->events; e++) work->tile_order.items[at + e] = work->placed.items[e].owner;
     work->tile_order.count = at + work->events;
     work->tile_order_at.items[attribute] = at + 1;
     return work->tile_order.items + at;
@@ -80,18 +64,18 @@ static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *vis
             numbers[k++] = work->numbers[attribute][all[e]];
         }
     } else {
-        RESERVE(work->placed, events);
+        RESERVE(work->placed, (size_t)events * 2);
         for (uint32_t k = 0; k < events; k++)
             work->placed.items[k] = (Placed){work->numbers[attribute][visits[k].event], k};
         sort_placed(work->placed.items, events);
         for (uint32_t k = 0; k < events; k++) {
-            order[k] = work->placed.items[k].event;
+            order[k] = work->placed.items[k].owner;
             numbers[k] = work->placed.items[k].number;
         }
     }
     work->sorted_order.count = work->sorted_numbers.count = at + events;
     work->sorted_at.items[attribute] = at + 1;
-    PUSH(work->probes, attribute);
+    PUSH(work->sorted, attribute);
     return at;
 }
 
@@ -229,7 +213,7 @@ static void sweep_block_attribute(Workspace *work, const Block *block, uint32_t 
 
 /* All events of one group through all its blocks. */
 static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events, uint32_t stride) {
-    work->sorted_order.count = work->sorted_numbers.count = work->probes.count = 0;
+    work->sorted_order.count = work->sorted_numbers.count = work->sorted.count = 0;
     for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = k + 1;
     for (uint32_t number = index->groups.items[visits->group].block; number; number = index->blocks.items[number - 1]->next) {
         const Block *block = index->blocks.items[number - 1];
@@ -258,7 +242,7 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
                     work->values.items + (size_t)event * stride, work->value_counts.items[2 * event]);
         }
     }
-    for (size_t i = 0; i < work->probes.count; i++) work->sorted_at.items[work->probes.items[i]] = 0;
+    for (size_t i = 0; i < work->sorted.count; i++) work->sorted_at.items[work->sorted.items[i]] = 0;
     for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = 0;
 }
 

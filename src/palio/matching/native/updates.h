@@ -5,7 +5,8 @@
 
 #include "groups.h"
 
-static uint32_t block_limit(const Index *index) { return index->building ? BULK_BLOCK : BLOCK_LEAST; }
+/* So many loose records become a block. */
+static uint32_t block_limit(const Index *index) { return index->building ? BLOCK_MOST : BLOCK_LEAST; }
 
 /* Forget a group without live members. */
 static void group_free(Index *index, uint32_t number) {
@@ -21,7 +22,7 @@ static void group_free(Index *index, uint32_t number) {
     }
     if (!key) return; /* group 0 stays */
     if (partner) {
-        pair_remove(index, key, partner);
+        pair_remove(index, (Pair){pair_hash(key, partner), number});
         index->values.items[key].pairs--;
         index->values.items[partner].pairs--;
     } else {
@@ -57,11 +58,9 @@ static void group_reshuffle(Index *index, uint32_t number, int stay) {
 
 /* Whether some loose record has another equality than the key. */
 static int could_be_paired(const Index *index, const Group *group) {
-    for (uint32_t chunk = group->chunk; chunk; chunk = index->arena.words.items[chunk]) {
-        const uint32_t *words = index->arena.words.items + chunk;
-        for (uint32_t at = CHUNK_HEAD; at < words[1]; at += record_words(words + at))
-            if (words[at] != NOWHERE && equalities_of(words + at) > 1) return 1;
-    }
+    const uint32_t *end = loose_end(index, group);
+    for (const uint32_t *record = loose_records(index, group); record < end; record += record_words(record))
+        if (record[0] != NOWHERE && equalities_of(record) > 1) return 1;
     return 0;
 }
 
@@ -70,22 +69,43 @@ static void count_uses(Index *index, const uint32_t *record) {
     for (uint32_t i = 0; i < equalities_of(record); i++) index->values.items[record[RECORD_HEAD + i]].uses++;
 }
 
-/* Add a conjunction that has been counted; its record is in the caller's memory. */
-static void index_add(Index *index, uint32_t *record) {
-    uint32_t number, offset;
-    Group *group;
-    number = group_for(index, choose_key(index, record));
-    offset = loose_append(index, number, record);
+/* File a conjunction in a group; its record is in the caller's memory. */
+static void index_file(Index *index, uint32_t number, const uint32_t *record) {
+    const uint32_t offset = loose_append(index, number, record);
+    Group *group = index->groups.items + number;
     place_new(index, record[0], number, NOWHERE, offset);
-    group = index->groups.items + number;
     group->live++;
     index->conjunctions++;
-    if (!group->partner && group->loose % CROWDED == 0 && vouched(index, group) && could_be_paired(index, group)) {
-        group_reshuffle(index, number, 0);
-        group = index->groups.items + number;
-        if (group->key == NOWHERE) return;
-    }
     if (group->loose >= block_limit(index)) group_settle(index, number);
+}
+
+/* Add a conjunction that has been counted. */
+static void index_add(Index *index, uint32_t *record) {
+    const uint32_t number = group_for(index, choose_key(index, record));
+    const Group *group;
+    index_file(index, number, record);
+    group = index->groups.items + number;
+    if (!group->partner && group->loose && group->loose % CROWDED == 0 && vouched(index, group) && could_be_paired(index, group))
+        group_reshuffle(index, number, 0);
+}
+
+/* Add conjunctions that have been counted, many at once: group by group, and each group's in the order of blocks. So what
+   becomes a block lies loose only for a moment, and the next group does with the same memory. */
+static void index_add_staged(Index *index, Words *staged) {
+    Ranks ranks = {0};
+    for (size_t at = 0; at < staged->count; at += record_words(staged->items + at)) {
+        uint32_t *record = staged->items + at;
+        PUSH(ranks, record_rank(record, group_for(index, choose_key(index, record)), (uint32_t)at));
+    }
+    ranks_sort(&ranks);
+    for (size_t i = 0; i < ranks.count; i++) {
+        const uint32_t group = ranks.items[i].group;
+        index_file(index, group, staged->items + ranks.items[i].at);
+        if ((i + 1 == ranks.count || ranks.items[i + 1].group != group) && index->groups.items[group].loose >= BLOCK_LEAST)
+            group_settle(index, group);
+    }
+    RELEASE(ranks);
+    staged->count = 0;
 }
 
 /* Take out what is dead if there is much of it. */
@@ -115,7 +135,7 @@ static void index_remove(Index *index, uint32_t slot) {
         index->free_place = number + 1;
         values.count = 0;
         if (place.block == NOWHERE) {
-            uint32_t *record = words + place.offset, equalities = equalities_of(record);
+            uint32_t *record = words + group->chunk + place.offset, equalities = equalities_of(record);
             const uint32_t *programs = record + record_words(record) - programs_of(record);
             for (uint32_t i = 0; i < equalities; i++) PUSH(values, record[RECORD_HEAD + i]);
             for (uint32_t i = 0; i < programs_of(record); i++) program_free(index, programs[i]);
@@ -189,12 +209,10 @@ static void index_renumber(Index *index, Words *numbers) {
         block_note_slots(block);
     }
     for (size_t g = 0; g < index->groups.count; g++) {
-        if (index->groups.items[g].key == NOWHERE) continue;
-        for (uint32_t chunk = index->groups.items[g].chunk; chunk; chunk = index->arena.words.items[chunk]) {
-            uint32_t *words = index->arena.words.items + chunk;
-            for (uint32_t at = CHUNK_HEAD; at < words[1]; at += record_words(words + at))
-                if (words[at] != NOWHERE) RENUMBER(words[at]);
-        }
+        const Group *group = index->groups.items + g;
+        if (group->key == NOWHERE || !group->chunk) continue;
+        for (uint32_t *record = loose_records(index, group); record < loose_end(index, group); record += record_words(record))
+            if (record[0] != NOWHERE) RENUMBER(record[0]);
     }
 #undef RENUMBER
     for (uint32_t slot = 0; slot < count; slot++) {

@@ -12,7 +12,8 @@
 
 typedef struct { uint32_t group, event; } Visit;
 typedef struct { uint32_t event, count; size_t start; } Segment;
-typedef struct { double number; uint32_t event; } Placed;
+typedef struct { uint64_t partners; uint32_t hash, value, attribute; } Asker; /* a value that is part of some pair */
+typedef struct { uint32_t hash, first, second, group; } Probe;                /* two values, and who seems to have them */
 
 typedef struct {
     /* results, event by event: either slots, or, where id_numbers says what they stand for, ids and rows */
@@ -37,7 +38,9 @@ typedef struct {
     VECTOR(double) sorted_numbers;
     VECTOR(const Block *) lone_blocks;
     VECTOR(Lone) lones;
-    Words sorted_order, sorted_at, probes;
+    Words sorted_order, sorted_at, sorted; /* sorted: the attributes for which there is an order */
+    VECTOR(Asker) askers;
+    VECTOR(Probe) probes;
     VECTOR(uint64_t) stamps; /* a bit for each slot, zero between uses */
     Words tile_order, tile_order_at; /* all events of the tile in the order of an attribute */
     uint32_t members[TILE];          /* which of a group's events an event of the tile is, + 1 */
@@ -94,6 +97,8 @@ static void workspace_free(Workspace *work) {
     RELEASE(work->sorted_order);
     RELEASE(work->sorted_at);
     RELEASE(work->stamps);
+    RELEASE(work->sorted);
+    RELEASE(work->askers);
     RELEASE(work->probes);
     RELEASE(work->tile_order);
     RELEASE(work->tile_order_at);

@@ -12,7 +12,7 @@ FOREVER = 2**62
 
 
 def watermark_for(newest: int, delay: int) -> int:
-    """The watermark where events may be so much older than the newest one; another of its time may come, too."""
+    """The watermark where events may be so much older than the newest; others of its time may come, too."""
     return newest - delay - 1
 
 

@@ -14,6 +14,8 @@ from palio.model.values import TIME_MAX, Value
 # The attributes of a notification about a match begin with this; by the name a pattern knows its own.
 PATTERN = "pattern"
 PATTERN_NAME = "pattern.name"
+PATTERN_TIME = "pattern.time"
+PATTERN_KEY = "pattern.key."
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

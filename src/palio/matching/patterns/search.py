@@ -10,6 +10,10 @@ has begun and still has time left (its window ends after the watermark) might be
 behind all continuations that are known. It is *open*: whatever is found behind it in the search is not the
 first match, for now. The answer to a search is therefore one of three: a match, open until some time, or none.
 
+In the plain case, in which times grow from event to event and nothing but the order counts, what can follow a
+choice depends on its last event and on the slots that it fills, and the earlier the last event, the more can
+follow. Then one number for each set of slots tells which choices have failed.
+
 One choice of events can fill the slots of a pattern in several ways; all of them are followed side by side, as
 the states of an automaton are. Choices that have failed are remembered by all that the future can depend on, so
 that they do not fail again and again; what is left of the exponential is bounded, and who gives up says so.
@@ -17,6 +21,7 @@ that they do not fail again and again; what is left of the exponential is bounde
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TypeAlias
 
 from palio.matching.patterns.automaton import Automaton, Ways
@@ -25,7 +30,9 @@ from palio.model.patterns.variants import Gap
 from palio.model.values import Value
 
 # In events looked at for one beginning. Patterns of people need some hundreds.
-MAX_EFFORT = 50_000
+MAX_EFFORT = 10_000
+# Ways to fill the slots of a pattern with the same events, followed side by side.
+MAX_FILLINGS = 1_000
 
 # One way to fill slots with the chosen events: the variant, the filled slots as bits, and for each slot that is
 # filled its number, the place of its event and the step that it was.
@@ -37,8 +44,7 @@ class Exhausted(Exception):
 
 
 class Found(Exception):
-    """Ends a search: these places, as these steps, complete at this time, which may be the end of an
-    absence."""
+    """Ends a search: these places, as these steps, complete at this time (perhaps when an absence ends)."""
 
     def __init__(self, chosen: tuple[tuple[int, int], ...], time: int, *, by_absence: bool) -> None:
         self.chosen = chosen
@@ -59,6 +65,8 @@ class Search:
         self._least = _least_from(hits)
         self._effort = 0
         self._failed: set[object] = set()
+        self._failed_from: dict[object, int] = {}
+        self._plain = automaton.plain and all(one.time < other.time for one, other in pairwise(hits))
         self._beginnings: list[Filling] = [(ways, 0, ()) for ways in automaton.ways]
 
     def first(self, start: int) -> Found | int | None:
@@ -68,6 +76,7 @@ class Search:
         """
         self._effort = 0
         self._failed.clear()
+        self._failed_from.clear()
         time = self.hits[start].time
         try:
             return self._taken(self._beginnings, start, time, time)
@@ -78,6 +87,7 @@ class Search:
         """Every match that begins with this event. Raises `Exhausted`."""
         self._effort = 0
         self._failed.clear()
+        self._failed_from.clear()
         self.every = []
         time = self.hits[start].time
         self._taken(self._beginnings, start, time, time)
@@ -85,10 +95,8 @@ class Search:
 
     def _extended(self, fillings: list[Filling], last: int, low: int, high: int) -> int | None:
         """Goes on behind the last event. Times of the chosen ones lie between low and high."""
-        signature = None
         if last + 1 < len(self.hits):
-            signature = self._signature(fillings, last, low, high)
-            if signature in self._failed:
+            if self._has_failed(fillings, last, low, high):
                 return None
             wanted = 0
             for ways, filled, _ in fillings:
@@ -109,13 +117,27 @@ class Search:
             return None
         if low + self._within > self.watermark:
             return low + self._within
-        if signature is not None:
-            self._failed.add(signature)
+        if last + 1 < len(self.hits):
+            self._has_failed(fillings, last, low, high, now=True)
         return None
+
+    def _has_failed(
+        self, fillings: list[Filling], last: int, low: int, high: int, *, now: bool = False
+    ) -> bool:
+        """Whether such a choice has failed before; or that it has failed now."""
+        if self._plain:
+            state = tuple((id(ways), filled) for ways, filled, _ in fillings)
+            if now:
+                self._failed_from[state] = min(last, self._failed_from.get(state, last))
+            return self._failed_from.get(state, len(self.hits)) <= last
+        signature = (last, low, high, *map(self._future, fillings))
+        if now:
+            self._failed.add(signature)
+        return signature in self._failed
 
     def _taken(self, fillings: list[Filling], place: int, low: int, high: int) -> int | None:
         """The same choice with one event more."""
-        self._effort += 1
+        self._effort += len(fillings)
         if self._effort > MAX_EFFORT:
             raise Exhausted
         going_on: list[Filling] = []
@@ -140,7 +162,16 @@ class Search:
             self.every.append(complete)
         elif open_until is not None:
             return open_until
+        if len(going_on) > 1:
+            going_on = self._different(going_on)
         return self._extended(going_on, place, low, high) if going_on else None
+
+    def _different(self, fillings: list[Filling]) -> list[Filling]:
+        """One of all that have the same future. Raises `Exhausted` if there are too many."""
+        found = {self._future(filling): filling for filling in reversed(fillings)}
+        if len(found) > MAX_FILLINGS:
+            raise Exhausted
+        return list(reversed(found.values()))
 
     def _filled(
         self, ways: Ways, filled: int, slots: tuple[tuple[int, int, int], ...], place: int
@@ -200,23 +231,20 @@ class Search:
                         return True
         return False
 
-    def _signature(self, fillings: list[Filling], last: int, low: int, high: int) -> object:
-        """All that the continuations of a choice can depend on."""
+    def _future(self, filling: Filling) -> object:
+        """All that can matter to what follows one way to fill slots, beside the last event and the window."""
+        ways, filled, slots = filling
+        if self.automaton.guarded:
+            return id(ways), slots
         hits = self.hits
-        parts: list[object] = [last, low, high]
-        for ways, filled, slots in fillings:
-            if self.automaton.guarded:
-                parts += [id(ways), slots]
-                continue
-            times: list[object] = []
-            for number, slot in enumerate(ways.variant.slots):
-                if not filled >> number & 1 and slot.after & filled:
-                    times.append(max((hits[p].time for n, p, _ in slots if slot.after >> n & 1), default=0))
-            for gap in ways.variant.gaps:
-                if not gap.before & filled:
-                    times += [(hits[p].time, p) for n, p, _ in slots if gap.after >> n & 1]
-            parts += [id(ways), filled, tuple(times)]
-        return tuple(parts)
+        times: list[object] = []
+        for number, slot in enumerate(ways.variant.slots):
+            if not filled >> number & 1 and slot.after & filled:
+                times.append(max(hits[place].time for one, place, _ in slots if slot.after >> one & 1))
+        for gap in ways.variant.gaps:
+            if not gap.before & filled:
+                times += [(hits[place].time, place) for one, place, _ in slots if gap.after >> one & 1]
+        return id(ways), filled, tuple(times)
 
 
 def _least_from(hits: list[Hit]) -> list[int]:

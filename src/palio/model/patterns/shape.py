@@ -26,7 +26,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def selects(self) -> Filter:
-        """A filter for all events that can be this step: what is compared with earlier events is there at least."""
+        """A filter for all events that can be this step: what is compared with others is there at least."""
         guards = self.guard.operands if isinstance(self.guard, And) else (self.guard,)
         needed = {one.attribute for one in guards if isinstance(one, Condition)}
         if not needed:

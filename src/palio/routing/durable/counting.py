@@ -18,6 +18,8 @@ from palio.routing.messages import Envelope
 
 # Surveys that an origin counts at a time, for all askers.
 MAX_COUNTING = 64
+MAX_BUCKETS = 1_000
+MAX_SAMPLES = 100
 
 
 class Tally:
@@ -37,7 +39,8 @@ class Tally:
             return
         self.total += 1
         self._reach(time, time)
-        bucket = int((time - since) / (until - since) * self._count.buckets)
+        share = (time - since) / (until - since) if until > since else 0.0
+        bucket = int(min(share, 1.0) * self._count.buckets)
         self.histogram[min(bucket, self._count.buckets - 1)] += 1
         self.samples.append(envelope)
 
@@ -84,7 +87,8 @@ class Origin:
     def count(self, sender: str, count: Count) -> None:
         """Count here for somebody. Who asks too much of this broker hears nothing, and says so."""
         key = sender, count.number
-        if key not in self._counting and len(self._counting) < MAX_COUNTING:
+        modest = 1 <= count.buckets <= MAX_BUCKETS and count.samples <= MAX_SAMPLES
+        if key not in self._counting and len(self._counting) < MAX_COUNTING and modest:
             journal = self._journal
             counting = _Counting(sender, count, journal.trimmed, journal.stored, self._desk.now)
             self._counting[key] = counting

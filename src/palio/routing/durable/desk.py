@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from palio.routing.scopes import Scopes
 LONGEST_LINGER = 3_650 * 86_400.0
 MAX_IN_FLIGHT = 10_000
 MAX_ORIGINS = 10_000
+MAX_SEQUENCE = 2**62  # more than any journal will ever have, and less than what a column holds
 LONGEST_WAIT = 86_400.0
 MAX_ATTEMPTS = 1_000
 # How many ticks may pass until a question is answered, or a way known; then it is tried again, or given up.
@@ -98,6 +100,9 @@ def require_sound(attach: Attach) -> None:
         raise WrongAttachment("linger", f"It is from 0 to {LONGEST_LINGER:,.0f} seconds.")
     if attach.in_flight is not None and not 1 <= attach.in_flight <= MAX_IN_FLIGHT:
         raise WrongAttachment("in_flight", f"It is from 1 to {MAX_IN_FLIGHT:,}.")
+    since = attach.since
+    if since not in ("now", "all") and (isinstance(since, str) or not isfinite(since)):
+        raise WrongAttachment("since", "It is a time, now, or all.")
     patience = attach.patience
     if patience is not None:
         times = (patience.acknowledge_within, patience.first_pause, patience.longest_pause)
@@ -106,7 +111,7 @@ def require_sound(attach: Attach) -> None:
         if not 1 <= patience.attempts <= MAX_ATTEMPTS:
             raise WrongAttachment("patience", f"It has from 1 to {MAX_ATTEMPTS:,} attempts.")
     after = attach.after or {}
-    if len(after) > MAX_ORIGINS or any(sequence < 0 for sequence in after.values()):
+    if len(after) > MAX_ORIGINS or not all(0 <= sequence <= MAX_SEQUENCE for sequence in after.values()):
         raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
 
 
@@ -127,8 +132,12 @@ _IDENTITY = re.compile(r"[0-9a-f]+ (.*) ([0-9]+) [0-9]+", re.DOTALL)
 
 
 def created_at(identity: str) -> tuple[int, str]:
-    """What orders the subscriptions of one name by when they were created, by the clocks of their brokers."""
-    return int(identity.partition(" ")[0], 16), identity
+    """What orders the subscriptions of one name by when they were created, by the clocks of their brokers.
+
+    What no broker can have given comes before all others.
+    """
+    moment = identity.partition(" ")[0] if _IDENTITY.fullmatch(identity) else "-1"
+    return int(moment, 16), identity
 
 
 class Desk:

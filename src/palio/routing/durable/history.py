@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 
 from palio.model.errors import NotAllowed, PalioError
-from palio.routing.durable.counting import Tally
+from palio.routing.durable.counting import MAX_BUCKETS, MAX_SAMPLES, Tally
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.messages import (
     Ask,
@@ -39,9 +39,6 @@ from palio.routing.durable.messages import (
 from palio.routing.messages import Refused
 from palio.routing.scopes import owner_of
 
-# What a survey may ask for.
-MAX_BUCKETS = 1_000
-MAX_SAMPLES = 100
 # Surveys and replays that one session may have open.
 MAX_PER_SESSION = 16
 # How many ticks an origin, or the network as a whole, may say nothing.
@@ -262,7 +259,7 @@ class History:
                 self._refuse(survey, f"survey {survey.message.number}", problem)
 
     def _refuse(self, asked: _Surveying | _Replaying, subject: str, problem: PalioError) -> None:
-        self._desk.answer(asked.session, Refused(subject, type(problem).__name__, str(problem)))
+        self._desk.answer(asked.session, Refused.of(subject, problem))
 
     def session_closed(self, session: str) -> None:
         """Nobody waits for what a session has asked."""

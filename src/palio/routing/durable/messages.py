@@ -8,7 +8,7 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.routing.durable.outbox import Patience
-from palio.routing.messages import Envelope, _Message
+from palio.routing.messages import Envelope, Moment, Number, _Message
 
 Position: TypeAlias = dict[str, int]  # origin -> sequence: everything up to there is known
 
@@ -30,11 +30,11 @@ class Attach(_Message, frozen=True):
 
     name: str
     filter: Filter
-    since: str | float = "now"
+    since: str | Moment = "now"
     anew: bool = False
-    linger: float | None = None
-    in_flight: int | None = None
-    after: dict[str, int] | None = None
+    linger: Moment | None = None
+    in_flight: Number | None = None
+    after: dict[str, Number] | None = None
     patience: Patience | None = None
 
 
@@ -49,14 +49,14 @@ class Acknowledged(_Message, frozen=True):
     """The client has done with these deliveries."""
 
     name: str
-    deliveries: tuple[int, ...]
+    deliveries: tuple[Number, ...]
 
 
 class Rejected(_Message, frozen=True):
     """The client could not deal with these deliveries; they shall come again, or become dead letters."""
 
     name: str
-    deliveries: tuple[int, ...]
+    deliveries: tuple[Number, ...]
 
 
 class Detach(_Message, frozen=True):
@@ -75,14 +75,14 @@ class Requeue(_Message, frozen=True):
     """These dead letters shall be delivered after all, as if for the first time, says whoever asks for it."""
 
     name: str
-    deliveries: tuple[int, ...]
+    deliveries: tuple[Number, ...]
 
 
 class Discard(_Message, frozen=True):
     """These dead letters are not needed any more, says whoever asks for it."""
 
     name: str
-    deliveries: tuple[int, ...]
+    deliveries: tuple[Number, ...]
 
 
 class Forget(_Message, frozen=True):
@@ -97,12 +97,12 @@ class Survey(_Message, frozen=True):
     The answer has a histogram of that time, and the newest as samples. Without an end it is until now.
     """
 
-    number: int
+    number: Number
     filter: Filter
-    since: float = 0.0
-    until: float | None = None
-    buckets: int = 24
-    samples: int = 5
+    since: Moment = 0.0
+    until: Moment | None = None
+    buckets: Number = 24
+    samples: Number = 5
 
 
 class Replay(_Message, frozen=True):
@@ -111,24 +111,24 @@ class Replay(_Message, frozen=True):
     With `ranges` only what those origins have after one sequence up to another.
     """
 
-    number: int
+    number: Number
     filter: Filter
-    since: float = 0.0
-    until: float | None = None
-    page: int = 100
-    ranges: tuple[tuple[str, int, int], ...] = ()
+    since: Moment = 0.0
+    until: Moment | None = None
+    page: Number = 100
+    ranges: tuple[tuple[str, Number, Number], ...] = ()
 
 
 class GoOn(_Message, frozen=True):
     """The next page of a replay, please."""
 
-    number: int
+    number: Number
 
 
 class ListJournals(_Message, frozen=True):
     """Which journals are in reach, and how far are they?"""
 
-    number: int
+    number: Number
 
 
 class Hold(_Message, frozen=True):
@@ -137,9 +137,9 @@ class Hold(_Message, frozen=True):
     A reader is no subscription: a lake, or a query that comes back later. Nothing is sent to it.
     """
 
-    number: int
+    number: Number
     reader: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
-    sequence: Annotated[int, msgspec.Meta(ge=-1)]
+    sequence: Annotated[int, msgspec.Meta(ge=-1, le=2**62)]
 
 
 class TrimJournal(_Message, frozen=True):
@@ -148,8 +148,8 @@ class TrimJournal(_Message, frozen=True):
     With `upto` nothing after that sequence.
     """
 
-    number: int
-    upto: int | None = None
+    number: Number
+    upto: Number | None = None
 
 
 DurableRequest: TypeAlias = (
@@ -191,7 +191,7 @@ class Done(_Message, frozen=True):
     """These acknowledgements are on disk: they will not be delivered again."""
 
     name: str
-    deliveries: tuple[int, ...]
+    deliveries: tuple[Number, ...]
 
 
 class Changed(_Message, frozen=True):
@@ -212,14 +212,14 @@ class Requeued(_Message, frozen=True):
     """These were dead letters and are deliveries again, on disk."""
 
     name: str
-    deliveries: tuple[int, ...]
+    deliveries: tuple[Number, ...]
 
 
 class Discarded(_Message, frozen=True):
     """These were dead letters and are gone, on disk."""
 
     name: str
-    deliveries: tuple[int, ...]
+    deliveries: tuple[Number, ...]
 
 
 class Forgot(_Message, frozen=True):
@@ -231,12 +231,12 @@ class Forgot(_Message, frozen=True):
 class Surveyed(_Message, frozen=True):
     """What was counted. Times are those of the first and the last; `missing` are origins that did not say."""
 
-    number: int
-    count: int
-    first: float | None
-    last: float | None
-    histogram: tuple[int, ...]
-    span: tuple[float, float]
+    number: Number
+    count: Number
+    first: Moment | None
+    last: Moment | None
+    histogram: tuple[Number, ...]
+    span: tuple[Moment, Moment]
     samples: tuple[Envelope, ...]
     missing: tuple[str, ...] = ()
 
@@ -244,7 +244,7 @@ class Surveyed(_Message, frozen=True):
 class Replayed(_Message, frozen=True):
     """A page of a replay, all of one origin; or its end, with the origins that did not answer."""
 
-    number: int
+    number: Number
     origin: str = ""
     envelopes: tuple[Envelope, ...] = ()
     last: bool = False
@@ -255,14 +255,14 @@ class JournalRange(msgspec.Struct, frozen=True, array_like=True):
     """A journal has all after `trimmed` up to `head`."""
 
     origin: str
-    trimmed: int
-    head: int
+    trimmed: Number
+    head: Number
 
 
 class JournalsListed(_Message, frozen=True):
     """The journals in reach; `missing` are brokers that were ever heard of and did not answer."""
 
-    number: int
+    number: Number
     journals: tuple[JournalRange, ...]
     missing: tuple[str, ...] = ()
 
@@ -270,7 +270,7 @@ class JournalsListed(_Message, frozen=True):
 class Held(_Message, frozen=True):
     """That the journal is kept for a reader is on disk; what was trimmed before is gone."""
 
-    number: int
+    number: Number
     journal: JournalRange
 
 
@@ -280,9 +280,9 @@ class JournalTrimmed(_Message, frozen=True):
     It is not trimmed while brokers are `missing` of which it is not known whom they have.
     """
 
-    number: int
+    number: Number
     journal: JournalRange
-    needed_by: tuple[tuple[str, int], ...] = ()
+    needed_by: tuple[tuple[str, Number], ...] = ()
     missing: tuple[str, ...] = ()
 
 
@@ -309,21 +309,21 @@ DurableAnswer: TypeAlias = (
 class Stored(_Message, frozen=True):
     """It is on disk, and so is all that was asked for before it."""
 
-    token: int
+    token: Number
 
 
 class Failed(_Message, frozen=True):
     """It could not be written; nor was any append that was asked for after it."""
 
-    token: int
+    token: Number
     reason: str
 
 
 class Found(_Message, frozen=True):
     """What was read of the journal: all that the filter selects up to `upto`, in order."""
 
-    token: int
-    upto: int
+    token: Number
+    upto: Number
     envelopes: tuple[Envelope, ...]
 
 
@@ -339,24 +339,24 @@ class TopologyChanged(_Message, frozen=True):
     A broker that is `forgotten` up to a version is one again only with a higher one.
     """
 
-    versions: tuple[tuple[str, int], ...]
-    forgotten: tuple[tuple[str, int], ...] = ()
+    versions: tuple[tuple[str, Number], ...]
+    forgotten: tuple[tuple[str, Number], ...] = ()
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
     """All that an origin published up to a sequence has gone before this mark, if the epoch is unbroken."""
 
     origin: str
-    sequence: int
+    sequence: Number
     entry: str
-    epoch: int
+    epoch: Number
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True):
     """How far readers of an origin are: nothing behind these positions needs to be kept for them."""
 
     origin: str
-    positions: tuple[tuple[str, int], ...]  # by the identity of the subscription
+    positions: tuple[tuple[str, Number], ...]  # by the identity of the subscription
 
 
 class Marks(_Message, frozen=True):
@@ -378,10 +378,10 @@ class Ask(_Message, frozen=True):
     """
 
     asker: str
-    number: int
+    number: Number
     about: str | None = None
     readers: tuple[tuple[str, str], ...] = ()
-    distance: int = 0  # how many hops the sender is from the asker
+    distance: Number = 0  # how many hops the sender is from the asker
     introduce: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
 
@@ -390,9 +390,9 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     """How far a journal is, and the sequence up to which it has been trimmed."""
 
     origin: str
-    head: int
-    trimmed: int
-    distance: int = 0  # how many hops the sender is from the origin
+    head: Number
+    trimmed: Number
+    distance: Number = 0  # how many hops the sender is from the origin
 
 
 class Introduction(msgspec.Struct, frozen=True, array_like=True):
@@ -406,8 +406,8 @@ class Told(_Message, frozen=True):
     """The answers of the sender and everyone behind it; `epochs` are the different epochs that they are in."""
 
     asker: str
-    number: int
-    epochs: tuple[int, ...]
+    number: Number
+    epochs: tuple[Number, ...]
     heads: tuple[Head, ...] = ()
     homes: tuple[str, ...] = ()
     introductions: tuple[Introduction, ...] = ()
@@ -419,20 +419,20 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
 
     name: str
     filter: Filter
-    after: int
-    upto: int
-    since: float = 0.0
-    limit: int = 1  # how many at the most
+    after: Number
+    upto: Number
+    since: Moment = 0.0
+    limit: Number = 1  # how many at the most
 
 
 class Page(msgspec.Struct, frozen=True, tag="page"):
     """The answer: everything after one sequence up to another, in order. `trimmed` if some of it is gone."""
 
     name: str
-    after: int
-    upto: int
+    after: Number
+    upto: Number
     envelopes: tuple[Envelope, ...]
-    trimmed: int = 0
+    trimmed: Number = 0
 
 
 class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):
@@ -456,15 +456,15 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
 
     name: str
     identity: str
-    generation: int
+    generation: Number
     filter: Filter
-    since: float
-    position: tuple[tuple[str, int], ...]
-    spool: tuple[tuple[int, int, Envelope], ...]  # delivery, attempts, what
-    dead: tuple[tuple[int, int, Envelope], ...]
-    next_delivery: int
+    since: Moment
+    position: tuple[tuple[str, Number], ...]
+    spool: tuple[tuple[Number, Number, Envelope], ...]  # delivery, attempts, what
+    dead: tuple[tuple[Number, Number, Envelope], ...]
+    next_delivery: Number
     ready: bool
-    linger: float | None = None
+    linger: Moment | None = None
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):
@@ -472,7 +472,7 @@ class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):
 
     name: str
     identity: str
-    generation: int
+    generation: Number
 
 
 class NotHere(msgspec.Struct, frozen=True, tag="nothere"):
@@ -491,23 +491,23 @@ class Newer(msgspec.Struct, frozen=True, tag="newer"):
 class Count(msgspec.Struct, frozen=True, tag="count"):
     """Count what the filter selects in the receiver's journal, for a survey of the sender."""
 
-    number: int
+    number: Number
     filter: Filter
-    since: float
-    until: float
-    buckets: int
-    samples: int
+    since: Moment
+    until: Moment
+    buckets: Number
+    samples: Number
 
 
 class Counted(msgspec.Struct, frozen=True, tag="counted"):
     """What was counted since the part before; `last` if that is all."""
 
-    number: int
-    part: int
-    count: int
-    first: float | None
-    last_time: float | None
-    histogram: tuple[int, ...]
+    number: Number
+    part: Number
+    count: Number
+    first: Moment | None
+    last_time: Moment | None
+    histogram: tuple[Number, ...]
     samples: tuple[Envelope, ...]
     last: bool = False
 
@@ -515,21 +515,21 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
 class Browse(msgspec.Struct, frozen=True, tag="browse"):
     """A page of the receiver's journal, for a replay of the sender."""
 
-    number: int
+    number: Number
     filter: Filter
-    after: int
-    upto: int
-    since: float
-    until: float
-    limit: int
+    after: Number
+    upto: Number
+    since: Moment
+    until: Moment
+    limit: Number
 
 
 class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
     """The page: everything after one sequence up to another, in order."""
 
-    number: int
-    after: int
-    upto: int
+    number: Number
+    after: Number
+    upto: Number
     envelopes: tuple[Envelope, ...]
 
 
@@ -554,7 +554,7 @@ class Carry(_Message, frozen=True):
 
     sender: str
     receiver: str
-    hops: int
+    hops: Number
     content: Content
 
 

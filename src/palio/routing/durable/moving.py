@@ -281,4 +281,4 @@ class Moving:
 
     def _refuse(self, session: str, name: str, missing: tuple[str, ...]) -> None:
         problem = HomeUnreachable(name, missing)
-        self._desk.answer(session, Refused(f"attach {name}", type(problem).__name__, str(problem)))
+        self._desk.answer(session, Refused.of(f"attach {name}", problem))

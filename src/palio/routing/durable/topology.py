@@ -18,6 +18,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 INCARNATION_BITS = 32
+MAX_OWN = 2**61  # no broker has counted so far: who says that this one has is wrong
 
 
 class Topology:
@@ -42,6 +43,8 @@ class Topology:
         """Counts from a neighbour. Returns what of it is news."""
         news: tuple[tuple[str, int], ...] = ()
         for broker, version in versions:
+            if broker == self._broker and version > MAX_OWN:
+                continue
             if version > max(self.versions.get(broker, -1), self.forgotten.get(broker, -1)):
                 # Only this broker counts for itself; an older self may have counted further.
                 news += self._take(broker, version + 1 if broker == self._broker else version)

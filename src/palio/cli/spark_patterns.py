@@ -1,0 +1,144 @@
+"""`palio spark patterns`: what happened together, in everything that was published?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import palio.spark
+from palio.cli.inputs import Complaints
+from palio.cli.pattern_lines import match_line
+from palio.cli.patterns import Close, Delay, PatternFile, microseconds, patterns_of
+from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.model.notification import Notification
+from palio.spark.inputs import stream_at, table_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EPILOG = help_epilog(
+    "palio spark patterns lake/ -p examples/patterns.jsonl",
+    "palio spark patterns lake/ -p examples/patterns.jsonl -o found/ --close",
+    "palio spark patterns lake/ -p examples/patterns.jsonl --checkpoint state/",
+    notes="docs/filters.md has the language; palio patterns tries it on a file, without Spark.",
+)
+# State is written for each partition in each small batch; a few a core are enough.
+_STREAM_PARTITIONS = "4"
+# The name under which a broker knows what it was told about matches.
+SINK = "patterns"
+
+
+def patterns(
+    *,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, a lake, palio://, sqlite:///…")],
+    patterns: PatternFile,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write what is found as Parquet.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="ADDRESS", help="Publish what is found at palio://….")
+    ] = None,
+    time: Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="An event's time.")] = None,
+    position: Annotated[
+        str | None, typer.Option("--position", metavar="COLUMN", help="Its place in the order of arrival.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Its id.")] = None,
+    close: Close = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
+    ] = None,
+    delay: Delay = "1m",
+    skew: Annotated[
+        str, typer.Option("--skew", metavar="SPAN", help="How far ahead of the clock one may be.")
+    ] = "1h",
+    master: Master = None,
+    remote: Remote = None,
+    conf: Settings = None,
+) -> None:
+    """Find patterns in all events of a source, and say of which events each match consists.
+
+    The columns with an event's time, position and id are found by their usual
+    names, or named. What is found goes to standard output as JSON lines, into
+    a folder, or is published as notifications that name their events.
+
+    With --checkpoint the work is done in small batches, and goes on after an
+    interrupt where it stopped; with --follow it goes on for ever. Then --delay
+    and --skew say which events come too late or cannot be true.
+    """
+    if follow and checkpoint is None:
+        raise typer.BadParameter("--follow needs a --checkpoint, to go on after an interrupt.")
+    if close and checkpoint is not None:
+        raise typer.BadParameter("--close is for all that is there at once; a stream never closes.")
+    console = error_console()
+    complaints = Complaints(console)
+    chosen = patterns_of(patterns, complaints)
+    if complaints.count:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+    outcome = _Outcome(output, to)
+    columns: dict[str, Any] = {"time": time, "position": position, "id": id}
+    settings = [*(conf or ())]
+    if checkpoint is not None:
+        settings = [f"spark.sql.shuffle.partitions={_STREAM_PARTITIONS}", *settings]
+    with opened(master, remote, settings, "patterns") as spark:
+        find = palio.spark.find_patterns
+        if checkpoint is None:
+            outcome.take(find(table_at(spark, source), chosen, close=close, **columns), 0)
+        else:
+            bounds: dict[str, Any] = {"delay": microseconds(delay), "skew": microseconds(skew)}
+            found = find(stream_at(spark, source), chosen, **bounds, **columns)
+            _stream(found, outcome, checkpoint, follow=follow)
+    console.print(outcome.summary(), style="dim", soft_wrap=True)
+
+
+def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:
+    writer = found.writeStream.foreachBatch(outcome.take).option("checkpointLocation", checkpoint)
+    query = (writer if follow else writer.trigger(availableNow=True)).start()
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        pass  # the checkpoint knows where it was
+    finally:
+        query.stop()
+
+
+class _Outcome:
+    """Where matches go, and what is counted on the way."""
+
+    def __init__(self, output: str | None, to: str | None) -> None:
+        self._output = output
+        self._to = to
+        self._matches = 0
+        self._dropped: Counter[str] = Counter()
+
+    def take(self, found: DataFrame, number: int) -> None:
+        """What was found in a small batch, or in all there is. Done again, it changes nothing."""
+        found = found.persist()
+        matches = found.where("pattern is not null").drop("dropped")
+        try:
+            if self._output is not None:
+                matches.write.mode("overwrite").parquet(f"{self._output}/batch={number}")
+            if self._to is not None:
+                palio.spark.write(matches.select("id", "payload"), self._to, sink=SINK, id="id")
+            for row in found.toLocalIterator():
+                self._row(row)
+        finally:
+            found.unpersist()
+
+    def _row(self, row: Any) -> None:
+        if row["pattern"] is None:
+            self._dropped.update(row["dropped"])
+            return
+        self._matches += 1
+        if self._output is None and self._to is None:
+            said = Notification.decode(bytes(row["payload"]))
+            events = ((one["step"], one["id"], one["time"].astimezone(UTC)) for one in row["events"])
+            write_json(match_line(said, row["id"], events))
+
+    def summary(self) -> str:
+        parts = [plural(self._matches, "match"), *(f"{count:,} {why}" for why, count in self._dropped.items())]
+        return ", ".join(parts)

@@ -1,0 +1,75 @@
+"""What comes out of a job that looks for patterns: a row a match, and rows that count what was dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from palio.matching.patterns import Match
+from palio.matching.patterns.detector import Counts
+
+_UTC = pa.timestamp("us", "UTC")
+FOUND = pa.schema(
+    [
+        pa.field("pattern", pa.string()),
+        pa.field("id", pa.string()),
+        pa.field("time", _UTC),
+        pa.field(
+            "events",
+            pa.list_(
+                pa.struct(
+                    [
+                        pa.field("step", pa.string()),
+                        pa.field("id", pa.string()),
+                        pa.field("time", _UTC),
+                        pa.field("position", pa.int64()),
+                    ]
+                )
+            ),
+        ),
+        pa.field("payload", pa.binary()),
+        pa.field("dropped", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+FOUND_DDL = (
+    "pattern string, id string, time timestamp, "
+    "events array<struct<step: string, id: string, time: timestamp, position: bigint>>, "
+    "payload binary, dropped map<string, bigint>"
+)
+DROPS = ("late", "disordered", "unkeyed", "overflow", "abandoned")
+
+
+def dropped(counts: Counts, before: Counts | None = None) -> dict[str, int]:
+    """What was dropped, by the reason; only what is more than before."""
+    found = {reason: getattr(counts, reason) - (getattr(before, reason) if before else 0) for reason in DROPS}
+    return {reason: count for reason, count in found.items() if count}
+
+
+def found_rows(matches: Iterable[Match], drops: dict[str, int]) -> list[dict[str, Any]]:
+    """Rows of `FOUND`; the notification about a match is in its payload, encoded."""
+    rows: list[dict[str, Any]] = [
+        {
+            "pattern": match.pattern,
+            "id": match.id,
+            "time": match.moment,
+            "events": [
+                {"step": one.step, "id": one.id, "time": one.moment, "position": one.position}
+                for one in match.constituents
+            ],
+            "payload": match.notification().encode(),
+            "dropped": None,
+        }
+        for match in matches
+    ]
+    if drops:
+        rows.append(dict.fromkeys(FOUND.names) | {"dropped": drops})
+    return rows
+
+
+def found_batch(matches: Iterable[Match], drops: dict[str, int]) -> pa.RecordBatch:
+    rows = found_rows(matches, drops)
+    for row in rows:
+        row["dropped"] = row["dropped"] and list(row["dropped"].items())
+    return pa.RecordBatch.from_pylist(rows, FOUND)

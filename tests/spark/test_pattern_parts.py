@@ -1,0 +1,126 @@
+"""What a job does with Arrow batches, without Spark around it, against the definition of patterns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palio import Notification
+from palio.matching.patterns import PatternSet
+from palio.matching.patterns.hit import FOREVER
+from palio.spark.pattern_batch import BatchFinder
+from palio.spark.pattern_hits import ID, POSITION, TIME, HitFinder
+from palio.spark.pattern_stream import Bucket, packed
+from tests.matching.patterns import definition
+from tests.matching.patterns.drawing import Maker
+
+BUCKETS = 3
+
+
+def as_batch(events, *, encoded: bool, texts: bool) -> pa.RecordBatch:
+    """Events as a job gets them: as columns, or encoded; the key as a number or a text."""
+    beside = {
+        TIME: pa.array([event.time for event in events], pa.int64()),
+        POSITION: pa.array([event.position for event in events], pa.int64()),
+        ID: pa.array([event.id for event in events], pa.string()),
+    }
+    contents = [
+        event.attributes | {"k": str(event.attributes["k"])} if texts else event.attributes for event in events
+    ]
+    if encoded:
+        payload = [Notification(content).encode() for content in contents]
+        return pa.RecordBatch.from_pydict(beside | {"payload": pa.array(payload, pa.binary())})
+    kinds = {"t": pa.string(), "v": pa.int64(), "k": pa.string() if texts else pa.int64()}
+    columns = {name: pa.array([one[name] for one in contents], kind) for name, kind in kinds.items()}
+    return pa.RecordBatch.from_pydict(beside | columns)
+
+
+def pieces(things: list, random) -> list[list]:
+    found, at = [], 0
+    while at < len(things):
+        size = random.randint(1, 4)
+        found.append(things[at : at + size])
+        at += size
+    return found
+
+
+def in_table(patterns: PatternSet, batches, random) -> list:
+    finder = HitFinder(patterns)
+    tables = [finder.hits(finder.timed(batch)) for batch in batches]
+    if not tables:
+        return []
+    hits = pa.concat_tables(tables)
+    hits = hits.sort_by([("pattern", "ascending"), ("key", "ascending")])
+    cut = [hits.slice(at, 3).combine_chunks() for at in range(0, hits.num_rows, 3)]
+    flat = (batch for table in cut for batch in table.to_batches())
+    return [row for batch in BatchFinder(patterns, FOREVER).find(flat) for row in batch.to_pylist()]
+
+
+def ids(rows) -> list[tuple[str, tuple[str, ...]]]:
+    return sorted((row["pattern"], tuple(event["id"] for event in row["events"])) for row in rows)
+
+
+@settings(max_examples=200)
+@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_a_table_gives_what_the_definition_says(random, encoded, texts):
+    maker = Maker(random)
+    patterns = {"one": maker.pattern(), "two": maker.pattern()}
+    events = maker.events()
+    shuffled = random.sample(events, len(events))
+    batches = [as_batch(piece, encoded=encoded, texts=texts) for piece in pieces(shuffled, random)]
+    expected = [(name, one) for name, given in patterns.items() for one in definition.matches(given, events)]
+    assert ids(in_table(PatternSet(patterns), batches, random)) == sorted(expected)
+
+
+@settings(max_examples=200)
+@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_a_stream_gives_what_the_definition_says(random, encoded, texts):
+    maker = Maker(random)
+    patterns = {"one": maker.pattern(), "two": maker.pattern()}
+    ready = PatternSet(patterns)
+    events = maker.events()
+    states: dict[int, bytes] = {}
+    found = []
+    for piece in pieces(events, random):  # each a small batch of some tasks
+        shuffled = random.sample(piece, len(piece))
+        packages: dict[int, list[bytes]] = {}
+        for task in pieces(shuffled, random):
+            batch = as_batch(task, encoded=encoded, texts=texts)
+            for rows in packed(HitFinder(ready), iter([batch]), BUCKETS, None):
+                for bucket, raw in zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True):
+                    packages.setdefault(bucket, []).append(raw)
+        for number, raws in packages.items():
+            bucket = Bucket(ready, states.get(number), delay=10)  # as far out of order as events can be
+            matches, drops = bucket.take(iter(raws))
+            found += matches
+            assert not drops
+            states[number] = bucket.detector.encode()
+    for state in states.values():
+        found += Bucket(ready, state, delay=10).detector.close()
+    expected = [(name, one) for name, given in patterns.items() for one in definition.matches(given, events)]
+    said = [(one.pattern, tuple(event.id for event in one.constituents)) for one in found]
+    assert sorted(said) == sorted(expected)
+
+
+def test_events_without_a_time_and_hits_without_a_key_are_counted():
+    patterns = PatternSet({"p": "A[a = 1] within 1 s by k"})
+    batch = pa.RecordBatch.from_pydict(
+        {TIME: [1, 2, None], POSITION: [1, 2, 3], ID: ["1", "2", "3"], "a": [1, 1, 1], "k": ["x", None, "x"]}
+    )
+    finder = HitFinder(patterns)
+    assert finder.hits(finder.timed(batch)).num_rows == 1
+    assert finder.drops == {"unkeyed": 1, "untimed": 1}
+    drops = BatchFinder(patterns, FOREVER).find(iter([finder.drop_rows()]))
+    assert [dict(row["dropped"]) for batch in drops for row in batch.to_pylist()] == [finder.drops]
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 255, 256, 70_000])
+def test_a_text_is_the_same_key_as_for_a_single_event(size):
+    from palio.matching.patterns.patternset import partition_key
+
+    patterns = PatternSet({"p": "A[true] within 1 s by k"})
+    text = "é" * (size // 2) + "x" * (size % 2)
+    batch = pa.RecordBatch.from_pydict({TIME: [1], POSITION: [1], ID: ["1"], "k": [text]})
+    assert HitFinder(patterns).hits(batch).column("key").to_pylist() == [partition_key(("k",), {"k": text})]
