@@ -1,4 +1,4 @@
-"""Bulk matching on Spark beside Spark's own join: `python -m benchmarks.spark --events 100000`.
+"""Bulk matching on Spark beside Spark's own join: `python -m benchmarks.spark --events 30000`.
 
 All in one session on this machine. Events lie in a Parquet file that both sides read; both write the pairs, two
 longs each, to Spark's `noop` sink, and both count them and sum up their hashes on the way, which must give the
@@ -40,7 +40,7 @@ from palio.cli.measuring import duration, machine, show_setup
 from palio.spark.matching import match_in_memory
 from palio.spark.session import session
 
-EVENTS = 100_000
+EVENTS = 30_000
 SUBSCRIPTIONS = 10_000
 MANY_SUBSCRIPTIONS = 1_000_000
 BARS = {"stock": 10, "ranges": 5, "equality": 50}
@@ -116,7 +116,7 @@ def compared(data: Data, runs: int, cores: int) -> Compared:
     write(found)
     bulk, seen = min(write_counted(found) for _ in range(runs))
     plain = best(runs, lambda: write(found))
-    join, theirs = write_counted(cross_join(data))
+    join, theirs = write_counted(cross_join(data, partitions))
     assert seen == theirs, f"{data.workload.name}: bulk matching gives {seen}, the join {theirs}."
     alone, pairs = single_thread(data, runs)
     assert pairs == seen[0], f"{data.workload.name}: one thread gives {pairs} pairs, Spark {seen[0]}."

@@ -66,10 +66,11 @@ def _as_ranges(workload: Workload, drawn: Any) -> pyarrow.Table:
     return pyarrow.table({"subscription_id": _numbers(len(drawn)), **found})
 
 
-def cross_join(data: Data) -> Any:
-    """The pairs as one would find them without an index."""
+def cross_join(data: Data, partitions: int) -> Any:
+    """The pairs as one would find them without an index; events are spread as for bulk matching."""
     predicate = " and ".join(_condition(one) for one in data.workload.attributes)
-    return data.events.crossJoin(data.ranges).where(predicate).select("event_id", "subscription_id")
+    spread = data.events.repartition(partitions)
+    return spread.crossJoin(data.ranges).where(predicate).select("event_id", "subscription_id")
 
 
 def _condition(attribute: Attribute) -> str:

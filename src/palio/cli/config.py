@@ -26,7 +26,8 @@ from palio.broker.settings import (
     require_safe,
 )
 from palio.cli.config_example import example
-from palio.cli.contexts import OPTIONS, TOKEN_VARIABLE, VARIABLE
+from palio.cli.contexts import VARIABLE
+from palio.cli.credentials import OPTIONS, TOKEN_VARIABLE
 from palio.cli.terminal import (
     ExitCode,
     error_console,

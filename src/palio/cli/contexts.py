@@ -13,20 +13,17 @@ import ssl
 import tomllib
 from pathlib import Path
 
-import click
 import msgspec
 
 from palio.broker.files import read_token
 from palio.broker.tls import client_context
+from palio.cli.credentials import SAID, TOKEN_VARIABLE
 from palio.client.address import is_secure, parse_addresses
 from palio.model.errors import PalioError
 from palio.routing.protocol import DEFAULT_PORT
 
 DEFAULT_SERVER = f"127.0.0.1:{DEFAULT_PORT}"
 VARIABLE = "PALIO_SERVER"
-TOKEN_VARIABLE = "PALIO_TOKEN"
-# What is said for the whole program goes before what is saved.
-OPTIONS = ("token_file", "authority", "certificate", "key")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -128,11 +125,7 @@ def known(saved: Contexts, name: str) -> Context:
 
 def chosen(server: str | None) -> Context:
     """The connection that is meant, with what was said for all. Raises `WrongContext`."""
-    running = click.get_current_context(silent=True)
-    said = {} if running is None else running.find_root().params
-    return msgspec.structs.replace(
-        _meant(server), **{name: said[name] for name in OPTIONS if said.get(name) is not None}
-    )
+    return msgspec.structs.replace(_meant(server), **SAID.get({}))
 
 
 def _meant(server: str | None) -> Context:

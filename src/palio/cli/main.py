@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from palio.cli.credentials import SAID
 from palio.cli.terminal import help_epilog, orderly_endings
 
 EPILOG = help_epilog(
@@ -160,6 +161,8 @@ def palio(
 
     A filter looks like: symbol = "ACME" and price > 100 and not halted
     """
+    said = {"token_file": token_file, "authority": authority, "certificate": certificate, "key": key}
+    SAID.set({name: file for name, file in said.items() if file is not None})
 
 
 def main() -> None:

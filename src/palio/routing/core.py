@@ -6,10 +6,9 @@ what has changed there, in one update. So however much a message causes, a neigh
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration
@@ -22,7 +21,7 @@ from palio.routing.links import Link, Naming
 from palio.routing.messages import Envelope, LinkKind, Ready, Update
 from palio.routing.scopes import Scopes
 from palio.routing.sessions import Sessions
-from palio.routing.table import GRAPH
+from palio.routing.table import GRAPH, NO_CHANGES, Changes
 from palio.routing.tables import Side, Tables
 from palio.routing.waves import Waves
 
@@ -72,21 +71,29 @@ class Core:
         """Tell each port what has changed, ask it to confirm where somebody waits for that, start the waves."""
         waves = self.waves
         starting = bool(waves.beginning)
-        for port, changes in self.tables.settle().items():
-            self._update(port, changes, confirm=starting and waves.asks(port))
+        wanted, advertised = self.tables.settle()
+        for port, rows in wanted.items():
+            self._update(port, rows, advertised.get(port, NO_CHANGES), starting and waves.asks(port))
+        for port, advertisements in advertised.items():
+            if port not in wanted:
+                self._update(port, NO_CHANGES, advertisements, starting and waves.asks(port))
         if not starting:
             return
         for port, progress in waves.ports.items():
             if progress.sent > progress.asked and waves.asks(port):
-                self._update(port, (), confirm=True)
+                self._update(port, NO_CHANGES, NO_CHANGES, True)
         self.end_waves(waves.launch())
 
-    def _update(self, port: str, changes: tuple[Any, ...], *, confirm: bool) -> None:
+    def _update(
+        self, port: str, rows: Changes[Filter], advertisements: Changes[Advertisement], confirm: bool
+    ) -> None:
         progress = self.waves.ports[port]
         progress.sent += 1
         if confirm:
             progress.asked = progress.sent
-        update = Update(progress.sent, *changes, confirm=confirm)  # type: ignore[misc] # they end before it
+        update = Update(
+            progress.sent, rows.add, rows.remove, advertisements.add, advertisements.remove, confirm
+        )
         if port == GRAPH:
             self.end_waves(self.announcements.announce(update))
         else:

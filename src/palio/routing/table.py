@@ -87,6 +87,7 @@ class Changes(NamedTuple, Generic[Item]):
     remove: tuple[int, ...] = ()
 
 
+NO_CHANGES: Changes[Any] = Changes()
 Settled: TypeAlias = dict[Port, Changes[Item]]
 _SETTLED: Settled[Any] = {}  # nothing to tell; never changed
 

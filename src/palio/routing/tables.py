@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, cast
 
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
@@ -15,7 +15,7 @@ from palio.routing.covering import Covering
 from palio.routing.facts import Facts, Matches
 from palio.routing.merging import Merging
 from palio.routing.messages import Envelope
-from palio.routing.table import Changes, Entry, Identity, Item, Port, Simple, Table
+from palio.routing.table import Entry, Identity, Item, Port, Settled, Simple, Table
 
 # Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
 # Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
@@ -157,12 +157,6 @@ class Side(Generic[Item]):
             self._partner.table.partners_changed(entry.partners)
 
 
-# What an `Update` consists of, for each port.
-Told: TypeAlias = Mapping[Port, tuple[Any, ...]]
-
-_NOTHING: Changes[Any] = Changes()
-
-
 class Tables:
     """Who wants what and who publishes what, as far as this broker has to know."""
 
@@ -197,15 +191,9 @@ class Tables:
         self.filters.table.close_port(port)
         self.advertisements.table.close_port(port)
 
-    def settle(self) -> Told:
-        """What ports are to be told: rows to add and to remove and, where there are any, advertisements."""
-        wanted, advertised = self._wanted.settle(), self._advertised.settle()
-        if not advertised:
-            return wanted
-        told = {port: (*changes, *advertised.get(port, _NOTHING)) for port, changes in wanted.items()}
-        for port, changes in advertised.items():
-            told.setdefault(port, (*_NOTHING, *changes))
-        return told
+    def settle(self) -> tuple[Settled[Filter], Settled[Advertisement]]:
+        """All that ports are to be told."""
+        return self._wanted.settle(), self._advertised.settle()
 
 
 def _filter_table(configuration: Configuration, facts: Facts, attract: bool) -> Table[Filter]:

@@ -208,6 +208,17 @@ def test_many_repetitions_that_come_to_nothing_are_searched_quickly():
     assert detector.counts.abandoned == 0
 
 
+def test_the_same_pattern_under_two_names_is_kept_twice():
+    patterns = {"p": AB, "q": AB}
+    detector = Detector(patterns)
+    taken(detector, "A1")
+    detector.advance(1)
+    again = Detector.decode(patterns, detector.encode())
+    assert again.statistics().partitions == 2
+    taken(again, "B2")
+    assert [match.pattern for match in again.close()] == ["p", "q"]
+
+
 def test_state_goes_on_with_other_patterns():
     detector = Detector({"p": AB, "gone": 'C[t = "C"] then B[t = "B"] within 10 us'})
     taken(detector, "A1", "C2")

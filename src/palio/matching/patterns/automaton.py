@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -72,7 +73,8 @@ class Automaton:
 
     @cached_property
     def digest(self) -> bytes:
-        return self.pattern.digest
+        """What its state is kept under: the name and the pattern."""
+        return hashlib.sha256(f"{self.name}\0{self.pattern}".encode()).digest()[:16]
 
     def can_complete(self, steps: int) -> bool:
         """Whether events of these steps, as bits, could fill all slots of a variant."""

@@ -85,6 +85,7 @@ class _State(msgspec.Struct, array_like=True):
     watermark: int
     evaluated: int
     highest: int
+    held: int
     counts: Counts
     partitions: dict[bytes, dict[bytes, _Kept]]
 
@@ -103,7 +104,10 @@ class Detector:
         self.counts = Counts()
         self.watermark = NEVER
         self._limit = limit
-        self._partitions: dict[Place, Partition | _Kept] = {}
+        self._partitions: dict[Place, Partition] = {}
+        # Those that are still as they were read, for each pattern, and when the first of them is due.
+        self._kept: list[dict[bytes, _Kept]] = [{} for _ in self.patterns]
+        self._kept_until = FOREVER
         self._touched: set[Place] = set()
         self._calendar: list[tuple[int, Place]] = []
         self._held = 0
@@ -149,11 +153,13 @@ class Detector:
         place = (pattern, key)
         partition = self._partitions.get(place)
         if partition is None:
-            partition = self._partitions[place] = Partition([], [])
-        elif type(partition) is _Kept:
-            partition = self._unpacked(place, partition)
+            kept = self._kept[pattern].pop(key, None)
+            if kept is None:
+                partition = self._partitions[place] = Partition([], [])
+            else:
+                partition = self._unpack(place, kept)
         self._held += 1
-        partition.waiting.append(hit)  # type: ignore[union-attr]
+        partition.waiting.append(hit)
         self._touched.add(place)
 
     def advance(self, watermark: int) -> list[Match]:
@@ -167,14 +173,13 @@ class Detector:
         losses = Losses()
         for place in self._due(watermark):
             partition = self._partitions[place]
-            if isinstance(partition, _Kept):
-                partition = self._unpacked(place, partition)
             automaton = self.patterns.automata[place[0]]
-            size, due = len(partition), partition.due
+            before, due = partition.size(), partition.due
             for finding in partition.look(automaton, watermark, losses):
                 found.append(match_of(automaton, place[1], finding))
-            self._held += len(partition) - size
-            if not len(partition):
+            size = partition.size()
+            self._held += size - before
+            if not size:
                 del self._partitions[place]
             elif partition.due != due or due <= watermark:
                 heapq.heappush(self._calendar, (partition.due, place))
@@ -190,6 +195,11 @@ class Detector:
 
     def _due(self, watermark: int) -> set[Place]:
         """What has to be looked at."""
+        if watermark >= self._kept_until:
+            for number, kept in enumerate(self._kept):
+                for key in [key for key, one in kept.items() if one.due <= watermark]:
+                    self._unpack((number, key), kept.pop(key))
+            self._kept_until = self._first_kept()
         places, self._touched = self._touched, set()
         calendar, partitions = self._calendar, self._partitions
         while calendar and calendar[0][0] <= watermark:
@@ -202,7 +212,7 @@ class Detector:
     def statistics(self) -> DetectorStatistics:
         return DetectorStatistics(
             patterns=len(self.patterns),
-            partitions=len(self._partitions),
+            partitions=len(self._partitions) + sum(map(len, self._kept)),
             remembered=self._held,
             counts=msgspec.structs.replace(self.counts),
         )
@@ -211,14 +221,18 @@ class Detector:
 
     def encode(self) -> bytes:
         """All that is remembered and counted, as bytes."""
-        partitions: dict[bytes, dict[bytes, _Kept]] = {}
-        automata, touched = self.patterns.automata, self._touched
+        touched = self._touched
+        several = [dict(kept) for kept in self._kept]
         for place, partition in self._partitions.items():
-            if isinstance(partition, Partition):
-                due = NEVER if place in touched else partition.due
-                partition = _Kept(due, len(partition), msgspec.Raw(_encoder.encode(partition)))
-            partitions.setdefault(automata[place[0]].digest, {})[place[1]] = partition
-        state = _State(_VERSION, self.watermark, self._evaluated, self._highest, self.counts, partitions)
+            due = NEVER if place in touched else partition.due
+            raw = msgspec.Raw(_encoder.encode(partition))
+            several[place[0]][place[1]] = _Kept(due, partition.size(), raw)
+        partitions = {
+            automaton.digest: kept for automaton, kept in zip(self.patterns, several, strict=True) if kept
+        }
+        state = _State(
+            _VERSION, self.watermark, self._evaluated, self._highest, self._held, self.counts, partitions
+        )
         return _encoder.encode(state)
 
     @classmethod
@@ -238,16 +252,17 @@ class Detector:
         detector = cls(patterns, limit=limit)
         detector.watermark, detector.counts = state.watermark, state.counts
         detector._evaluated, detector._highest = state.evaluated, state.highest
-        for number, automaton in enumerate(detector.patterns):
-            for key, kept in state.partitions.get(automaton.digest, {}).items():
-                place = (number, key)
-                detector._partitions[place] = kept
-                detector._held += kept.size
-                detector._calendar.append((kept.due, place))
-        heapq.heapify(detector._calendar)
+        if state.partitions:
+            detector._kept = [state.partitions.pop(automaton.digest, {}) for automaton in detector.patterns]
+        gone = sum(one.size for kept in state.partitions.values() for one in kept.values())
+        detector._held = state.held - gone
+        detector._kept_until = detector._first_kept()
         return detector
 
-    def _unpacked(self, place: Place, kept: _Kept) -> Partition:
+    def _first_kept(self) -> int:
+        return min((one.due for kept in self._kept for one in kept.values()), default=FOREVER)
+
+    def _unpack(self, place: Place, kept: _Kept) -> Partition:
         try:
             partition = _partition_decoder.decode(kept.raw)
         except msgspec.DecodeError as problem:
@@ -255,7 +270,8 @@ class Detector:
         if self.patterns.automata[place[0]].remembered:
             for hit in (*partition.hits, *partition.waiting):
                 hit.restore()
-        partition.due = kept.due  # what the calendar says
+        partition.due = kept.due
+        heapq.heappush(self._calendar, (kept.due, place))
         self._partitions[place] = partition
         return partition
 

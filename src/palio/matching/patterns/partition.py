@@ -32,7 +32,7 @@ class Partition(msgspec.Struct, array_like=True):
     due: int = FOREVER
     looked: int = NEVER
 
-    def __len__(self) -> int:
+    def size(self) -> int:
         return len(self.hits) + len(self.waiting)
 
     def look(self, automaton: Automaton, watermark: int, losses: Losses) -> list[Finding]:

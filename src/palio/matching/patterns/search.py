@@ -44,8 +44,7 @@ class Exhausted(Exception):
 
 
 class Found(Exception):
-    """Ends a search: these places, as these steps, complete at this time, which may be the end of an
-    absence."""
+    """Ends a search: these places, as these steps, complete at this time (perhaps when an absence ends)."""
 
     def __init__(self, chosen: tuple[tuple[int, int], ...], time: int, *, by_absence: bool) -> None:
         self.chosen = chosen

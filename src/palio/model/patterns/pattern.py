@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import timedelta
 from typing import Any
 
@@ -73,11 +72,6 @@ class Pattern:
     def window(self) -> timedelta:
         """How far its events may lie apart."""
         return timedelta(microseconds=self.within)
-
-    @property
-    def digest(self) -> bytes:
-        """What tells patterns apart where they are kept: the same for the same text of the normal form."""
-        return hashlib.sha256(str(self).encode()).digest()[:16]
 
     def __str__(self) -> str:
         parts = [shape_text(self.shape), f"within {span_text(self.within)}"]

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from palio.model.constraint import Constraint
-from palio.model.errors import PatternSyntaxError, UnboundedPattern
+from palio.model.errors import PatternSyntaxError, PatternTooLarge, UnboundedPattern
 from palio.model.expression import And, Condition, Expression, conjunction
 from palio.model.filter import Filter
 from palio.model.parser import COMPARISONS, Reader
@@ -38,6 +38,9 @@ from palio.model.patterns.shape import Absence, All, Either, Shape, Step, Then, 
 from palio.model.patterns.spans import UNITS, microseconds
 from palio.model.values import Kind
 
+# Nobody counts further in a window, and sums of people have a handful of terms.
+MAX_REPETITIONS = 10_000
+MAX_TERMS = 64
 # None of them is taken from anybody: before a bracket, a word is the name of a step.
 PATTERN_WORDS = frozenset(("then", "within", "by", *POLICIES))
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])"
@@ -79,6 +82,7 @@ class PatternReader(Reader):
     def __init__(self, text: str) -> None:
         self.columns: dict[str, int] = {}  # where each step stands
         self._step: str | None = None  # whose filter is being read
+        self._terms = 0  # in the comparison that is being read
         super().__init__(text)
 
     def pattern(self) -> Said:
@@ -125,10 +129,11 @@ class PatternReader(Reader):
 
     def unit(self) -> Shape:
         if self.kind == "times":
-            at, count = self.at, int(re.match(r"\d+", self.token)[0])  # type: ignore[index]
+            at, digits = self.at, self.token.rstrip("×xX \t\r\n")
             self.advance()
-            if not 1 <= count <= 10_000:
-                self.fail_at(at, "a step is repeated 1 to 10,000 times.")
+            count = int(digits) if len(digits) <= 5 else 0
+            if not 1 <= count <= MAX_REPETITIONS:
+                self.fail_at(at, f"a step is repeated 1 to {MAX_REPETITIONS:,} times.")
             part = self._single("×")
             return Times(count, part) if count > 1 else part
         if self.kind == "keyword" and self.token == "not":
@@ -145,7 +150,10 @@ class PatternReader(Reader):
 
     def _single(self, sign: str) -> Shape:
         """A step, or several of which one is enough: what can be counted, and be missing."""
-        start, part = self.at, self.unit()
+        start = self.at
+        self._deeper()
+        part = self.unit()
+        self.depth -= 1
         single = isinstance(part, Step) or (
             isinstance(part, Either) and all(isinstance(one, Step) for one in part.parts)
         )
@@ -248,6 +256,7 @@ class PatternReader(Reader):
         if follows.lastgroup == "word" and follows["word"].lower() in ("true", "false"):
             return super().test(demanded, name)
         self.advance()
+        self._terms = 0
         start, computed = self.at, self.sum()
         if isinstance(computed, Number):
             return Condition(name, self.checked(Constraint(operator, computed.value, demanded), start))
@@ -264,6 +273,7 @@ class PatternReader(Reader):
                 sign, number = self.raw[0], self._number()
                 self.advance()
                 left = Arithmetic(sign, left, Number(-number if sign == "-" else number))
+                self._count_term()
             elif self.kind == "symbol" and self.token in ("+", "-"):
                 sign = self.token
                 self.advance()
@@ -280,6 +290,7 @@ class PatternReader(Reader):
         return left
 
     def factor(self) -> Computed:
+        self._count_term()
         if self.kind == "number":
             number = self._number()
             self.advance()
@@ -301,6 +312,11 @@ class PatternReader(Reader):
             self.fail(f"expected a value, found {self.found()}.", advice)
         self.advance()
         return reference
+
+    def _count_term(self) -> None:
+        self._terms += 1
+        if self._terms > MAX_TERMS:
+            raise PatternTooLarge(what="terms or more in a comparison", limit=MAX_TERMS, got=self._terms)
 
     def _reference(self) -> Reference | None:
         """The attribute of a step that the present word speaks of, if it does."""

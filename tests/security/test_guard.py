@@ -1,0 +1,80 @@
+"""The door between clients and the router: every message has its check, or a reason to need none."""
+
+from __future__ import annotations
+
+import pytest
+
+import palio
+from palio.broker.access.principal import Holder, Principal
+from palio.broker.access.rights import parse_rights
+from palio.broker.connection import _FROM_CLIENTS
+from palio.broker.guard import Guard
+from palio.broker.limits import Rates
+from palio.broker.settings import Limits, Settings
+from palio.routing.durable.messages import GoOn
+from palio.routing.messages import Publish, Release, Unadvertise, Unsubscribe
+from palio.routing.protocol import Inspect
+
+# These are about what the session itself has asked for before; what is inspected has checks of its own.
+NEED_NONE = {Release, Unsubscribe, Unadvertise, GoOn, Inspect}
+
+
+def test_every_message_of_a_client_passes_a_check():
+    checked = set(Guard(Settings(), lambda: 0.0)._checks)
+    assert _FROM_CLIENTS - checked == NEED_NONE
+
+
+def principal(publish: str | None, subscribe: str | None, *allow: str) -> Principal:
+    return Principal("desk", Holder(parse_rights(publish, subscribe, allow, "desk")))
+
+
+def test_what_may_not_be_published_is_named_by_its_place_and_condition():
+    guard = Guard(Settings(), lambda: 0.0)
+    batch = Publish(tuple(palio.Notification({"level": level}) for level in (5, 4, 3)), 7)
+    desk = principal("level > 3", None)
+    with pytest.raises(palio.NotAllowed) as caught:
+        guard.check(batch, desk, "desk/one")
+    assert caught.value.principal == "desk"
+    assert "notification 2 of the request" in str(caught.value)
+    assert "level > 3 does not hold (level is 3)" in str(caught.value)
+    assert guard.check(Publish(batch.notifications[:2], 7), desk, "desk/one")
+
+
+def test_rights_are_those_of_the_moment():
+    holder = Holder(parse_rights(None, None, (), "desk"))
+    desk = Principal("desk", holder)
+    guard = Guard(Settings(), lambda: 0.0)
+    publish = Publish((palio.Notification({"a": 1}),), 1)
+    with pytest.raises(palio.NotAllowed):
+        guard.check(publish, desk, "desk/one")
+    holder.rights = parse_rights("a = 1", None, (), "desk")
+    assert guard.check(publish, desk, "desk/one") is publish
+
+
+def test_a_bucket_holds_what_a_second_gives():
+    now = 0.0
+    rates = Rates(10.0, lambda: now)
+    rates.require("a", 10)
+    with pytest.raises(palio.TooFast):
+        rates.require("a", 1)
+    rates.require("b", 10)
+    now = 0.5
+    rates.require("a", 5)
+    now = 60.0
+    rates.require("a", 25)  # more than it ever holds: once, and then it is owed
+    now = 61.0
+    with pytest.raises(palio.TooFast):
+        rates.require("a", 1)
+    now = 61.7
+    rates.require("a", 1)
+
+
+def test_principals_share_a_bucket_whatever_their_sessions():
+    guard = Guard(Settings(limits=Limits(publish_rate=2.0)), lambda: 0.0)
+    publish = Publish((palio.Notification({"a": 1}),), 1)
+    desk = principal("true", None)
+    guard.check(publish, desk, "desk/one")
+    guard.gone("desk/one")
+    guard.check(publish, desk, "desk/two")
+    with pytest.raises(palio.TooFast):
+        guard.check(publish, desk, "desk/three")
