@@ -115,16 +115,17 @@ def _prepared(
 
 
 def _id(events: DataFrame, name: str | None, place: str | None) -> Column:
-    """What names an event: its id, or else where it is in its journal."""
+    """What names an event: its id, or else where it is in its journal.
+
+    Null where it is its position alone: of that, names are made for hits only.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    places = [f.col(_quoted(place)).cast("string")] if place else []
+    found = [f.col(_quoted(name)).cast("string")] if name else []
     journal = next((one for one in ("_journal", "journal") if one in events.columns), None)
-    if journal is not None and places:
-        places = [f.concat_ws("/", f.col(journal), *places)]
-    names = [f.col(_quoted(name)).cast("string")] if name else []
-    found = [*names, *places]
-    return f.coalesce(*found) if found else f.lit("")
+    if journal is not None and place is not None:
+        found.append(f.concat_ws("/", f.col(journal), f.col(_quoted(place)).cast("string")))
+    return f.coalesce(*found) if found else f.lit(None).cast("string")
 
 
 def _column(
