@@ -44,6 +44,15 @@ def test_it_answers_as_palio_match_does(spark, command):
     assert len(found) > 10
 
 
+def test_pairs_go_to_parquet_and_nothing_is_overwritten_unasked(spark, command, tmp_path):
+    arguments = ("spark", "match", *FILES, "-o", str(tmp_path / "pairs"))
+    assert "12 pairs" in command(*arguments).stderr
+    refused = command(*arguments)
+    assert (refused.exit_code, "already exists" in refused.stderr) == (3, True)
+    assert command(*arguments, "--overwrite").exit_code == 0
+    assert spark.read.parquet(str(tmp_path / "pairs")).count() == 12
+
+
 def test_what_cannot_be_read_ends_it_or_goes_into_quarantine(spark, command, tmp_path):
     events, filters = tmp_path / "events.jsonl", tmp_path / "filters.jsonl"
     events.write_text('{"x": 1}\n{"x": \n{"x": 3}\n')
@@ -54,7 +63,7 @@ def test_what_cannot_be_read_ends_it_or_goes_into_quarantine(spark, command, tmp
     assert "Event 2 cannot be read" in result.stderr
     result = command(*arguments, "--quarantine", str(tmp_path / "aside"))
     assert result.exit_code == 0, result.stderr
-    assert [json.loads(line)["event_id"] for line in result.stdout.splitlines()] == ["1", "3"]
+    assert sorted(json.loads(line)["event_id"] for line in result.stdout.splitlines()) == ["1", "3"]
     bad = spark.read.parquet(str(tmp_path / "aside" / "events")).collect()
     assert [row["event_id"] for row in bad] == ["2"]
     worse = spark.read.parquet(str(tmp_path / "aside" / "subscriptions")).collect()

@@ -83,9 +83,9 @@ class HttpServer:
             config.ssl = (
                 self._broker.tls.context
             )  # that of all ports, whose certificate is read again on change
+        await self.gateway.start()
         self._server = _Server(config)
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[listening]))
-        await self.gateway.start()
         return int(listening.getsockname()[1])
 
     async def stop(self) -> None:

@@ -88,7 +88,7 @@ class Inspection:
 
     def _rights(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
         """What somebody may do, and the limits: for who asks, or with the right to inspect for anybody."""
-        broker, name = self._broker, argument.get("principal", principal.name)
+        broker, name = self._broker, str(argument.get("principal", principal.name))
         if name != principal.name:
             principal.require(Allowance.INSPECT, "ask for the rights of others")
         rights = broker.access.rights_of(name) if name != principal.name else principal.rights

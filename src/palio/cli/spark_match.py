@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark match -e examples/events.jsonl -f examples/filters.jsonl",
-    "palio spark match -e examples/events.jsonl -f examples/filters.jsonl -o /tmp/p",
-    notes="From a lake, day by day: palio spark match -e lake -f subs.parquet -o pairs --new",
+    notes="As Parquet: add -o pairs. From a lake, day by day: -e lake -f subscriptions.parquet -o pairs --new",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -50,18 +51,19 @@ def opened(
 @contextmanager
 def _in_a_sentence() -> Iterator[None]:
     """A job that failed says why, as far as that can be found in what Spark says."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         yield
-    except PySparkException as problem:
+    except (PySparkException, Py4JError) as problem:  # the second where results are streamed
         raise JobFailed(_reason(str(problem))) from None
 
 
 def _reason(text: str) -> str:
     """The message of our own error, which a task raised; or else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [line.partition(": ")[2] for line in lines if line.startswith("palio.") and ": " in line]
+    ours = re.findall(r"^\s*palio\.[\w.]+: (.+)$", text, re.MULTILINE)
     return (ours or lines or ["Spark does not say why."])[0]
 
 

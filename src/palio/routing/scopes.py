@@ -62,8 +62,9 @@ _ALL = _Scope(_EVERYTHING, _EVERYTHING)
 
 
 def owner_of(name: str) -> str:
-    """Whose session or durable subscription it is, where they are called `owner/name`."""
-    return name.partition(SEPARATOR)[0]
+    """Whose session or durable subscription it is, where they are called `owner/name`; "" if it is nobody's."""
+    owner, separator, _ = name.partition(SEPARATOR)
+    return owner if separator else ""
 
 
 class Scopes:

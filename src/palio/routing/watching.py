@@ -22,7 +22,7 @@ from palio.routing.configuration import Strategy
 from palio.routing.core import Core
 from palio.routing.effects import Reply
 from palio.routing.inquiries import Wanted, Watch
-from palio.routing.scopes import owner_of
+from palio.routing.scopes import SEPARATOR, owner_of
 from palio.routing.sessions import HandleInUse
 from palio.routing.table import Entry
 
@@ -109,7 +109,7 @@ class Watching:
         """An owner may publish something else: count anew what it watches."""
         for (one, advertisement), watched in self._watched.items():
             if one == owner:
-                watched.count = self._count(owner, advertisement)
+                watched.count = self._count(owner + SEPARATOR, advertisement)
                 self._changed = True
 
     def links_changed(self) -> None:
@@ -148,6 +148,6 @@ class Watching:
     def _noticed(self, entry: Entry[Filter], step: int) -> None:
         """A filter has entered the table, or left it."""
         for (owner, advertisement), watched in self._watched.items():
-            if self._is_wanted(owner, advertisement, entry.item):
+            if self._is_wanted(owner + SEPARATOR, advertisement, entry.item):
                 watched.count += step
                 self._changed = True

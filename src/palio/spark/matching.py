@@ -79,7 +79,7 @@ def match(
     )
     wanted = _wanted(events, shards)
     schema = _schema(events, shards)
-    if not shards.reports:
+    if not shards.subscriptions:
         return wanted.sparkSession.createDataFrame([], schema)
     if partitions is None:
         partitions = _PARTITIONS_A_CORE * cores_of(session_of(events))

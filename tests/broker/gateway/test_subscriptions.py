@@ -96,6 +96,18 @@ async def test_the_same_wish_twice_is_one_subscription():
         assert len(await (await session.get("/subscriptions")).json()) == 3
 
 
+async def test_many_that_are_made_and_ended_at_once_are_all_on_disk():
+    async with calling() as (broker, session):
+        wishes = [{"id": f"s{n}"} for n in range(24)]
+        await asyncio.gather(*[session.post("/subscriptions", json=wish) for wish in wishes])
+        await asyncio.gather(*[session.delete(f"/subscriptions/s{n}") for n in range(0, 24, 2)])
+        expected = sorted(f"s{n}" for n in range(1, 24, 2))
+        assert sorted(kept.definition.id for kept in broker.running.keeper().load()) == expected
+        await broker.crash()
+        await broker.start()
+        assert sorted(one["id"] for one in await (await session.get("/subscriptions")).json()) == expected
+
+
 async def test_a_broker_that_begins_anew_goes_on_pushing():
     async with calling() as (broker, session), Webhook() as hook:
         await session.post("/subscriptions", json=wish(hook))

@@ -103,6 +103,13 @@ class Pusher:
             except PalioError as problem:
                 self._state, self._problem = "waiting", str(problem)
                 pause = max(pause, _AGAIN)
+            except Exception:
+                self._broker.log.exception("An event could not be pushed.")
+                self._state, self._problem = (
+                    "waiting",
+                    "The broker could not push an event; this is its mistake.",
+                )
+                pause = max(pause, _AGAIN)
             if self._state not in ("gone", "taken over"):
                 await asyncio.sleep(pause)
         if self._state == "gone":
@@ -126,6 +133,8 @@ class Pusher:
         try:
             while True:
                 done, _ = await asyncio.wait({hearing, *under_way}, return_when=asyncio.FIRST_COMPLETED)
+                for task in done & under_way:
+                    task.result()  # which is nothing, unless the broker ended the conversation
                 under_way -= done
                 if self._state == "gone" or (self._streak and not under_way and done != {hearing}):
                     return

@@ -79,6 +79,16 @@ class GatewayFull(PalioError):
         )
 
 
+class _Turn:
+    """Whose turn it is with one subscription, and how many wait for theirs."""
+
+    __slots__ = ("lock", "users")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+
+
 class Subscriptions:
     """All subscriptions that were made as resources."""
 
@@ -90,7 +100,8 @@ class Subscriptions:
         self._filters: dict[Key, Filter] = {}
         self._pushes: Counter[str] = Counter()
         self._pushers: dict[Key, Pusher] = {}
-        self._busy: dict[Key, asyncio.Lock] = {}
+        self._busy: dict[Key, _Turn] = {}
+        self._saving = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
 
     # Beginning and end
@@ -129,15 +140,13 @@ class Subscriptions:
                 if known.definition != definition:
                     raise SubscriptionExists(definition.id)
                 return self._shown(known), False
-            limit = self._broker.settings.gateway.subscriptions
-            if len(self._kept) >= limit:
-                raise GatewayFull(limit)
+            self._require_room()
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
             since = read_since(str(definition.config.since)) or "now"
             await visitor.ask(Attach(definition.id, filter, since=since), f"attach {definition.id}")
             kept = Kept(place[0], definition, rate)
             try:
-                await self._save({**self._kept, place: kept})
+                await self._keep(place, kept)
             except BaseException:
                 visitor.say(Finish(definition.id))
                 raise
@@ -174,7 +183,7 @@ class Subscriptions:
                 await visitor.ask(Attach(id, filter), f"attach {id}")
                 await visitor.ask(Change(id, filter), f"change {id}")
                 kept = Kept(before.owner, definition, rate)
-                await self._save({**self._kept, kept.key: kept})
+                await self._keep(kept.key, kept)
             except BaseException:
                 self._take(before, self._filters[before.key])
                 raise
@@ -188,7 +197,8 @@ class Subscriptions:
             await self._stop_pushing(kept.key)
             await visitor.ask(Attach(id, self._filters[kept.key]), f"attach {id}")
             await visitor.ask(Finish(id), f"finish {id}")
-            await self._forget(kept)
+            await self._keep(kept.key, None)
+            self._filters.pop(kept.key, None)
 
     # Inside
 
@@ -197,14 +207,16 @@ class Subscriptions:
         """One after the other for each subscription."""
         visitor = await enter(f"subscription-{id}")
         place = visitor.principal, id
-        lock = self._busy.setdefault(place, asyncio.Lock())
+        turn = self._busy.setdefault(place, _Turn())
+        turn.users += 1
         try:
-            async with lock:
+            async with turn.lock:
                 yield visitor
         finally:
             visitor.leave()
-            if not lock.locked():
-                self._busy.pop(place, None)
+            turn.users -= 1
+            if not turn.users:
+                del self._busy[place]
 
     def _known(self, owner: str, id: str) -> Kept:
         kept = self._kept.get((owner, id))
@@ -225,14 +237,21 @@ class Subscriptions:
         if pusher is not None:
             await pusher.stop()
 
-    async def _save(self, kept: dict[Key, Kept]) -> None:
-        await asyncio.to_thread(self._keeper.save, list(kept.values()))
+    async def _keep(self, key: Key, kept: Kept | None) -> None:
+        """Change what is on disk about one subscription; one after the other, or a change would be lost."""
+        async with self._saving:
+            if kept is not None and key not in self._kept:
+                self._require_room()
+            following = {other: one for other, one in self._kept.items() if other != key}
+            if kept is not None:
+                following[key] = kept
+            await asyncio.to_thread(self._keeper.save, list(following.values()))
+            self._kept = following
 
-    async def _forget(self, kept: Kept) -> None:
-        rest = {key: one for key, one in self._kept.items() if key != kept.key}
-        await self._save(rest)
-        self._kept.pop(kept.key, None)
-        self._filters.pop(kept.key, None)
+    def _require_room(self) -> None:
+        limit = self._broker.settings.gateway.subscriptions
+        if len(self._kept) >= limit:
+            raise GatewayFull(limit)
 
     def _gone(self, kept: Kept) -> None:
         """A webhook wants no more, and has said that it never will."""
