@@ -118,6 +118,14 @@ def seconds(action: Callable[[], object], rounds: int) -> float:
     return best
 
 
+def several_joins(events: Any, count: int) -> float:
+    """Seconds for as many self-joins as patterns."""
+    some = [Choice.of(number, count).self_join(events) for number in range(JOINS)]
+    for one in some:
+        discard(one)
+    return seconds(lambda: [discard(one) for one in some], 1) * count / JOINS
+
+
 def discard(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
@@ -225,21 +233,18 @@ def measure(spark: Any, source: Path, options: argparse.Namespace, table: Table)
     if "table" in options.ways:
         alone = Choice.of(0, 1).self_join(events)
         discard(alone)
-        table.add_row(
-            "1", "self-join", f"{options.events / seconds(lambda: discard(alone), options.rounds):,.0f}", ""
-        )
+        joined = seconds(lambda: discard(alone), options.rounds)
+        table.add_row("1", "self-join", f"{options.events / joined:,.0f}", "")
     for count in options.patterns:
         chosen = patterns(count)
         if "table" in options.ways:
             find = partial(find_patterns, events, chosen)
             discard(find())
             spent = seconds(lambda find=find: discard(find()), options.rounds)  # type: ignore[misc]
-            measured = min(count, JOINS)
-            joins = [Choice.of(number, count).self_join(events) for number in range(measured)]
-            yardstick = seconds(lambda joins=joins: [discard(one) for one in joins], 1) * count / measured  # type: ignore[misc]
+            yardstick = joined if count == 1 else several_joins(events, count)
             said = f"{yardstick / spent:.2f} times as fast"
             if count > 1:
-                said += f" as {count:,} of them ({measured} measured)"
+                said += f" as {count:,} of them ({JOINS} measured)"
             table.add_row(f"{count:,}", "table", f"{options.events / spent:,.0f}", said)
         if "stream" in options.ways:
             rate, state = streamed(spark, source, events.schema, chosen, options.buckets)

@@ -12,6 +12,7 @@ from palio.matching.patterns import PatternSet
 from palio.matching.patterns.hit import FOREVER
 from palio.spark.pattern_batch import BatchFinder
 from palio.spark.pattern_hits import ID, POSITION, TIME, HitFinder
+from palio.spark.pattern_selection import MAX_TEXTS, texts_needed
 from palio.spark.pattern_stream import Bucket, packed
 from tests.matching.patterns import definition
 from tests.matching.patterns.drawing import Maker
@@ -124,3 +125,23 @@ def test_a_text_is_the_same_key_as_for_a_single_event(size):
     text = "é" * (size // 2) + "x" * (size % 2)
     batch = pa.RecordBatch.from_pydict({TIME: [1], POSITION: [1], ID: ["1"], "k": [text]})
     assert HitFinder(patterns).hits(batch).column("key").to_pylist() == [partition_key(("k",), {"k": text})]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "texts"),
+    [
+        (['A[t = "a"] then B[t in ("b", "c") and v > 1] within 1 s'], {"a", "b", "c"}),
+        (['A[t = "a" or t = "b" and v = 2] then not B[t = "c"] within 1 s'], {"a", "b", "c"}),
+        (['A[t = "a"] within 1 s', 'A[t = "b"] within 1 s'], {"a", "b"}),
+        (['A[t = "a" or v = 2] within 1 s'], None),
+        (['A[t = "a"] within 1 s', "A[v = 2] within 1 s"], None),
+        (['A[t in ("a", 5)] within 1 s'], {"a"}),  # the column has texts, and 5 is none
+        (['A[not t = "a"] within 1 s'], None),
+        (['A[t > "a" and t < "b"] within 1 s'], None),
+        (['A[t ends with "a"] within 1 s'], None),
+        (["A[absent(t)] within 1 s"], None),
+        ([f'A[t = "{number}"] within 1 s' for number in range(MAX_TEXTS + 1)], None),
+    ],
+)
+def test_spark_may_leave_out_what_no_step_can_be(patterns, texts):
+    assert texts_needed(PatternSet({str(n): text for n, text in enumerate(patterns)}), "t") == texts

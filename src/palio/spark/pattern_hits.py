@@ -92,14 +92,18 @@ class HitFinder:
         keys = self._keys(content, row_numbers, numbers)
         values = self._values(content, row_numbers, numbers)
         taken = pa.array(row_numbers)
+        positions = table.column(POSITION).take(taken)
+        ids = table.column(ID).take(taken)
+        if ids.null_count:
+            ids = pc.coalesce(ids, positions.cast(pa.string()))
         found = pa.table(
             [
                 pa.array(numbers.astype(np.int32)),
                 keys,
                 table.column(TIME).take(taken),
-                table.column(POSITION).take(taken),
+                positions,
                 pa.array(steps),
-                table.column(ID).take(taken),
+                ids,
                 values,
             ],
             schema=HITS,

@@ -19,6 +19,7 @@ from palio.spark.errors import MissingColumn
 from palio.spark.pattern_batch import BatchFinder
 from palio.spark.pattern_found import FOUND_DDL
 from palio.spark.pattern_hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFinder
+from palio.spark.pattern_selection import texts_needed
 from palio.spark.pattern_state import BucketProcessor
 from palio.spark.pattern_stream import PACKED_DDL, packed
 
@@ -81,7 +82,7 @@ def find_patterns(
         until = FOREVER
     elif until is None:
         until = _newest(prepared)
-    return _in_table(prepared, names, texts, until)
+    return _in_table(_selected(prepared, names, patternset), names, texts, until)
 
 
 def _prepared(
@@ -115,16 +116,17 @@ def _prepared(
 
 
 def _id(events: DataFrame, name: str | None, place: str | None) -> Column:
-    """What names an event: its id, or else where it is in its journal."""
+    """What names an event: its id, or else where it is in its journal.
+
+    Null where it is its position alone: of that, names are made for hits only.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    places = [f.col(_quoted(place)).cast("string")] if place else []
+    found = [f.col(_quoted(name)).cast("string")] if name else []
     journal = next((one for one in ("_journal", "journal") if one in events.columns), None)
-    if journal is not None and places:
-        places = [f.concat_ws("/", f.col(journal), *places)]
-    names = [f.col(_quoted(name)).cast("string")] if name else []
-    found = [*names, *places]
-    return f.coalesce(*found) if found else f.lit("")
+    if journal is not None and place is not None:
+        found.append(f.concat_ws("/", f.col(journal), f.col(_quoted(place)).cast("string")))
+    return f.coalesce(*found) if found else f.lit(None).cast("string")
 
 
 def _column(
@@ -170,6 +172,18 @@ def _newest(prepared: DataFrame) -> int:
 
     row = prepared.agg(f.max(TIME)).first()
     return NEVER if row is None or row[0] is None else int(row[0])
+
+
+def _selected(prepared: DataFrame, names: list[str], patterns: PatternSet) -> DataFrame:
+    """Without rows that cannot matter, as far as Spark can tell."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    for (column, kind), name in zip(prepared.dtypes, names, strict=True):
+        if kind == "string" and column not in BESIDE:
+            needed = texts_needed(patterns, name)
+            if needed is not None:
+                prepared = prepared.where(f.col(column).isin(sorted(needed)))
+    return prepared
 
 
 # In a table
