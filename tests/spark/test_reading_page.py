@@ -31,7 +31,7 @@ def test_the_examples_run(spark, page, tmp_path, monkeypatch):
     with palio.testing.broker(journal=True) as address:
         names["alerts"] = palio.spark.read_stream(spark, url, schema="price double")
         for example in examples(page, "Reading and writing") + examples(page, "History and the lake"):
-            text = example.replace('"/data/', f'"{tmp_path}/')
+            text = example.replace('"/data/', f'"{tmp_path}/').replace('"prices"', f'"{tmp_path}/prices"')
             exec(text.replace("palio://127.0.0.1:7070", address), names)
         for query in spark.streams.active:
             query.processAllAvailable()
