@@ -29,7 +29,7 @@ from palio.routing.tables import Side, Tables
 from palio.routing.waves import Wave, Waves
 
 # The incarnation of a broker is the upper part of its versions.
-INCARNATION_BITS = 32
+INCARNATION_BITS = 30  # versions have at most 62 bits on the wire
 
 
 class Announced:

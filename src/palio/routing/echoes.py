@@ -42,7 +42,7 @@ MAX_PENDING = 65_536
 MAX_DEPTH = 256
 
 TIMER = "echoes"
-INCARNATION_BITS = 32
+INCARNATION_BITS = 30  # what follows is a sequence on the wire, which has at most 62 bits
 
 Key: TypeAlias = tuple[str, int]
 
