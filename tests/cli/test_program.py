@@ -66,7 +66,7 @@ TALKING = (
         "forget",
         "clients",
     ),
-    *("subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights"),
+    *("subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights", "journal"),
 )
 
 
