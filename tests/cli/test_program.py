@@ -50,6 +50,8 @@ COMMANDS = commands()
 FOREVER = ("palio up", "palio network up")
 # The examples of these run in tests/spark, in the session that all tests share.
 SPARK = "palio spark"
+# These are for the store of a broker that is stopped.
+STOPPED = "palio journal trim --store"
 # These talk to a broker.
 TALKING = (
     *(
@@ -135,8 +137,11 @@ def test_the_examples_that_talk_to_a_broker_run_against_one(shown, tmp_path, com
             monkeypatch.setenv(name, value)
         (tmp_path / "network.toml").write_text(f'brokers = 2\ndata = "{tmp_path}/network"\n')
         for example in filter(talks, shown):
+            if example.startswith(STOPPED):
+                continue
             there = example.replace("palio.db", f"/{tmp_path}/siena/palio.db")
             there = there.replace("examples/network.toml", f"{tmp_path}/network.toml")
+            there = there.replace("palio://127.0.0.1:7070", f"palio://{live.server}")
             if re.search("[|<>&]", example.replace("'price > 100'", "").replace("'exists", "")):
                 done = subprocess.run(
                     ["bash", "-c", there], cwd=ROOT, env=environment | settings, capture_output=True,
@@ -150,6 +155,10 @@ def test_the_examples_that_talk_to_a_broker_run_against_one(shown, tmp_path, com
             assert said, example
             assert "Traceback" not in said, example
             assert "\x1b" not in said, example
+    for example in shown:
+        if example.startswith(STOPPED):
+            result = command(*shlex.split(example.replace("palio-data", f"{tmp_path}/siena"))[1:])
+            assert result.exit_code == 0, (example, result.stdout + result.stderr)
 
 
 async def _publish_for_ever(server: str) -> None:
