@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
@@ -28,8 +27,8 @@ def page(figures: Figures, *, title: str = "What the data say") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f"<title>{html.escape(title)}</title><style>{style}</style></head><body>"
-        f'<header><p class="brand">Palio</p><h1>{html.escape(title)}</h1>{_introduction(figures)}'
+        f"<title>{wording.plain(title, 200)}</title><style>{style}</style></head><body>"
+        f'<header><p class="brand">Palio</p><h1>{wording.plain(title, 200)}</h1>{_introduction(figures)}'
         f'{_tiles(figures)}<nav aria-label="Sections">{links}</nav></header>'
         f"<main>{bodies}</main>{_footer(figures)}</body></html>\n"
     )
