@@ -28,7 +28,7 @@ def test_the_examples_of_the_help_run(spark, command, tmp_path, monkeypatch):
     fill(url, events, at=time.time() - 60)
     palio.spark.archive(spark, url, lake)
     shown = examples(command("spark", "stats", "--help").stdout)
-    assert len(shown) == 4
+    assert len(shown) == 3
     for number, example in enumerate(shown):
         words = [word.replace("lake/", lake) for word in shlex.split(example)[1:]]
         words = [f"{tmp_path}/{word}" if word in ("numbers.json", "hints.json") else word for word in words]
@@ -38,7 +38,7 @@ def test_the_examples_of_the_help_run(spark, command, tmp_path, monkeypatch):
         assert json.loads(result.stdout)["report"] == str(place)
         assert "What the data say" in place.read_text()
     assert opened == [(tmp_path / "1.html").as_uri()]
-    assert json.loads((tmp_path / "numbers.json").read_text())["traffic"]["events"] == 9
+    assert json.loads((tmp_path / "numbers.json").read_text())["traffic"]["events"] == 20
     told = palio.Hints.load(tmp_path / "hints.json")
     assert told.value("symbol", "ACME") == 1.0
     require_files(Settings(hints=str(tmp_path / "hints.json")))

@@ -51,7 +51,8 @@ def figures(evil: str) -> Figures:
         attributes=[
             Attribute(evil, "string", 100, 1.0, {"string": 100}, 2, True, [Count(evil, 60), Count("", 40)]),
             Attribute(evil, "number", 50, 0.5, {"int": 25, "float": 25}, 2_000, False, [Count(3, 20)], 0,
-                      0.0, 9.0, 4.0, 1.0, [float(n) for n in range(101)], [Bin(0.0, 5.0, 40), Bin(5.0, 9.0, 10)]),
+                      0.0, 9.0, 4.0, 1.0, [float(n) for n in range(101)],
+                      [Bin(0.0, 5.0, 40), Bin(5.0, 9.0, 10)]),
             Attribute(evil, "time", 50, 0.5, {"time": 50}, 2, True, least=0.0, most=1e9),
             Attribute(evil, "list", 50, 0.5, {"list": 50}, 0, True),
             Attribute(evil, "bool", 50, 0.5, {"bool": 50}, 2, True, [Count(True, 30), Count(False, 20)]),

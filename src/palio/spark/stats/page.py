@@ -8,11 +8,12 @@ from importlib import resources
 from palio.spark.stats import interest, sections, wording
 from palio.spark.stats.figures import Figures
 
+TITLE = "What the data say"
 # The page forbids itself everything: whatever an event says, nothing is run, loaded or sent.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(figures: Figures, *, title: str = "What the data say") -> str:
+def page(figures: Figures, *, title: str = TITLE) -> str:
     """The whole file."""
     style = resources.files("palio.spark.stats").joinpath("report.css").read_text(encoding="utf-8")
     parts = [one for one in _sections(figures) if one[2]]
