@@ -64,6 +64,19 @@ async def test_what_is_published_together_is_told_apart_by_times_of_its_own():
         assert detection.untimed == 1
 
 
+async def test_what_was_long_on_its_way_is_not_late_while_time_passes():
+    async with testing.broker() as address, palio.connect(address) as client:
+        detection = await client.detect({"rise": RISE}, time="at", delay=0)
+        found = asyncio.create_task(first(detection, 1))
+        noon = datetime(2026, 7, 2, 12, tzinfo=UTC)
+        await client.publish({"symbol": "ACME", "price": 10, "at": noon})
+        await asyncio.sleep(0.5)
+        await client.publish({"symbol": "ACME", "price": 20, "at": noon + timedelta(milliseconds=1)})
+        [match] = await found
+        assert [one.moment - noon for one in match.constituents] == [timedelta(0), timedelta(milliseconds=1)]
+        assert detection.statistics().counts.late == 0
+
+
 async def test_only_what_some_step_selects_comes_here():
     async with testing.broker() as address, palio.connect(address) as client:
         detection = await client.detect({"rise": RISE, "alarm": "A[x = 1] then B[y = 1] within 1 s"})

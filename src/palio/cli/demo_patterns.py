@@ -18,8 +18,9 @@ PATTERN = (
     f'low[ward = "{PLACE}"] then high[ward = "{PLACE}" and price > low.price * 1.05] within 1 min by symbol '
     "consume none"
 )
-# The attribute that says when a trade was made.
+# The attribute that says when a trade was made, and how many seconds longer than others one may be on its way.
 TIME = "at"
+_DELAY = 4.0
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,7 +40,9 @@ class Lookout:
     async def at(cls, watching: Client, telling: Client, hearing: Client) -> Lookout:
         """One that watches at one broker and publishes at another; somebody hears of it at a third."""
         heard = await hearing.subscribe(f'`pattern.name` = "{NAME}"', ready="network", timeout=30.0)
-        detection = await watching.detect({NAME: PATTERN}, time=TIME, delay=0, ready="network", timeout=30.0)
+        detection = await watching.detect(
+            {NAME: PATTERN}, time=TIME, delay=_DELAY, ready="network", timeout=30.0
+        )
         return cls(detection, telling, heard)
 
     async def _watch(self, detection: Detection, teller: Client) -> None:

@@ -251,9 +251,9 @@ class Client(Questions):
         """Ask for matches of patterns, given by name: `async for match in await client.detect(…)`.
 
         An event's time is when the first broker took it, which is the same for all that was published together,
-        or what the attribute named by `time` has. Events may come up to `delay` seconds after one that is
-        newer; what comes later is dropped and counted, and matches are told so much later. With 0 they are told
-        at once, which is right where all events of a match come from one publisher.
+        or what the attribute named by `time` has. Events may be up to `delay` seconds older than the newest
+        that has come; what is older still is dropped and counted. So a match is told when something newer than
+        its last event, by that much, has come, or time has passed: `delay`, and at least two seconds.
 
         Up to `limit` events wait here. If more come than can be looked at, it ends with `SlowConsumer`, as what
         is found would no longer be true.

@@ -1,9 +1,10 @@
 """`Detection`: matches of patterns, as they happen.
 
 One subscription brings the events that any step of any pattern selects, and a `Detector` looks at them here, in
-the client. How far time has come is told by the events themselves: to the newest of them, plus what has passed
-on our own clock since it came, less the delay that events are given to arrive. So clocks that differ do no
-harm as long as those of the publishers agree, and the end of a window is noticed though nothing comes.
+the client. How far time has come is told by the events themselves: to the newest of them, less the delay that
+others are given to arrive. While nothing comes, our own clock goes on from there, so that the end of a window
+is noticed, but never closer than `LAG` to what may be on its way. So clocks that differ do no harm as long as
+those of the publishers agree.
 
 What is open is remembered here and nowhere else: it is gone with the client, and with it what was published
 while a connection was lost. `palio spark patterns` is for those who need more.
@@ -26,11 +27,14 @@ from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
 from palio.model.patterns.pattern import Pattern
 
-# How long an event may take longer than another one on its way here, in seconds.
+# How much older than the newest an event may be, in seconds.
 DELAY = 2.0
+# How much longer than the newest an event may be on its way here, in seconds.
+LAG = 2.0
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LAG = round(LAG * 1_000_000)
 _TOGETHER = 1_024
 # While something is open, time is looked at as often as this.
 _TICK = 0.1
@@ -115,4 +119,5 @@ class Detection:
         if self._newest is None:
             return self._detector.watermark
         passed = round((clock.monotonic() - self._came) * 1_000_000)
-        return watermark_for(self._newest + passed, self._delay)
+        by_events = watermark_for(self._newest, self._delay)
+        return max(by_events, watermark_for(self._newest + passed, max(self._delay, _LAG)))
