@@ -6,6 +6,7 @@ What no value can be (NaN, too large an integer) is read as such, for whoever kn
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from palio.model.errors import InvalidNotification
@@ -46,8 +47,7 @@ def write(document: Any) -> bytes:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice, _ = Counter([key for key, _ in pairs]).most_common(1)[0]
         raise InvalidNotification(f"$.….{twice[:64]}", "This key is there twice in one object.")
     return found
 
