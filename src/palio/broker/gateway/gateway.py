@@ -22,7 +22,7 @@ from palio.broker.gateway.binding import JSON, WrongMediaType, is_json
 from palio.broker.gateway.bodies import Bodies
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.guard import Guard
-from palio.broker.gateway.parameters import read_key, read_number
+from palio.broker.gateway.parameters import read_key
 from palio.broker.gateway.problems import (
     BrokerMistake,
     NotFound,
@@ -33,13 +33,12 @@ from palio.broker.gateway.problems import (
 )
 from palio.broker.gateway.publishing import Publishing
 from palio.broker.gateway.sinks import Sinks
-from palio.broker.gateway.streams import LONGEST_WAIT, Streams, Wanted, read_position, read_since
+from palio.broker.gateway.streams import Streams, read_wanted
 from palio.broker.gateway.subscriptions import Enter, Subscriptions
 from palio.broker.gateway.visitor import Visitor
 from palio.broker.settings import split_address
 from palio.model import jsontext
 from palio.model.errors import PalioError
-from palio.model.filter import Filter
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -114,7 +113,7 @@ class Gateway:
         return _json(confirmed)
 
     async def _stream(self, request: Request) -> Response:
-        return await self._streams.begin(_wanted(request), bearer(request.headers), _address(request))
+        return await self._streams.begin(read_wanted(request), bearer(request.headers), _address(request))
 
     async def _create(self, request: Request) -> Response:
         key = read_key(request.headers, {})
@@ -237,35 +236,6 @@ def bearer(headers: Headers) -> str | None:
 
 def _address(request: Request) -> tuple[str, int] | None:
     return (request.client.host, request.client.port) if request.client is not None else None
-
-
-_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait"})
-
-
-def _wanted(request: Request) -> Wanted:
-    """What a reader asks for. Raises what is wrong with it."""
-    query = request.query_params
-    unknown = set(query) - _PARAMETERS
-    if unknown:
-        known = ", ".join(sorted(_PARAMETERS))
-        raise WrongParameter(min(unknown)[:80], f"There is no such parameter; there are {known}.")
-    durable = query.get("durable")
-    if durable is not None and not 0 < len(durable) <= 255:
-        raise WrongParameter("durable", "The name of a durable subscription has 1 to 255 characters.")
-    shape = query.get("format", "json")
-    if shape not in ("json", "cloudevents"):
-        raise WrongParameter("format", "It is `json` or `cloudevents`.")
-    given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
-    positions = [read_position(one) for one in given]
-    return Wanted(
-        Filter.parse(query.get("filter", "true")).require_satisfiable(),
-        durable,
-        read_since(query.get("since")),
-        positions[0] if positions and durable is None else None,
-        given[0] if given else None,
-        shape,  # type: ignore[arg-type]
-        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
-    )
 
 
 def _json(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -65,7 +65,7 @@ class Publishing:
 
     async def publish(self, request: Request, token: str | None, address: tuple[str, int] | None) -> Confirmed:
         """Publish what a request brings. Raises what is wrong with it, or what the broker refuses with."""
-        properties = _properties(request)
+        properties = read_properties(request)
         async with self._bodies.read(request) as body:
             headers = request.headers.items()
             if len(body) <= IN_THREAD:
@@ -133,7 +133,7 @@ def _read_and_encode(headers: Any, body: bytes, properties: dict[str, Any]) -> t
     return notifications
 
 
-def _properties(request: Request) -> dict[str, Any]:
+def read_properties(request: Request) -> dict[str, Any]:
     """What plain JSON is published with: `Idempotency-Key` or `id`, `priority`, `lifetime`."""
     query = request.query_params
     unknown = set(query) - {"id", "priority", "lifetime"}

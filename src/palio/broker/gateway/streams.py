@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, unquote
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -55,6 +56,7 @@ _RETRY = 500  # milliseconds until a browser comes back
 
 Shape = Literal["json", "cloudevents"]
 Key = tuple[str, int]
+_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait"})
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -97,6 +99,32 @@ def read_position(text: str) -> dict[str, int]:
 
 def write_position(position: dict[str, int]) -> str:
     return ",".join(f"{quote(origin, safe='')}:{sequence}" for origin, sequence in position.items())
+
+
+def read_wanted(request: Request) -> Wanted:
+    """What a reader asks for. Raises what is wrong with it."""
+    query = request.query_params
+    unknown = set(query) - _PARAMETERS
+    if unknown:
+        known = ", ".join(sorted(_PARAMETERS))
+        raise WrongParameter(min(unknown)[:80], f"There is no such parameter; there are {known}.")
+    durable = query.get("durable")
+    if durable is not None and not 0 < len(durable) <= 255:
+        raise WrongParameter("durable", "The name of a durable subscription has 1 to 255 characters.")
+    shape = query.get("format", "json")
+    if shape not in ("json", "cloudevents"):
+        raise WrongParameter("format", "It is `json` or `cloudevents`.")
+    given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
+    positions = [read_position(one) for one in given]
+    return Wanted(
+        Filter.parse(query.get("filter", "true")).require_satisfiable(),
+        durable,
+        read_since(query.get("since")),
+        positions[0] if positions and durable is None else None,
+        given[0] if given else None,
+        shape,  # type: ignore[arg-type]
+        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
+    )
 
 
 class Streams:
