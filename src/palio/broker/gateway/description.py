@@ -180,7 +180,7 @@ def _header(name: str, description: str, schema: Any) -> dict[str, Any]:
 
 
 def _route(summary: str, statuses: tuple[int, ...], answers: dict[int, Any], **extra: Any) -> dict[str, Any]:
-    security: list[dict[str, list[str]]] = [{}, {"token": []}]
+    security: list[dict[str, list[str]]] = [{}, {"token": []}, {"certificate": []}]
     return {
         "summary": summary,
         "description": extra.pop("description", summary),
@@ -320,7 +320,13 @@ METRICS = _route("Metrics for Prometheus", (401, 403), {200: _answer("All of the
 
 COMPONENTS = {
     "schemas": {"Problem": _PROBLEM},
-    "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+    "securitySchemes": {
+        "token": {"type": "http", "scheme": "bearer"},
+        "certificate": {
+            "type": "mutualTLS",
+            "description": "A certificate that the broker's authority signed.",
+        },
+    },
 }
 
 

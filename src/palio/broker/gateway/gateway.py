@@ -21,12 +21,12 @@ from palio.broker.gateway import description, pages, websocket
 from palio.broker.gateway.binding import JSON, WrongMediaType, is_json
 from palio.broker.gateway.bodies import Bodies
 from palio.broker.gateway.counts import GatewayStatistics
+from palio.broker.gateway.credentials import Credentials, read_credentials
 from palio.broker.gateway.guard import Guard
 from palio.broker.gateway.parameters import read_key
 from palio.broker.gateway.problems import (
     BrokerMistake,
     NotFound,
-    RefusedByBroker,
     WrongMethod,
     WrongParameter,
     problem_response,
@@ -109,15 +109,15 @@ class Gateway:
     # Routes
 
     async def _publish(self, request: Request) -> Response:
-        confirmed = await self._publishing.publish(request, bearer(request.headers), _address(request))
-        return _json(confirmed)
+        return _json(await self._publishing.publish(request, self._known(request)))
 
     async def _stream(self, request: Request) -> Response:
-        return await self._streams.begin(read_wanted(request), bearer(request.headers), _address(request))
+        credentials = self._known(request)
+        return await self._streams.begin(read_wanted(request), credentials)
 
     async def _create(self, request: Request) -> Response:
-        key = read_key(request.headers, {})
-        shown, new = await self._subscriptions.create(await self._read_json(request), key, self._enter(request))
+        enter, key = self._enter(request), read_key(request.headers, {})
+        shown, new = await self._subscriptions.create(await self._read_json(request), key, enter)
         return _json(shown, 201 if new else 200, {"Location": f"/subscriptions/{shown['id']}"})
 
     async def _list(self, request: Request) -> Response:
@@ -127,22 +127,32 @@ class Gateway:
         return _json(await self._subscriptions.get(request.path_params["id"], self._enter(request)))
 
     async def _update(self, request: Request) -> Response:
-        id, document = request.path_params["id"], await self._read_json(request)
-        return _json(await self._subscriptions.update(id, document, self._enter(request)))
+        enter, id = self._enter(request), request.path_params["id"]
+        return _json(await self._subscriptions.update(id, await self._read_json(request), enter))
 
     async def _delete(self, request: Request) -> Response:
         await self._subscriptions.delete(request.path_params["id"], self._enter(request))
         return Response(status_code=204)
 
     def _enter(self, request: Request) -> Enter:
-        """How whoever sent a request comes in."""
-        token, address = bearer(request.headers), _address(request)
+        """How whoever sent a request comes in. Raises what speaks against it."""
+        credentials = self._known(request)
 
         async def enter(name: str) -> Visitor:
-            own = f"{name}-{secrets.token_hex(8)}"
-            return await Visitor.enter(self._broker, own, token=token, address=address)
+            return await Visitor.enter(self._broker, f"{name}-{secrets.token_hex(8)}", credentials)
 
         return enter
+
+    def _known(self, request: Request) -> Credentials:
+        """What a request shows. A stranger is refused here, before anything else of it is looked at."""
+        credentials = read_credentials(request)
+        try:
+            credentials.authenticate(self._broker.access)
+        except PalioError as problem:
+            host, port = credentials.address or ("?", 0)
+            self._broker.refused(problem, f"{host}:{port}")
+            raise
+        return credentials
 
     async def _read_json(self, request: Request) -> Any:
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -220,22 +230,6 @@ async def _refused(request: Request, problem: Exception) -> Response:
             return problem_response(WrongParameter(".".join(map(str, first["loc"])), f"{first['msg']}."))
         case _:
             return problem_response(BrokerMistake())
-
-
-def bearer(headers: Headers) -> str | None:
-    """The token of a request. Raises what an unknown way to authenticate is refused with."""
-    given = headers.get("authorization")
-    if given is None:
-        return None
-    scheme, _, token = given.strip().partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        reason = "A token is sent as `Authorization: Bearer TOKEN`."
-        raise RefusedByBroker("connection", "NotAuthenticated", reason)
-    return token.strip()
-
-
-def _address(request: Request) -> tuple[str, int] | None:
-    return (request.client.host, request.client.port) if request.client is not None else None
 
 
 def _json(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -17,12 +17,15 @@ from typing import Any
 import h11
 from starlette.datastructures import Headers
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from palio.broker.gateway.settings import GatewaySettings
 from palio.model.errors import PalioError
 
 # Of a request line with all headers; tokens and filters have their place in it.
 MAX_HEAD = 64 * 1024
+# Where a request's scope has the verified certificate of its connection, if one was shown.
+PEER_CERTIFICATE = "palio.certificate"
 
 
 class StrangeOrigin(PalioError):
@@ -96,6 +99,7 @@ class PatientProtocol(H11Protocol):
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
             scope["palio.abort"] = self._abort
+            scope[PEER_CERTIFICATE] = self.transport.get_extra_info("peercert")
             await inner(scope, receive, send)
 
         self.app = app
@@ -132,3 +136,17 @@ class PatientProtocol(H11Protocol):
     def _abort(self) -> None:
         if self.transport is not None:
             self.transport.abort()
+
+
+class KnowingSocket(WebSocketsSansIOProtocol):
+    """A WebSocket on one connection, which tells whose certificate was shown on it."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        inner = self.app
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            scope[PEER_CERTIFICATE] = self.transport.get_extra_info("peercert")
+            await inner(scope, receive, send)
+
+        self.app = app

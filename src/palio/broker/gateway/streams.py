@@ -29,6 +29,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from palio.broker.gateway.binding import to_json
+from palio.broker.gateway.credentials import Credentials
 from palio.broker.gateway.parameters import read_number
 from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
 from palio.broker.gateway.visitor import Visitor
@@ -133,22 +134,21 @@ class Streams:
     def __init__(self, broker: Broker, filter_named: Callable[[str, str], Filter | None]) -> None:
         self._broker = broker
         self._filter_named = filter_named
-        self._sent: OrderedDict[tuple[str | None, str], list[Key]] = OrderedDict()
+        self._sent: OrderedDict[tuple[str, str], list[Key]] = OrderedDict()
         self.open = 0
         self.cut_off = 0
 
-    async def begin(self, wanted: Wanted, token: str | None, address: tuple[str, int] | None) -> EventStream:
+    async def begin(self, wanted: Wanted, credentials: Credentials) -> EventStream:
         """Subscribe. Raises what the broker refuses with."""
-        visitor = await Visitor.enter(
-            self._broker, f"stream-{secrets.token_hex(8)}", token=token, address=address
-        )
+        visitor = await Visitor.enter(self._broker, f"stream-{secrets.token_hex(8)}", credentials)
         try:
             if wanted.durable is not None:
                 known = self._filter_named(visitor.principal, wanted.durable)
                 if known is not None:
                     wanted = msgspec.structs.replace(wanted, filter=known)
+                owner = visitor.principal
                 reader: _Reader = _Durable(
-                    visitor, wanted, self._sent_before(token, wanted), self._memory(token)
+                    visitor, wanted, self._sent_before(owner, wanted), self._memory(owner)
                 )
             elif wanted.since is not None or wanted.after is not None:
                 reader = _Reaching(visitor, wanted)
@@ -160,19 +160,19 @@ class Streams:
             raise
         return EventStream(self, reader, self._broker.settings.gateway)
 
-    def _sent_before(self, token: str | None, wanted: Wanted) -> frozenset[Key]:
+    def _sent_before(self, owner: str, wanted: Wanted) -> frozenset[Key]:
         """What the reader of a durable stream has received, as far as its last id tells."""
         assert wanted.durable is not None
         if not wanted.last:
             return frozenset()
         last = next(iter(read_position(wanted.last).items()))
-        sent = self._sent.get((token, wanted.durable), [])
+        sent = self._sent.get((owner, wanted.durable), [])
         return frozenset(sent[: sent.index(last) + 1] if last in sent else [last])
 
-    def _memory(self, token: str | None) -> Callable[[str, list[Key]], None]:
+    def _memory(self, owner: str) -> Callable[[str, list[Key]], None]:
         def remember(name: str, sent: list[Key]) -> None:
-            self._sent[token, name] = sent
-            self._sent.move_to_end((token, name))
+            self._sent[owner, name] = sent
+            self._sent.move_to_end((owner, name))
             while len(self._sent) > MAX_REMEMBERED:
                 self._sent.popitem(last=False)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from palio.broker.gateway.transports import BufferedTransport
 
@@ -34,14 +35,18 @@ class Tunnel:
     """Lets an asyncio protocol use a socket of messages as if it were one of bytes."""
 
     def __init__(
-        self, protocol: asyncio.Protocol, socket: MessageSocket, address: tuple[str, int] | None
+        self,
+        protocol: asyncio.Protocol,
+        socket: MessageSocket,
+        address: tuple[str, int] | None,
+        certificate: Mapping[str, Any] | None = None,
     ) -> None:
         self._protocol = protocol
         self._socket = socket
         self._to_send: deque[bytes] = deque()
         self._something = asyncio.Event()
         self._over = False
-        self._transport = BufferedTransport(protocol, self._written, self._ended, address)
+        self._transport = BufferedTransport(protocol, self._written, self._ended, address, peercert=certificate)
 
     async def run(self) -> None:
         """Carry bytes both ways until either end has enough."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from palio.broker.connection import Connection
+from palio.broker.gateway.guard import PEER_CERTIFICATE
 from palio.broker.gateway.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -44,4 +45,5 @@ async def serve(broker: Broker, socket: WebSocket) -> None:
     """Let a WebSocket be a connection of the broker, until either ends it."""
     await socket.accept()
     address = (socket.client.host, socket.client.port) if socket.client is not None else None
-    await Tunnel(Connection(broker), _Socket(socket), address).run()
+    certificate = socket.scope.get(PEER_CERTIFICATE)
+    await Tunnel(Connection(broker), _Socket(socket), address, certificate).run()
