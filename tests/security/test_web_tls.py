@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import ssl
 from collections.abc import AsyncIterator
@@ -243,3 +244,11 @@ async def test_many_at_once_by_certificate_and_token(place: Place) -> None:
             assert answer.status == expected, await answer.text()
 
         await asyncio.gather(*[call(*one) for one in (*callers, *more) * 8])
+
+
+@at_a_place
+async def test_the_page_says_how_to_come_in(place: Place) -> None:
+    async with place.calling() as nobody:
+        page = html.unescape(await (await nobody.get("/docs")).text())
+    assert f'curl -H "Authorization: Bearer $TOKEN" -N \'{place.https}/events' in page
+    assert f"{place.wss}/palio" in page

@@ -192,7 +192,7 @@ class Broker:
         from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
 
         settings = self.settings
-        Path(settings.data).mkdir(parents=True, exist_ok=True)
+        Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
         return await asyncio.to_thread(
             Store.open,
             settings.store_url,

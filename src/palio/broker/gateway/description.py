@@ -148,7 +148,7 @@ _EVENT = {
 
 _SENTENCES = {
     400: "What is wrong with the request.",
-    401: "Nobody is known by this token, or none was sent.",
+    401: "Nobody is known by this token or certificate, or none was shown.",
     403: "This is not allowed.",
     404: "There is no such subscription.",
     408: "The request did not come in time.",

@@ -162,7 +162,8 @@ class Gateway:
             return jsontext.read(body)
 
     async def _docs(self, request: Request) -> Response:
-        return pages.page(self._app.openapi(), str(request.base_url).rstrip("/"))
+        url = str(request.base_url).rstrip("/")
+        return pages.page(self._app.openapi(), url, known=self._broker.access.is_on)
 
     async def _websocket(self, socket: WebSocket) -> None:
         await websocket.serve(self._broker, socket)
@@ -233,4 +234,4 @@ async def _refused(request: Request, problem: Exception) -> Response:
 
 
 def _json(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(document), status, headers, "application/json")
+    return Response(msgspec.json.encode(document) + b"\n", status, headers, "application/json")
