@@ -17,8 +17,9 @@ from starlette.requests import Request
 from palio.broker.access.tokens import Token, check_token
 from palio.broker.gateway.binding import read_events, to_binary, to_structured
 from palio.broker.gateway.credentials import bearer
-from palio.broker.gateway.guard import MAX_HEAD, Guard
+from palio.broker.gateway.guard import Guard
 from palio.broker.gateway.problems import problem_response
+from palio.broker.gateway.protocols import MAX_HEAD
 from palio.broker.gateway.publishing import read_properties
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.sinks import require_form

@@ -17,7 +17,7 @@ from palio.broker.access.rights import Allowance
 from palio.broker.gateway import description
 from palio.broker.gateway.credentials import read_credentials
 from palio.broker.gateway.gateway import Gateway
-from palio.broker.gateway.guard import MAX_HEAD, KnowingSocket, PatientProtocol
+from palio.broker.gateway.protocols import MAX_HEAD, BoundedSocket, Callers, PatientProtocol
 from palio.broker.gateway.tunnel import MAX_MESSAGE
 from palio.broker.metrics import Metrics
 
@@ -62,13 +62,17 @@ class HttpServer:
         """Listen. Returns the port. Raises `OSError`."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
-        patient = type(
-            "Patient", (PatientProtocol,), {"head_within": self._broker.settings.gateway.body_within}
-        )
+        settings = self._broker.settings
+        patience = {
+            "callers": Callers(settings.limits, self._broker.refused),
+            "head_within": settings.gateway.body_within,
+            "taken_within": 2 * settings.gateway.stalled,  # streams end themselves before that, and say so
+        }
+        patient = type("Patient", (PatientProtocol,), patience)
         config = uvicorn.Config(
             self._app,
             http=patient,
-            ws=KnowingSocket,
+            ws=BoundedSocket,
             ws_max_size=MAX_MESSAGE,
             ws_per_message_deflate=False,  # what is small on the wire is small here, too
             h11_max_incomplete_event_size=MAX_HEAD,

@@ -14,6 +14,8 @@ from palio.model.values import INT_MAX, MAX_NESTING
 
 # The document as a whole; single values have their own limits.
 MAX_JSON_BYTES = 16 * 1_048_576
+# Three bytes of text make an object of sixty-four: without a bound, much more is read than was sent.
+MAX_CONTAINERS = 500_000
 _LONGEST_INTEGER = 20
 
 
@@ -23,6 +25,8 @@ def read(text: str | bytes) -> Any:
         raise InvalidNotification("$", f"This JSON has more than {MAX_JSON_BYTES:,} bytes.")
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        if decoded.count("{") + decoded.count("[") > MAX_CONTAINERS:
+            raise InvalidNotification("$", f"This JSON has more than {MAX_CONTAINERS:,} objects and arrays.")
         return json.loads(
             decoded,
             object_pairs_hook=_object,

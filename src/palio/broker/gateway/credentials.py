@@ -16,8 +16,9 @@ from starlette.requests import HTTPConnection
 
 from palio.broker.access.access import CERTIFICATE, Access, common_name
 from palio.broker.access.principal import Principal
-from palio.broker.gateway.guard import PEER_CERTIFICATE, StrangeOrigin
+from palio.broker.gateway.guard import StrangeOrigin
 from palio.broker.gateway.problems import RefusedByBroker
+from palio.broker.gateway.protocols import PEER_CERTIFICATE
 
 _ELSEWHERE = ("cross-site", "same-site")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from palio.broker.gateway.problems import (
     WrongParameter,
     problem_response,
 )
-from palio.broker.gateway.publishing import Publishing
+from palio.broker.gateway.publishing import IN_THREAD, Publishing
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.streams import Streams, read_wanted
 from palio.broker.gateway.subscriptions import Enter, Subscriptions
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
+# Bytes of a subscription: as many as the longest filter has, and some.
+MAX_DOCUMENT = 512 * 1024
 
 
 class Gateway:
@@ -158,8 +161,10 @@ class Gateway:
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if not is_json(media_type):
             raise WrongMediaType(media_type, JSON)
-        async with self._bodies.read(request) as body:
-            return jsontext.read(body)
+        async with self._bodies.read(request, MAX_DOCUMENT) as body:
+            return (
+                await asyncio.to_thread(jsontext.read, body) if len(body) > IN_THREAD else jsontext.read(body)
+            )
 
     async def _docs(self, request: Request) -> Response:
         url = str(request.base_url).rstrip("/")

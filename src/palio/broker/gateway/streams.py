@@ -32,6 +32,7 @@ from palio.broker.gateway.binding import to_json
 from palio.broker.gateway.credentials import Credentials
 from palio.broker.gateway.parameters import read_number
 from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
+from palio.broker.gateway.protocols import ABORT
 from palio.broker.gateway.visitor import Visitor
 from palio.model.cloudevents import as_event, content_of, wrapped
 from palio.model.errors import PalioError
@@ -343,7 +344,7 @@ class EventStream(Response):
             stalled = sending.done() and isinstance(sending.exception(), TimeoutError)
             if stalled:
                 self._streams.cut_off += 1
-                scope["palio.abort"]()
+                scope[ABORT]()
         finally:
             for task in (sending, leaving):
                 task.cancel()
