@@ -155,7 +155,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         port = split_address(self.listen)[1]
         name = f"{socket.gethostname()}-{port or secrets.token_hex(4)}"
         if self.journal:
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             kept.write_text(name + "\n")
         return msgspec.structs.replace(self, name=name)
 
