@@ -34,6 +34,23 @@ def travels_by_artifacts(spark: Any) -> bool:
     return over_connect or not str(spark.conf.get("spark.master", "")).startswith("local")
 
 
+def spread(frame: DataFrame, partitions: int) -> DataFrame:
+    """The rows in so many parts of about the same size, wherever they lay before.
+
+    A row goes where the hash of all its columns says, so only rows that are equal in everything lie together.
+    Spark could also deal rows out in turn, but then sorts all of them first, so that a task that is done again
+    deals as it did before.
+    """
+    keys = [field.name for field in frame.schema.fields if _has_hash(field.dataType)]
+    return frame.repartition(partitions, *(frame[f"`{name}`"] for name in keys))
+
+
+def _has_hash(kind: Any) -> bool:
+    """Whether Spark can hash such values; it cannot where a map is inside, nor a variant."""
+    text = kind.simpleString()
+    return not any(part in text for part in ("map<", "variant", "geography", "geometry"))
+
+
 def has_payload(schema: StructType) -> bool:
     """Whether events are encoded in a column, rather than having one for each attribute."""
     from pyspark.sql.types import BinaryType  # noqa: PLC0415
