@@ -1,8 +1,8 @@
 """What is worth knowing about Spark's Python workers: one for each core, which live for many tasks.
 
 After each task a worker collects garbage, all of it, before it takes the next one. With pandas, pyarrow and
-our own modules that is a hundred thousand objects to look at, 20 to 60 ms, for as long as the worker lives: more
-than a small task takes.
+our own modules that is a hundred thousand objects to look at, 20 to 60 ms, which is more than a
+small task takes.
 """
 
 from __future__ import annotations
