@@ -10,15 +10,15 @@ import pyarrow.parquet
 
 import palio.spark
 from benchmarks.spark_data import Data
+from palio.cli.spark_output import quiet_session
 from palio.spark.matching import match_in_memory
-from palio.spark.session import session
 
 PARTITIONS_A_CORE = 4
 _BATCH = 10_000  # events, as Spark sends them
 
 
 def new_session(cores: int) -> Any:
-    return session(f"local[{cores}]", name="palio bench", settings={"spark.driver.memory": "4g"})
+    return quiet_session(f"local[{cores}]", name="palio bench", settings={"spark.driver.memory": "4g"})
 
 
 def write(frame: Any) -> float:

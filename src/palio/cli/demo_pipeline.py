@@ -44,10 +44,10 @@ def missing_for_spark() -> str | None:
 def compare(console: Console, url: str, folder: Path, delivered: Sequence[Delivered]) -> str | None:
     """Archive and match; returns what differs from the deliveries, None if nothing does."""
     import palio.spark  # noqa: PLC0415
-    from palio.spark.session import session  # noqa: PLC0415
+    from palio.cli.spark_output import quiet_session  # noqa: PLC0415
 
     started = time.perf_counter()
-    with session(name="palio demo", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
+    with quiet_session(name="palio demo", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
         console.print(f"Spark is up in {time.perf_counter() - started:.1f} s.", soft_wrap=True)
         started = time.perf_counter()
         lake = str(folder / "lake")
