@@ -16,10 +16,10 @@ from rich.console import Console
 
 import palio.spark
 from palio.cli.demo_patterns import NAME, PATTERN, TIME
+from palio.cli.spark_output import quiet_session
 from palio.cli.terminal import plural
 from palio.model.errors import MissingDependency
 from palio.spark.errors import JavaMissing
-from palio.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ class Story(msgspec.Struct, frozen=True):
 def look_back(console: Console, url: str, folder: Path, story: Story) -> str | None:
     """Archive, match and look for the pattern; returns what differs from the story, None if nothing does."""
     started = time.perf_counter()
-    with session(name="palio demo", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
+    with quiet_session(name="palio demo", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
         console.print(f"Spark is up in {time.perf_counter() - started:.1f} s.", soft_wrap=True)
         started = time.perf_counter()
         lake = str(folder / "lake")
