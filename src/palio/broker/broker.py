@@ -201,6 +201,7 @@ class Broker:
             broken=self._broken_elsewhere,
             sync=settings.sync,
             retention=settings.durable.retention,
+            lake=settings.lake or None,
         )
 
     def keeper(self) -> Keeper:

@@ -110,6 +110,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     journal: bool = (
         True  # without it nothing is durable, and a confirmation means no more than that it was taken
     )
+    lake: str = ""  # the folder to which the journal is archived: what was trimmed is read there
     keep: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86_400.0  # seconds that what was published is kept
     sync: Literal["full", "normal", "off"] = "full"
     strategy: Strategy = Strategy.COVERING
