@@ -12,6 +12,7 @@ from palio.cli import (
     spark_match,
     spark_package,
     spark_patterns,
+    spark_stats,
 )
 from palio.cli.terminal import help_epilog
 
@@ -24,6 +25,7 @@ app = typer.Typer(
         "palio spark experiments examples/experiment.toml -o /tmp/palio-example",
         "palio spark patterns lake/ -p examples/patterns.jsonl",
         "palio spark backtest 'price > 100' --against 'price > 120' --picture difference.png",
+        "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
         notes="All of them run here unless --master or --remote names a cluster; docs/spark.md says more.",
     ),
 )
@@ -34,6 +36,7 @@ app.command("match", epilog=spark_match.EPILOG)(spark_match.match)
 app.command("experiments", epilog=spark_experiments.EPILOG)(spark_experiments.experiments)
 app.command("package", epilog=spark_package.EPILOG)(spark_package.package)
 app.command("patterns", epilog=spark_patterns.EPILOG)(spark_patterns.patterns)
+app.command("stats", epilog=spark_stats.EPILOG)(spark_stats.stats)
 
 
 @app.callback()

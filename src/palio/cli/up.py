@@ -82,6 +82,9 @@ def up(
         bool | None,
         typer.Option("--advertisements/--no-advertisements", help="Only what is advertised may be published."),
     ] = None,
+    hints: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Of palio spark stats: how frequent values are.")
+    ] = None,
     log_level: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
     ] = None,
@@ -131,6 +134,7 @@ def up(
         "peers": [_peer(one) for one in peer] if peer else None,
         "strategy": strategy,
         "advertisements": advertisements,
+        "hints": hints,
         "log_level": log_level,
         "log_format": log_format,
         "security": _given(

@@ -38,9 +38,9 @@ cdef extern from "native/bridge.h" nogil:
         int64_t *items
         size_t count
     ctypedef struct Attribute:
-        uint32_t uses, ranges
+        uint32_t uses, ranges, presence
     ctypedef struct Interned:
-        uint32_t uses
+        uint32_t uses, seen
     ctypedef struct Group:
         uint32_t key
     ctypedef struct Pair:
