@@ -78,13 +78,13 @@ def past_events(
     from palio.spark.lookback import history  # noqa: PLC0415
     from palio.spark.reading import read  # noqa: PLC0415
 
-    if url is not None and not _is_lake(place):
+    if url is not None and not is_lake(place):
         raise UnknownInput(place, "it is no lake, after which journals could go on.")
-    if _is_lake(place):
+    if is_lake(place):
         return history(spark, place, url, since=since, until=until)
     if place.startswith(_STORES):
         return read(spark, place, since=since, until=until)
-    return events_at(spark, place) if _has_lines(place) else _parquet(spark, place)
+    return events_at(spark, place) if has_lines(place) else _parquet(spark, place)
 
 
 def stream_at(spark: SparkSession, place: str) -> DataFrame:
