@@ -21,7 +21,7 @@ def demo(root, environment, **more) -> subprocess.CompletedProcess[str]:
 def test_deliveries_and_matches_are_compared(java, root, environment):
     done = demo(root, environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "What Spark finds is exactly what the network delivered." in done.stdout
+    assert "What Spark finds is exactly what the network delivered, and what the lookout saw." in done.stdout
 
 
 @pytest.mark.slow

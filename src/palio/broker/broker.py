@@ -32,6 +32,7 @@ from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
 from palio.broker.outgoing import MAX_BATCH, halves
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls, WrongCertificate
+from palio.matching.hints import Hints
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
@@ -153,6 +154,7 @@ class Broker:
             strategy=settings.strategy,
             advertisements=settings.advertisements,
             merging_excess=settings.merging_excess,
+            hints=Hints.load(settings.hints) if settings.hints else None,
             durable=settings.delivery,
             incarnation=int(self.now()),
             scoped=self.access.is_on,
@@ -201,6 +203,7 @@ class Broker:
             broken=self._broken_elsewhere,
             sync=settings.sync,
             retention=settings.durable.retention,
+            lake=settings.lake or None,
         )
 
     def keeper(self) -> Keeper:

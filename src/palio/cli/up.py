@@ -25,6 +25,7 @@ EPILOG = help_epilog(
     "palio up",
     "palio up --config examples/palio.toml",
     "palio up --listen 127.0.0.1:7171 --http off --data b --peer 127.0.0.1",
+    "palio up --lake palio-lake",
 )
 _KINDS = frozenset(kind.value for kind in LinkKind)
 
@@ -54,6 +55,10 @@ def up(
     store: Annotated[
         str | None, typer.Option(metavar="URL", help="The journal, if not SQLite in the data folder.")
     ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Where the journal is archived: history goes on there."),
+    ] = None,
     no_journal: Annotated[
         bool, typer.Option("--no-journal", help="Keep nothing: quick, and nothing is durable.")
     ] = False,
@@ -76,6 +81,9 @@ def up(
     advertisements: Annotated[
         bool | None,
         typer.Option("--advertisements/--no-advertisements", help="Only what is advertised may be published."),
+    ] = None,
+    hints: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Of palio spark stats: how frequent values are.")
     ] = None,
     log_level: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
@@ -120,11 +128,13 @@ def up(
         "http": http,
         "data": data,
         "store": store,
+        "lake": lake,
         "journal": False if no_journal else None,
         "sync": sync,
         "peers": [_peer(one) for one in peer] if peer else None,
         "strategy": strategy,
         "advertisements": advertisements,
+        "hints": hints,
         "log_level": log_level,
         "log_format": log_format,
         "security": _given(
@@ -237,4 +247,5 @@ def _data(settings: Settings) -> str:
         "normal": "what is confirmed may be lost if the machine fails",
         "off": "what is confirmed may be lost if the machine fails",
     }
-    return f"{where} ({promise[settings.sync]})"
+    before = f"; before that {settings.lake}" if settings.lake else ""
+    return f"{where} ({promise[settings.sync]}{before})"

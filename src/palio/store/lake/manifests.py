@@ -21,8 +21,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from palio.spark.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
-from palio.spark.once import create_once
+from palio.store.lake.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
+from palio.store.lake.once import create_once
 
 FORMAT = 1
 MANIFESTS = "_palio"
@@ -152,6 +152,10 @@ class Lake:
         except FileNotFoundError:
             return []
         return sorted([int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdecimal()])
+
+    def is_newest(self, version: int) -> bool:
+        """Whether nothing was committed upon a version."""
+        return not self._path(version + 1).exists()
 
     def manifest(self, version: int) -> Manifest:
         """One version. Raises `LakeTooNew` or `LakeDamaged`."""
