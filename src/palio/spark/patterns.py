@@ -22,6 +22,7 @@ from palio.spark.pattern_hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFi
 from palio.spark.pattern_selection import texts_needed
 from palio.spark.pattern_state import BucketProcessor
 from palio.spark.pattern_stream import PACKED_DDL, packed
+from palio.spark.workers import keep
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -233,4 +234,7 @@ def _in_stream(
 @lru_cache(maxsize=4)
 def ready(texts: Texts) -> PatternSet:
     """The patterns of a job, made ready once in each worker."""
-    return PatternSet(dict(texts))
+    patterns = PatternSet(dict(texts))
+    patterns.index  # noqa: B018 - made now, as it belongs to what stays
+    keep()
+    return patterns
