@@ -1,9 +1,10 @@
 """Sessions of commands, started without the half dozen lines with which Spark greets everybody.
 
 They name log profiles, native libraries and incubating modules of Java, and for streams each start of a worker:
-nothing that a user could do anything about. Some come from Java itself before any setting of Spark is read, so they are left out on their way: while
-the session starts, standard error is a pipe, which Spark inherits, and a thread passes on everything else. It
-does so for as long as Spark runs, at once and unchanged: errors and Spark's progress bar arrive as ever.
+nothing that a user could do anything about. Some come from Java itself before any setting of Spark is read, so
+they are left out on their way: while the session starts, standard error is a pipe, which Spark inherits, and a
+thread passes on everything else. It does so for as long as Spark runs, at once and unchanged: errors and
+Spark's progress bar arrive as ever.
 """
 
 from __future__ import annotations
