@@ -11,6 +11,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from palio.cli.bars import lying
 from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
 from palio.cli.hosting import needing
@@ -164,8 +165,7 @@ def _show(console: Console, found: Found) -> None:
     bars = found.bars()
     most = max(count for _, count in bars)
     for moment, count in bars:
-        cells = _BAR_CELLS * count / most
-        bar = "█" * int(cells) + ("▌" if cells % 1 >= 0.5 or 0 < cells < 1 else "")
+        bar = lying(count, most, _BAR_CELLS)
         console.print(f"  {_local(moment)}  {bar} {count:,}", soft_wrap=True)
     for moment, origin, sequence, one in found.samples:
         text = f"  {_local(moment)} {origin}/{sequence}  {printable(one.to_json())}"

@@ -187,6 +187,20 @@ class UnreadableIndex(PalioError):
         super().__init__(f"{path} is no index that can be mapped: {reason}", path=path, reason=reason)
 
 
+class UnreadableHints(PalioError):
+    """A file that has no hints for an index, or not such as this version reads."""
+
+    path: str
+    reason: str
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path} has no hints that can be used: {reason} `palio spark stats --hints` writes such a file.",
+            path=path,
+            reason=reason,
+        )
+
+
 class UnsupportedColumn(PalioError):
     """An Arrow column whose type no attribute can have."""
 
@@ -212,6 +226,21 @@ class MissingDependency(PalioError):
             f"This needs {package}, which is not installed; `pip install 'palio[{extra}]'` brings it.",
             package=package,
             extra=extra,
+        )
+
+
+class HistoryUnavailable(PalioError):
+    """What was published before cannot be read now, where a broker has it. Nothing of it is passed over."""
+
+    broker: str
+    reason: str
+
+    def __init__(self, broker: str, reason: str) -> None:
+        super().__init__(
+            f"The broker {broker} cannot read now what was published there: {reason} Nothing was passed over: "
+            "subscribe again when this is mended, and it goes on from here.",
+            broker=broker,
+            reason=reason,
         )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from palio.spark.archiving import archive, archive_continuously
+    from palio.spark.backtesting import backtest
     from palio.spark.lake import read_lake, read_quarantine
     from palio.spark.lookback import history
     from palio.spark.matching import match, unreadable
@@ -34,6 +35,7 @@ _PLACES = {
     "Shards": "shards",
     "archive": "archiving",
     "archive_continuously": "archiving",
+    "backtest": "backtesting",
     "build_shards": "shards",
     "compact": "rewriting",
     "find_patterns": "patterns",
@@ -60,6 +62,7 @@ __all__ = [
     "Shards",
     "archive",
     "archive_continuously",
+    "backtest",
     "build_shards",
     "compact",
     "find_patterns",

@@ -156,8 +156,18 @@ def _place(folder: str | None, name: str) -> str:
 
 def _matches(folder: str | None, shard: str, skip: bool, batches: Batches) -> Batches:
     """The pairs of a partition's events and the subscriptions of a shard."""
-    index, ids = _opened(_place(folder, index_file(shard)), _place(folder, ids_file(shard)))
+    index, ids = open_shard(folder, shard)
     return match_in_memory(index, ids, batches, skip=skip)
+
+
+def open_shard(folder: str | None, shard: str) -> tuple[MatchIndex, Any]:
+    """On an executor: the index of a shard, and the ids of the subscriptions at the positions it gives."""
+    return _opened(_place(folder, index_file(shard)), _place(folder, ids_file(shard)))
+
+
+def matched_rows(index: MatchIndex, content: Any) -> tuple[Any, Any]:
+    """Rows of a batch, and positions of the subscriptions that they satisfy; what is no event is passed over."""
+    return _found(index, content, None, True)
 
 
 def match_in_memory(index: MatchIndex, ids: Any, batches: Iterable[Any], *, skip: bool = False) -> Batches:
