@@ -10,6 +10,7 @@ from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.durable.effects import Read, Trim
 from palio.routing.durable.messages import Failed, Found
+from palio.store import Journal
 from palio.store.lake import reading
 from palio.store.lake.errors import LakeBehind, LakeDamaged, NoLake, WrongLake
 from palio.store.lake.manifests import Change, Lake
@@ -56,7 +57,7 @@ def pages(archive, filter=EVERYTHING, *, after=0, upto=10**9, trimmed=10**9, **o
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_pages_have_what_an_oracle_says(tmp_path_factory, data):
     place = tmp_path_factory.mktemp("lake")
     events, sequence, time = [], 0, MIDNIGHT
@@ -239,3 +240,16 @@ def test_what_cannot_be_read_is_told_and_the_store_goes_on(trimmed, tmp_path):
     assert read(trimmed, 60, 100) == list(range(61, 101))
     (tmp_path / "away").rename(tmp_path / "lake")
     assert read(trimmed, 0, 100) == list(range(1, 101))
+
+
+def test_a_journal_without_its_broker_goes_on_in_the_lake(trimmed, file_url, tmp_path):
+    place = str(tmp_path / "lake")
+    with Journal(file_url, lake=place) as journal:
+        assert journal.range().first == 61
+        assert [entry.sequence for entry in journal.read()] == list(range(1, 101))
+        assert [entry.sequence for entry in journal.read(after=50, upto=70)] == list(range(51, 71))
+        assert [entry.sequence for entry in journal.read(upto=20)] == list(range(1, 21))
+        some = journal.read(Filter.parse("n < 5"), since=MIDNIGHT + 2, until=MIDNIGHT + 4)
+        assert [(entry.sequence, entry.publisher) for entry in some] == [(2, "p"), (3, "p")]
+    with Journal(file_url) as journal:
+        assert [entry.sequence for entry in journal.read()] == list(range(61, 101))

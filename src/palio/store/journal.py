@@ -96,25 +96,25 @@ class Journal:
         wanted = filter or Filter.parse("true")
         selection = Selection(self._broker, wanted, since, until)
         begun = False
-        if self._archive is not None:
-            trimmed = self.range().first - 1
-            earlier = self._archive.read(wanted, after=after, upto=upto, trimmed=trimmed, since=since)
-            for sequence, time, publisher, notification in earlier:
-                if time < until:
-                    yield Entry(sequence, time, publisher, notification)
-            after = max(after, trimmed)
         while True:
             with self._transaction() as connection:
                 standing = self._standing()
                 if not begun:
                     begun = True
                     upto = standing.head if upto is None else min(upto, standing.head)
-                    if self._archive is None:
-                        after = max(after, standing.trimmed)
-                if after < standing.trimmed:
+                    after = after if self._archive is not None else max(after, standing.trimmed)
+                trimmed = min(standing.trimmed, upto or 0)
+                some: list[Entry] = []
+                if after >= trimmed:
+                    after = selection.pass_over(connection, after, upto or 0)
+                    after, some = next(selection.read(connection, after, upto or 0), (after, []))
+            if after < trimmed:
+                if self._archive is None:
                     raise JournalTrimmed(self._store, after, standing.trimmed)
-                after = selection.pass_over(connection, after, upto or 0)
-                after, some = next(selection.read(connection, after, upto or 0), (after, []))
+                for row in self._archive.read(wanted, after=after, upto=trimmed, since=since):
+                    if row[1] < until:
+                        yield Entry(*row)
+                after = trimmed
             yield from some
             if after >= (upto or 0):
                 return

@@ -107,15 +107,11 @@ class Archive:
             events.close()
         return LakePage(rows, reached)
 
-    def read(
-        self, filter: Filter, *, after: int, upto: int | None, trimmed: int, since: float = 0.0
-    ) -> Iterator[Row]:
-        """All of it, page by page, in order. Raises what `page` raises."""
-        end = trimmed if upto is None else min(upto, trimmed)
-        while after < end:
-            page = self.page(
-                filter, after=after, upto=end, trimmed=trimmed, limit=PAGE, limit_bytes=PAGE_BYTES, since=since
-            )
+    def read(self, filter: Filter, *, after: int, upto: int, since: float = 0.0) -> Iterator[Row]:
+        """All of what was trimmed after one sequence up to another, in order. Raises what `page` raises."""
+        limits = {"limit": PAGE, "limit_bytes": PAGE_BYTES}
+        while after < upto:
+            page = self.page(filter, after=after, upto=upto, trimmed=upto, since=since, **limits)
             yield from page.rows
             after = page.upto
 
