@@ -58,6 +58,7 @@ lint: $(READY)   ## ruff, mypy and the layering rule
 bench: $(READY)  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench filters
 	@$(BIN)/palio bench matching
+	@$(BIN)/palio bench hints
 	@$(BIN)/palio bench poset --filters 10000
 	@$(BIN)/palio bench routing --subscriptions 10000
 	@$(BIN)/palio bench store

@@ -12,6 +12,7 @@ loop, and `palio.testing` a network for tests.
 from typing import TYPE_CHECKING, Any
 
 from palio.matching import MatchIndex
+from palio.matching.hints import Hints
 from palio.model.advertisement import Advertisement
 from palio.model.errors import (
     ContradictoryFilter,
@@ -34,6 +35,7 @@ from palio.model.errors import (
     TooFast,
     UnboundedPattern,
     UnknownId,
+    UnreadableHints,
     UnreadableIndex,
     UnsupportedColumn,
     UnsupportedId,
@@ -100,6 +102,7 @@ __all__ = [
     "FilterError",
     "FilterSyntaxError",
     "FilterTooLarge",
+    "Hints",
     "HistoryUnavailable",
     "ImpossiblePattern",
     "InvalidNotification",
@@ -127,6 +130,7 @@ __all__ = [
     "TooMuchUnsent",
     "UnboundedPattern",
     "UnknownId",
+    "UnreadableHints",
     "UnreadableIndex",
     "UnsupportedColumn",
     "UnsupportedId",

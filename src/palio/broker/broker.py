@@ -32,6 +32,7 @@ from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
 from palio.broker.outgoing import MAX_BATCH, halves
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls, WrongCertificate
+from palio.matching.hints import Hints
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
@@ -153,6 +154,7 @@ class Broker:
             strategy=settings.strategy,
             advertisements=settings.advertisements,
             merging_excess=settings.merging_excess,
+            hints=Hints.load(settings.hints) if settings.hints else None,
             durable=settings.delivery,
             incarnation=int(self.now()),
             scoped=self.access.is_on,
@@ -192,7 +194,7 @@ class Broker:
         from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
 
         settings = self.settings
-        Path(settings.data).mkdir(parents=True, exist_ok=True)
+        Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
         return await asyncio.to_thread(
             Store.open,
             settings.store_url,
@@ -360,12 +362,12 @@ class Broker:
         if was_live:
             self.ended(connection)
 
-    def refused(self, connection: Connection, problem: PalioError) -> None:
-        """A connection ends for what was said on it."""
+    def refused(self, problem: PalioError, address: str, name: str = "") -> None:
+        """A connection ends for what was said on it, or a request for what it shows."""
         self._refused[type(problem).__name__] += 1
         self.log.warning(
             "A connection was refused.",
-            extra={"connection": connection.name, "address": connection.address, "reason": str(problem)},
+            extra={"connection": name, "address": address, "reason": str(problem)},
         )
 
     def gave_up(self, connection: Connection) -> None:

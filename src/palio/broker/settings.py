@@ -20,7 +20,8 @@ import msgspec
 import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings
-from palio.model.errors import FilterError, PalioError
+from palio.matching.hints import Hints
+from palio.model.errors import FilterError, PalioError, UnreadableHints
 from palio.model.filter import Filter
 from palio.model.parser import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
@@ -116,6 +117,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     strategy: Strategy = Strategy.COVERING
     advertisements: bool = False
     merging_excess: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    hints: str = ""  # a file that says how frequent values are, for the index
     peers: tuple[Peer, ...] = ()
     heartbeat: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT
     when_slow: WhenSlow = "drop-newest"
@@ -156,7 +158,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         port = split_address(self.listen)[1]
         name = f"{socket.gethostname()}-{port or secrets.token_hex(4)}"
         if self.journal:
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             kept.write_text(name + "\n")
         return msgspec.structs.replace(self, name=name)
 
@@ -266,7 +268,12 @@ def require_safe(settings: Settings) -> None:
 
 
 def require_files(settings: Settings) -> None:
-    """Raises `WrongSetting` for a file of `security` that is not there."""
+    """Raises `WrongSetting` for a file of `security` that is not there, and for hints that cannot be used."""
+    if settings.hints:
+        try:
+            Hints.load(settings.hints)
+        except UnreadableHints as problem:
+            raise WrongSetting("$.hints", "The settings", str(problem)) from None
     for key in ("certificate", "key", "authority", "token_file"):
         file = getattr(settings.security, key)
         if file and not Path(file).is_file():

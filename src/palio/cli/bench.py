@@ -23,6 +23,7 @@ app = typer.Typer(
     epilog=help_epilog(
         "palio bench filters --seconds 0.02",
         "palio bench matching --filters 1000 --workload stock",
+        "palio bench hints --filters 1000",
         "palio bench poset --filters 1000 --workload stock",
         "palio bench routing --subscriptions 1000 --notifications 500",
         "palio bench store --events 5000",
@@ -58,6 +59,12 @@ def bench() -> None:
 def matching(context: typer.Context) -> None:
     """Measure the match index beside a counting matcher in plain C, up to a million filters."""
     _run("matching", context.args)
+
+
+@app.command("hints", context_settings=_HANDED_ON)
+def hints(context: typer.Context) -> None:
+    """Measure what hints change for an index: a skewed workload, without them and with them."""
+    _run("hints", context.args)
 
 
 @app.command("poset", context_settings=_HANDED_ON)

@@ -43,6 +43,9 @@ _EXAMPLE = """\
 #merging_excess = 0.0
 #advertisements = false
 
+# A file of `palio spark stats --hints`: how frequent values are, so that the index need not find out first.
+#hints = ""
+
 # Seconds of silence after which a neighbour or client is asked whether it is still there.
 #heartbeat = 5.0
 

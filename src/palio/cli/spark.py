@@ -13,6 +13,7 @@ from palio.cli import (
     spark_package,
     spark_patterns,
     spark_reach_back,
+    spark_stats,
 )
 from palio.cli.terminal import help_epilog
 
@@ -25,6 +26,7 @@ app = typer.Typer(
         "palio spark experiments examples/experiment.toml -o /tmp/palio-example",
         "palio spark patterns lake/ -p examples/patterns.jsonl",
         "palio spark backtest 'price > 100' --against 'price > 120' -p difference.png",
+        "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
         notes="All of them run here unless --master or --remote names a cluster; docs/spark.md says more.",
     ),
 )
@@ -36,6 +38,7 @@ app.command("experiments", epilog=spark_experiments.EPILOG)(spark_experiments.ex
 app.command("package", epilog=spark_package.EPILOG)(spark_package.package)
 app.command("reach-back", epilog=spark_reach_back.EPILOG)(spark_reach_back.reach_back)
 app.command("patterns", epilog=spark_patterns.EPILOG)(spark_patterns.patterns)
+app.command("stats", epilog=spark_stats.EPILOG)(spark_stats.stats)
 
 
 @app.callback()

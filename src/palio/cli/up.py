@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,6 +82,9 @@ def up(
         bool | None,
         typer.Option("--advertisements/--no-advertisements", help="Only what is advertised may be published."),
     ] = None,
+    hints: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Of palio spark stats: how frequent values are.")
+    ] = None,
     log_level: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
     ] = None,
@@ -130,6 +134,7 @@ def up(
         "peers": [_peer(one) for one in peer] if peer else None,
         "strategy": strategy,
         "advertisements": advertisements,
+        "hints": hints,
         "log_level": log_level,
         "log_format": log_format,
         "security": _given(
@@ -199,20 +204,28 @@ def _announce(console: Console, broker: Broker) -> None:
     if broker.http_port:
         address = f"{split_address(settings.http)[0]}:{broker.http_port}"
         web = "https" if security.certificate else "http"
-        block.append(f"\n  HTTP     {web}://{address}/docs  ")
+        block.append(f"\n  HTTP     {web}://{address}/docs")
         if split_address(settings.http)[0] not in LOOPBACK:
-            block.append(_who(settings, settings.http), style="dim")
+            block.append(f"  {_who(settings, settings.http)}", style="dim")
     block.append(f"\n  data     {_data(settings)}")
     option = "" if broker.port == DEFAULT_PORT and scheme == "palio" else f" --server {scheme}://{server}"
     if scheme == "palio":
         option = option.replace("palio://", "")
+    call = "curl -N"
+    if security.certificate:
+        authority = shlex.quote(security.authority or "AUTHORITY.pem")
+        option += f" --authority {authority}"
+        call += f" --cacert {authority}"
     if security.authentication:
-        block.append("\nPrincipals come in with --token-file FILE; palio token create makes one.")
+        option += " --token-file FILE"
+        call += ' -H "Authorization: Bearer $(cat FILE)"'
+        folder = shlex.quote(str(settings.access_folder))
+        block.append(f"\nA token for somebody: palio token create NAME --folder {folder} --output FILE")
     block.append("\nIn another terminal:")
     block.append(f"\n  palio sub{option} 'price > 100'", style="cyan")
     block.append(f"\n  palio pub{option} symbol=ACME price=101.5", style="cyan")
     if broker.http_port:
-        block.append(f"\n  curl -N '{web}://{address}/events?filter=price>100'", style="cyan")
+        block.append(f"\n  {call} '{web}://{address}/events?filter=price>100'", style="cyan")
     console.print(block.append("\nCtrl-C stops it."), soft_wrap=True)
 
 

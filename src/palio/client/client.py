@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, Unpack, overload
 import msgspec
 
 from palio.client.content import Content, Properties, make_body
+from palio.client.detecting import DELAY, Detection, pattern_set, selected_by
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed
@@ -27,6 +28,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.model.patterns.pattern import Pattern
 from palio.routing.protocol import HEARTBEAT
 
 Ready = Literal["broker", "network"]
@@ -242,6 +244,34 @@ class Client(Questions):
             subscription = DurableSubscription(session, attach, temporary=temporary)
         await subscription.ask(timeout, ready=ready == "network")
         return subscription
+
+    async def detect(
+        self,
+        patterns: Mapping[str, str | Pattern],
+        *,
+        time: str | None = None,
+        delay: float = DELAY,
+        ready: Ready = "broker",
+        limit: int = DEFAULT_LIMIT,
+        timeout: float | None = None,
+    ) -> Detection:
+        """Ask for matches of patterns, given by name: `async for match in await client.detect(…)`.
+
+        An event's time is when the first broker took it, which is the same for all that was published together,
+        or what the attribute named by `time` has. Events may be up to `delay` seconds older than the newest
+        that has come; what is older still is dropped and counted. So a match is told when something newer than
+        its last event, by that much, has come, or time has passed: `delay`, and at least two seconds.
+
+        Up to `limit` events wait here. If more come than can be looked at, it ends with `SlowConsumer`, as what
+        is found would no longer be true.
+
+        Raises `PatternError` for what is no pattern, or one that can never be found, and what `subscribe` does.
+        """
+        prepared = pattern_set(patterns)
+        subscription = await self.subscribe(
+            selected_by(prepared), ready=ready, limit=limit, when_full="error", timeout=timeout
+        )
+        return Detection(subscription, prepared, delay, time)
 
 
 def connect(

@@ -29,7 +29,7 @@ events, sorted by value, walks along them: each bit is flipped once for the batc
 or of at most 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
 starts from the nearest of the snapshots of the bitmap (`native/lone.h`). Next to nothing of what it needs is in the
 caches, so all its blocks form one line: all are searched at once, and while one attribute is or'ed, the snapshots
-of the next four are on their way.
+of the next four are on their way, and so are the ids of what the last block found.
 
 Within a block, conjunctions with ranges on the same attributes lie together, and an attribute's bitmaps leave out the
 lanes of 256 in which nobody has a range on it. Of a million filters with five of twenty attributes each, given at
@@ -78,7 +78,7 @@ from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.math cimport INFINITY, ceil, nextafter
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
@@ -87,7 +87,7 @@ from palio.matching.programs import compiled, microseconds
 from palio.model import constraint as _constraint
 from palio.model import flips as _flips
 from palio.model.errors import FilterTooLarge
-from palio.model.values import TIME_MIN
+from palio.model.values import TIME_MIN, Kind
 
 include "core_native.pxi"
 include "core_values.pxi"
@@ -103,6 +103,10 @@ use_wide_kernels(True)
 # Words of records that wait to be filed together: 128 MB, a million filters of five ranges. More at once is more
 # that can lie side by side.
 cdef size_t STAGED_MOST = 32_000_000
+
+# As so many observed events do hints count: after as many of its own, the index goes by these.
+cdef uint64_t HINTED_EVENTS = 1 << 17
+_KINDS_OF_VIEWS = {VIEW_INT: Kind.INT, VIEW_FLOAT: Kind.FLOAT, VIEW_TIME: Kind.TIME}
 
 
 cdef class Core:
@@ -128,6 +132,7 @@ cdef class Core:
     cdef Columns columns
     cdef Words32 present
     cdef object known_names  # what core_payload.pxi looks names up in
+    cdef object hints  # how frequent values are, as somebody says; or None
 
     def __cinit__(self):
         memset(&self.index, 0, sizeof(Index))
@@ -151,6 +156,20 @@ cdef class Core:
         columns_free(&self.columns)
         if not self.index.mapped:
             numbers_free(&self.id_numbers)
+
+    # Hints
+
+    def take_hints(self, hints):
+        """Believe what `Hints` say of values that no filter has named yet, as if it had been observed."""
+        self.hints = hints
+        self.index.observed = max(self.index.observed, HINTED_EVENTS)
+
+    cdef int _expect(self, uint32_t value, double share) except -1:
+        """Take a value, which no filter has named yet, to have been in this share of what was observed."""
+        if not share > 0:  # nor if it is no number
+            share = 0
+        self.index.values.items[value].seen = <uint32_t>(min(share, 1.0) * <double>min(self.index.observed, UINT32_MAX))
+        return 0
 
     # Changing
 
@@ -181,6 +200,22 @@ cdef class Core:
             return <uint32_t>(<object>known)
         number = attribute_new(&self.index)
         self.names[name] = number
+        if self.hints is not None:
+            self._expect(self.index.attributes.items[number].presence, self.hints.presence(name))
+        return number
+
+    cdef uint32_t _view(self, str name, uint32_t attribute, int view) except? 0xFFFFFFFF:
+        cdef size_t known = self.index.attributes.count
+        cdef uint32_t number = attribute_view(&self.index, attribute, <uint32_t>view)
+        if self.hints is not None and number >= known:
+            self._expect(self.index.attributes.items[number].presence, self.hints.presence(name, _KINDS_OF_VIEWS[view]))
+        return number
+
+    cdef uint32_t _interned(self, uint32_t attribute, Value value, str name, side, point) except? 0xFFFFFFFF:
+        """The number of a value that a side demands; of a side with several, the point that is meant."""
+        cdef uint32_t number = value_intern(&self.index, attribute, value)
+        if self.hints is not None and not self.index.values.items[number].uses:
+            self._expect(number, self.hints.share(name, side) if point is None else self.hints.value(name, point))
         return number
 
     cdef uint32_t _new_slot(self, id) except? 0xFFFFFFFF:
@@ -272,23 +307,23 @@ cdef class Core:
         cdef list several = None
         self.equalities.count = self.ranges.count = 0
         self.programs.clear()
-        for name, side in sides.items():
+        for name, side in sides.items() if self.hints is None else self.hints.ordered(sides):
             attribute = self._attribute(name)
             absent = side.absent
             if not absent:
                 self.index.attributes.items[attribute].uses += 1
             sort = PROGRAM if absent else _side(<tuple>side.parts, &value, &low, &high, &view)
             if sort == EQUALITY:
-                words_push(&self.equalities, value_intern(&self.index, attribute, value))
+                words_push(&self.equalities, self._interned(attribute, value, name, side, None))
             elif sort == RANGE:
                 if view >= 0:
-                    attribute = attribute_view(&self.index, attribute, <uint32_t>view)
+                    attribute = self._view(name, attribute, view)
                 ranges_push(&self.ranges, attribute, low, high)
                 self.index.attributes.items[attribute].ranges = 1
             elif sort == SEVERAL:
                 if several is None:
                     several = []
-                several.append((_points(side.parts), attribute, side))
+                several.append((_points(side.parts), attribute, side, name))
             else:
                 self.programs.append((attribute, compiled(side)))
         if several is None:
@@ -298,7 +333,7 @@ cdef class Core:
             chosen, others = None, several
         else:
             chosen, others = several[0], several[1:]
-        for _, number, side in others:
+        for _, number, side, _ in others:
             self.programs.append((number, compiled(side)))
         if chosen is None:
             return self._file(slot, staged)
@@ -306,7 +341,7 @@ cdef class Core:
         for point in chosen[0]:
             _value(point, &value)
             self.equalities.count = 0
-            words_push(&self.equalities, value_intern(&self.index, attribute, value))
+            words_push(&self.equalities, self._interned(attribute, value, chosen[3], None, point))
             self._file(slot, staged)
         return 0
 
@@ -361,14 +396,15 @@ cdef class Core:
         workspace_fit(&self.work, &self.index)
         self._event(attributes)
         count = self.present.count
-        self.work.slots.count = self.work.rows.count = 0
-        match_tile(&self.index, &self.work, self.present.items, <uint32_t>count, 0, 1)
+        self.work.id_objects = NULL if self.ids is None else list_items(self.ids)
+        match_alone(&self.index, &self.work, self.present.items, <uint32_t>count)
+        self.work.id_objects = NULL
         for i in range(count):
             self.work.columns[self.present.items[i]] = NULL
         self._observe(1)
-        count = self.work.slots.count
+        count = self.work.found.count
         found = PyList_New(<Py_ssize_t>count)
-        slots = self.work.slots.items
+        slots = self.work.found.items
         if self.ids is None:
             make_ids(self.id_numbers.items, slots, count, list_items(found))
         else:

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from palio.matching import files, oracle
+from palio.matching.hints import Hints
 from palio.model.errors import ReadOnlyIndex
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -21,9 +22,11 @@ class MatchIndex(oracle.MatchIndex):
 
     _mapped = False
 
-    def __init__(self, filters: Iterable[tuple[Hashable, Filter | str]] = ()) -> None:
+    def __init__(
+        self, filters: Iterable[tuple[Hashable, Filter | str]] = (), *, hints: Hints | None = None
+    ) -> None:
         self._lock = threading.RLock()  # the compiled index may be used by several threads, so this one too
-        super().__init__(filters)
+        super().__init__(filters, hints=hints)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file for `open_mapped`. Raises `UnsupportedId`."""

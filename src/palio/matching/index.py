@@ -10,6 +10,7 @@ from typing import Any
 from palio.matching import columns, files
 from palio.matching.arrays import Batch, Payloads
 from palio.matching.core import Core, Memory, mapped, match_encoded, match_payloads, match_rows, sections, state
+from palio.matching.hints import Hints
 from palio.matching.oracle import MatchStatistics
 from palio.matching.places import by_slot
 from palio.model.errors import DuplicateId, InvalidNotification, ReadOnlyIndex, UnknownId
@@ -35,11 +36,16 @@ class MatchIndex:
 
     Ids are of any hashable kind. All that can be wrong is found when a filter is added; matching cannot fail.
     Filters given at once are filed better and faster than one by one. Several threads may match at once; adding
-    and removing wait for batches that are running.
+    and removing wait for batches that are running. `hints` say how frequent values are, for an index that has
+    not seen any yet: it may become faster by them, and finds the same.
     """
 
-    def __init__(self, filters: Iterable[tuple[Hashable, Filter | str]] = ()) -> None:
+    def __init__(
+        self, filters: Iterable[tuple[Hashable, Filter | str]] = (), *, hints: Hints | None = None
+    ) -> None:
         self._core = Core()
+        if hints is not None:
+            self._core.take_hints(hints)
         self._lock = threading.RLock()  # what it guards, the essay in `core` says under Threads
         self._file: files.File | None = None
         self._sealed = False

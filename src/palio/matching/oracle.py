@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from palio.matching import columns
+from palio.matching.hints import Hints
 from palio.model.errors import DuplicateId, UnknownId
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -32,7 +33,9 @@ class MatchIndex:
     Ids are of any hashable kind. All that can be wrong is found when a filter is added; matching cannot fail.
     """
 
-    def __init__(self, filters: Iterable[tuple[Hashable, Filter | str]] = ()) -> None:
+    def __init__(
+        self, filters: Iterable[tuple[Hashable, Filter | str]] = (), *, hints: Hints | None = None
+    ) -> None:
         self._filters: dict[Hashable, Filter] = {}
         self._matched_notifications = 0
         self._matches = 0

@@ -187,6 +187,20 @@ class UnreadableIndex(PalioError):
         super().__init__(f"{path} is no index that can be mapped: {reason}", path=path, reason=reason)
 
 
+class UnreadableHints(PalioError):
+    """A file that has no hints for an index, or not such as this version reads."""
+
+    path: str
+    reason: str
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path} has no hints that can be used: {reason} `palio spark stats --hints` writes such a file.",
+            path=path,
+            reason=reason,
+        )
+
+
 class UnsupportedColumn(PalioError):
     """An Arrow column whose type no attribute can have."""
 

@@ -6,6 +6,7 @@ from enum import Enum
 
 import msgspec
 
+from palio.matching.hints import Hints
 from palio.model.errors import PalioError
 from palio.routing.durable.desk import DurableSettings
 
@@ -41,6 +42,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     `merging_excess` is the largest share of a merged filter that nobody asked for; 0 merges perfectly only.
     `incarnation` must be larger after each restart that lost the state of the router.
     `scoped` says that names have owners, who may see what they are told (see `scopes`).
+    `hints` tell the index how frequent values are before it has seen any.
     `durable` turns on journals and durable subscriptions, at all brokers of a network or at none.
     """
 
@@ -51,6 +53,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     hop_limit: int = DEFAULT_HOP_LIMIT
     incarnation: int = 0
     scoped: bool = False
+    hints: Hints | None = None
     durable: DurableSettings | None = None
 
     def __post_init__(self) -> None:

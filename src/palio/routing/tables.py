@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, cast
 
 from palio.matching import MatchIndex
+from palio.matching.hints import Hints
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -46,11 +47,11 @@ class Side(Generic[Item]):
             None  # hears of who enters (1) and leaves (-1)
         )
 
-    def be_indexed(self, matches: Matches | None) -> None:
-        """Keep an index over the entries; or use one for all brokers, whose nodes are the entries' places."""
+    def be_indexed(self, matches: Matches | None, hints: Hints | None = None) -> None:
+        """Keep an index over the entries, with hints if there are some; or use one for all brokers, whose nodes are the entries' places."""
         self._matches = matches
         if matches is None:
-            self._index = MatchIndex()
+            self._index = MatchIndex(hints=hints)
 
     def match(self, notification: Notification) -> list[Entry[Item]]:
         """The entries that a notification satisfies."""
@@ -169,7 +170,7 @@ class Tables:
         self.advertisements = Side(_advertisement_table(configuration, facts, attract), facts.overlap)
         self._wanted, self._advertised = self.filters.table, self.advertisements.table
         by_node = isinstance(self._wanted, Covering)
-        self.filters.be_indexed(facts.matches if by_node else None)
+        self.filters.be_indexed(facts.matches if by_node else None, configuration.hints)
         if attract:
             self.advertisements.attract(self.filters)
 

@@ -201,6 +201,18 @@ class UnknownInput(PalioError):
         super().__init__(f"{place} cannot be read: {reason}", place=place)
 
 
+class NothingThere(PalioError):
+    """A job that would have nothing to say; `what` there is none of."""
+
+    what: str
+    place: str
+    reason: str
+
+    def __init__(self, what: str, place: str, reason: str) -> None:
+        where = f" in {place}" if place else ""
+        super().__init__(f"There are no {what}{where}: {reason}", what=what, place=place, reason=reason)
+
+
 class JobFailed(PalioError):
     """Spark ended a job; `reason` is what its task said."""
 

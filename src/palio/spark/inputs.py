@@ -39,11 +39,11 @@ def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> Data
     """
     from pyspark.sql import functions  # noqa: PLC0415
 
-    if place.startswith(_STORES) or _is_lake(place):
+    if is_journal(place) or is_lake(place):
         found = _journaled(spark, place)
         position = functions.concat_ws(":", JOURNAL, functions.col(SEQUENCE).cast("string"))
         return found.select(position.alias(EVENT), JOURNAL, SEQUENCE, PAYLOAD)
-    if _has_lines(place):
+    if has_lines(place):
         return _lines(spark, place).mapInArrow(_events, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
     table = _parquet(spark, place)
     chosen = id or EVENT
@@ -57,14 +57,14 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
 
     A filter without an id has the number of its line. Raises `UnknownInput`.
     """
-    if _has_lines(place):
+    if has_lines(place):
         return _lines(spark, place).mapInArrow(_subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
     return _parquet(spark, place)
 
 
 def table_at(spark: SparkSession, place: str) -> DataFrame:
     """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
-    return _journaled(spark, place) if place.startswith(_STORES) or _is_lake(place) else _parquet(spark, place)
+    return _journaled(spark, place) if is_journal(place) or is_lake(place) else _parquet(spark, place)
 
 
 def past_events(
@@ -78,32 +78,38 @@ def past_events(
     from palio.spark.lookback import history  # noqa: PLC0415
     from palio.spark.reading import read  # noqa: PLC0415
 
-    if url is not None and not _is_lake(place):
+    if url is not None and not is_lake(place):
         raise UnknownInput(place, "it is no lake, after which journals could go on.")
-    if _is_lake(place):
+    if is_lake(place):
         return history(spark, place, url, since=since, until=until)
     if place.startswith(_STORES):
         return read(spark, place, since=since, until=until)
-    return events_at(spark, place) if _has_lines(place) else _parquet(spark, place)
+    return events_at(spark, place) if has_lines(place) else _parquet(spark, place)
 
 
 def stream_at(spark: SparkSession, place: str) -> DataFrame:
     """The same as a stream: journals, or a folder into which Parquet files come. Raises `UnknownInput`."""
-    if place.startswith(_STORES):
+    if is_journal(place):
         from palio.spark.reading import read_stream  # noqa: PLC0415
 
         return read_stream(spark, place)
-    if _is_lake(place):
+    if is_lake(place):
         raise UnknownInput(place, "a lake is no stream; name the journals that it is made from.")
     return spark.readStream.schema(_parquet(spark, place).schema).parquet(place)
 
 
-def _is_lake(place: str) -> bool:
+def is_journal(place: str) -> bool:
+    """Whether a place is one of journals: a broker or a store."""
+    return place.startswith(_STORES)
+
+
+def is_lake(place: str) -> bool:
+    """Whether a folder is a lake."""
     return (Path(place) / "_palio").is_dir()
 
 
 def _journaled(spark: SparkSession, place: str) -> DataFrame:
-    if _is_lake(place):
+    if is_lake(place):
         from palio.spark.lookback import history  # noqa: PLC0415
 
         return history(spark, place)
@@ -112,7 +118,8 @@ def _journaled(spark: SparkSession, place: str) -> DataFrame:
     return read(spark, place)
 
 
-def _has_lines(place: str) -> bool:
+def has_lines(place: str) -> bool:
+    """Whether a file has an event, or a subscription, in each line."""
     return Path(place).suffix in _LINES
 
 

@@ -1,0 +1,126 @@
+"""`palio spark stats`: what the data say, as a report, as numbers, and as hints for a broker's index."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from palio.cli.durations import parse_moment
+from palio.cli.progress import progress_bar
+from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.terminal import error_console, help_epilog, plural, write_json
+from palio.model.filter import Filter
+from palio.spark.inputs import subscriptions_at
+
+EPILOG = help_epilog(
+    "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
+    "palio spark stats lake/ -f examples/filters.jsonl --since 30d --open",
+    "palio spark stats lake/ --filter 'price > 100' --json numbers.json",
+    "palio spark stats lake/ -f examples/filters.jsonl --hints hints.json",
+    notes="Then `palio up --hints hints.json`: the broker's index knows from the start what is rare.",
+)
+DEFAULT_REPORT = Path("palio-report.html")
+
+
+def stats(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A lake, palio://, sqlite:///…, Parquet or JSON lines.")
+    ],
+    *,
+    subscriptions: Annotated[
+        str | None,
+        typer.Option("--filters", "-f", metavar="PLACE", help="Parquet or JSON lines: subscriptions' filters."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes, one HTML file.")
+    ] = DEFAULT_REPORT,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers, too.")] = None,
+    hints: Annotated[
+        Path | None, typer.Option("--hints", metavar="FILE", help="Write hints for a broker's index, too.")
+    ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            "--lake", metavar="FOLDER", help="SOURCE are journals, and their older part is this lake."
+        ),
+    ] = None,
+    filter_text: Annotated[
+        str | None, typer.Option("--filter", metavar="FILTER", help="Only events that it selects.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help="From then on: 1h, 7d, a date or a time.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="WHEN", help="Up to then; else up to now.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="NAME", help="The attribute that says when an event was.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="NAME", help="Tell events apart by this one; class, or the publisher."),
+    ] = None,
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="What the report is called.")] = (
+        "What the data say"
+    ),
+    master: Master = None,
+    remote: Remote = None,
+    conf: Settings = None,
+) -> None:
+    """Report on everything that was published: traffic, values, what subscriptions find and could save.
+
+    The report is one HTML file that needs nothing else, with the numbers behind
+    each plot. With --filters it says how often each subscription matches, which
+    never do, how selective constraints are, and what covering and merging save.
+
+    Events are looked at where they lie; only counts come here.
+    """
+    from palio.spark.stats import gather, report  # noqa: PLC0415 - numpy and pandas take their time
+    from palio.spark.stats.gathering import STAGES  # noqa: PLC0415
+    from palio.spark.stats.reporting import write_hints, write_numbers  # noqa: PLC0415
+    from palio.spark.stats.sources import events_from  # noqa: PLC0415
+
+    if filter_text is not None:
+        Filter.parse(filter_text).require_satisfiable()
+    begin = None if since is None else parse_moment(since)
+    end = None if until is None else parse_moment(until)
+    console = error_console()
+    with (
+        opened(master, remote, conf, "stats") as spark,
+        progress_bar(console, "Counting", len(STAGES)) as advance,
+    ):
+        found = events_from(spark, source, lake=lake, filter=filter_text, since=begin, until=end)
+        figures = gather(
+            found.events,
+            None if subscriptions is None else subscriptions_at(spark, subscriptions),
+            source=source,
+            filter=filter_text,
+            time=time,
+            by=by,
+            since=begin,
+            until=end,
+            unreadable=found.unreadable,
+            told=lambda stage, done, of: advance(done * len(STAGES) // of),
+        )
+    place = report(figures, output, title=title)
+    if json is not None:
+        write_numbers(figures, json)
+    if hints is not None:
+        write_hints(figures, hints)
+    write_json(
+        {
+            "events": figures.traffic.events,
+            "attributes": len({one.name for one in figures.attributes}),
+            "subscriptions": None if figures.hits is None else figures.hits.subscriptions,
+            "report": str(place),
+        }
+    )
+    if figures.traffic.unreadable:
+        told = f"{plural(figures.traffic.unreadable, 'event')} could not be read, and are left out."
+        console.print(told, style="yellow", soft_wrap=True)
+    if show:
+        webbrowser.open(place.resolve().as_uri())

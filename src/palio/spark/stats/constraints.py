@@ -1,0 +1,85 @@
+"""The constraints of subscriptions: which there are, and how many subscriptions have each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from palio.model.constraint import Constraint
+from palio.model.errors import PalioError
+from palio.model.expression import And, Condition, Expression, Not, Or, condition_text
+from palio.model.parser import parse
+from palio.spark.frames import FILTER, SUBSCRIPTION
+from palio.spark.stats.preparing import Batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CONSTRAINTS = "attribute string, operator string, text string, subscriptions bigint"
+_ROWS = pa.schema(
+    [
+        ("attribute", pa.string()),
+        ("operator", pa.string()),
+        ("text", pa.string()),
+        ("subscriptions", pa.int64()),
+    ]
+)
+# Longer ones (an `in` with a thousand values) are no news that a report could bring.
+_LONGEST_TEXT = 1_000
+
+
+def constraints_of(subscriptions: DataFrame) -> DataFrame:
+    """Each constraint once: (attribute, operator, text, subscriptions). Filters that cannot be read have none."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    found = subscriptions.select(SUBSCRIPTION, FILTER).mapInArrow(_found, CONSTRAINTS)
+    return found.groupBy("attribute", "operator", "text").agg(f.sum("subscriptions").alias("subscriptions"))
+
+
+def conditions(expression: Expression) -> Iterator[tuple[str, Constraint]]:
+    """All that an expression compares, whatever it is joined with, attribute by attribute."""
+    waiting = [expression]
+    while waiting:
+        one = waiting.pop()
+        match one:
+            case Condition():
+                yield one.attribute, one.constraint
+            case Not():
+                waiting.append(one.operand)
+            case And() | Or():
+                waiting.extend(one.operands)
+
+
+def equal_to(text: str) -> tuple[str, str | int | float | bool] | None:
+    """The attribute and the value of a constraint that is a plain equality; None for another one."""
+    condition = parse(text)
+    if not isinstance(condition, Condition) or condition.constraint.operator != "=":
+        return None
+    operand = condition.constraint.operand
+    if condition.constraint.demanded is not None or not isinstance(operand, str | int | float | bool):
+        return None
+    return condition.attribute, operand
+
+
+# On an executor
+
+
+def _found(batches: Batches) -> Batches:
+
+    for batch in batches:
+        counted: dict[tuple[str, str, str], int] = {}
+        for text in batch.column(1).to_pylist():
+            try:
+                found = set(conditions(parse(text or "")))
+            except PalioError:
+                continue
+            for key in {(name, one.operator, condition_text(name, one)) for name, one in found}:
+                if len(key[2]) <= _LONGEST_TEXT:
+                    counted[key] = counted.get(key, 0) + 1
+        rows = [
+            {"attribute": name, "operator": operator, "text": text, "subscriptions": count}
+            for (name, operator, text), count in counted.items()
+        ]
+        yield pa.RecordBatch.from_pylist(rows, _ROWS)

@@ -1,0 +1,347 @@
+"""From tables to figures: which looks are taken, in which order, and what of them comes to the driver."""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from palio.matching.saving import saved
+from palio.model.filter import Filter
+from palio.spark.errors import NothingThere
+from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns
+from palio.spark.shards import Shards, build_shards, parsed
+from palio.spark.stats import looking
+from palio.spark.stats.constraints import constraints_of
+from palio.spark.stats.content import NUMBER, STRING, TIME
+from palio.spark.stats.figures import (
+    Attribute,
+    Bin,
+    Count,
+    Figures,
+    Hits,
+    Moment,
+    Savings,
+    Selectivity,
+    Subscription,
+    Traffic,
+)
+from palio.spark.stats.hits import HITS, REACH, WANTED, hit_rates, reached
+from palio.spark.stats.looking import Places, counts, summaries
+from palio.spark.stats.preparing import Prepared, prepared
+from palio.spark.stats.steps import bin_edges, time_steps
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# What figures have of each thing, at the most.
+MOST_ATTRIBUTES = 200
+MOST_GROUPS = 7
+MOST_PUBLISHERS = 20
+MOST_CONSTRAINTS = 500
+MOST_SUBSCRIPTIONS = 50
+# Filters that are compared with each other; of more than these, a sample.
+MOST_COMPARED = 5_000
+_LONGEST_COMPARED = 2_000
+# A number with so few different values is shown by its values, not by bins.
+FEW_VALUES = 12
+CLASS = "class"
+
+STAGES = ("the attributes", "when and where", "what subscriptions want", "what they find", "what covers what")
+
+Told = Callable[[str, int, int], None]
+
+
+def _nobody(stage: str, done: int, of: int) -> None:
+    """Hears how far it is, and says nothing."""
+
+
+def gather(
+    events: DataFrame,
+    subscriptions: DataFrame | None = None,
+    *,
+    source: str = "",
+    filter: str | Filter | None = None,
+    time: str | None = None,
+    by: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    keep: bool = True,
+    unreadable: int = 0,
+    told: Told = _nobody,
+) -> Figures:
+    """All figures of a table of events, and of subscriptions if there are some.
+
+    `events` are as `palio.spark.read` and `history` give them, or have a column for each attribute;
+    `subscriptions` have `subscription_id` and `filter`. `filter`, and the times `since` and `until` (seconds since
+    1970), choose among the events. `time` names the
+    column or the attribute that says when, and `by` the attribute whose values are told apart over time:
+    `class` if there is one, or else the publisher. Events are kept by Spark (memory, then disk) between
+    looks unless `keep` is false. `told` hears of each stage: its name, its number, and how many there are.
+
+    Filters that cannot be read are counted and left out. Raises `NothingThere` if there are no events, or no
+    subscriptions where some were given; `WrongOption`, `MissingColumn` and `UnsupportedColumn`.
+    """
+    if subscriptions is not None:
+        require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
+    stages = len(STAGES) if subscriptions is not None else 2
+    parsed_filter = Filter.parse(filter) if isinstance(filter, str) else filter
+    look = prepared(events, filter=parsed_filter, time=time, since=since, until=until)
+    if keep:
+        look = Prepared(look.frame.persist(), look.names)
+    try:
+        told(STAGES[0], 0, stages)
+        found = _Found(look)
+        if not found.events:
+            raise NothingThere("events", source, "nothing was published, or nothing that the filter selects.")
+        told(STAGES[1], 1, stages)
+        places = found.places(by)
+        counted = _counted(look, places)
+        attributes = found.attributes(counted, places)
+        selectivities: list[Selectivity] = []
+        constraints, hits, savings, wanted = 0, None, None, {}
+        if subscriptions is not None:
+            told(STAGES[2], 2, stages)
+            constraints, selectivities = _selectivities(look, subscriptions, found.events)
+            told(STAGES[3], 3, stages)
+            hits, wanted = _hits(look, subscriptions, places, found.events, source)
+            told(STAGES[4], 4, stages)
+            savings = _savings(subscriptions, hits.subscriptions)
+        told("", stages, stages)
+        return Figures(
+            source=source,
+            made=clock.time(),
+            filter=None if parsed_filter is None else parsed_filter.source or str(parsed_filter),
+            traffic=found.traffic(places, counted, wanted if hits is not None else None, unreadable),
+            attributes=attributes,
+            attributes_left_out=found.left_out,
+            selectivities=selectivities,
+            constraints=constraints,
+            hits=hits,
+            savings=savings,
+        )
+    finally:
+        if keep:
+            look.frame.unpersist()
+
+
+class _Found:
+    """What the first look has found."""
+
+    def __init__(self, look: Prepared) -> None:
+        from pyspark.sql import functions as f  # noqa: PLC0415
+
+        table = summaries(look).persist()
+        try:
+            order = [f.col("beside").desc(), f.col("events").desc(), "name", "family"]
+            self.rows = table.orderBy(*order).limit(MOST_ATTRIBUTES + 8).collect()
+            self.left_out = max(0, table.where("not beside").count() - MOST_ATTRIBUTES)
+        finally:
+            table.unpersist()
+        self.beside = {row["name"]: row for row in self.rows if row["beside"]}
+        self.rows = [row for row in self.rows if not row["beside"]][:MOST_ATTRIBUTES]
+        self.events = self._count(looking.EVENTS) - self._count(looking.UNREADABLE)
+
+    def _count(self, name: str) -> int:
+        return int(self.beside[name]["events"]) if name in self.beside else 0
+
+    def places(self, by: str | None) -> Places:
+        """Where the second look has to count."""
+        start = step = 0.0
+        steps = 0
+        if looking.TIMES in self.beside:
+            times = self.beside[looking.TIMES]
+            start, step, steps = time_steps(times["least"] / 1e6, times["most"] / 1e6)
+        chosen, groups = self._groups(by)
+        return Places(start, step, steps, chosen, groups, self._edges())
+
+    def _groups(self, by: str | None) -> tuple[str | None, tuple[str, ...]]:
+        """The attribute whose values are told apart (None is the publisher), and the most frequent of these."""
+        named = [row for row in self.rows if row["family"] == STRING and row["name"] == (by or CLASS)]
+        if named and (by is not None or named[0]["distinct"] > 1):
+            return named[0]["name"], tuple(str(one.value) for one in _values(named[0])[:MOST_GROUPS])
+        if by is None and looking.PUBLISHERS in self.beside:
+            publishers = _values(self.beside[looking.PUBLISHERS])
+            if len(publishers) > 1:
+                return None, tuple(str(one.value) for one in publishers[:MOST_GROUPS])
+        return None, ()
+
+    def _edges(self) -> dict[str, tuple[float, ...]]:
+        return {
+            row["name"]: bin_edges(row["quantiles"])[0]
+            for row in self.rows
+            if row["family"] == NUMBER and row["distinct"] > FEW_VALUES and _finite(row["least"], row["most"])
+        }
+
+    def attributes(self, counted: list[Any], places: Places) -> list[Attribute]:
+        """Attributes, the most frequent first."""
+        in_bins: dict[str, dict[int, int]] = {}
+        for row in counted:
+            if row["what"] == "bin":
+                in_bins.setdefault(row["name"], {})[row["place"]] = row["events"]
+        return [self._attribute(row, in_bins.get(row["name"], {}), places) for row in self.rows]
+
+    def _attribute(self, row: Any, in_bins: dict[int, int], places: Places) -> Attribute:
+        edges = places.edges.get(row["name"], ()) if row["family"] == NUMBER else ()
+        pairs = list(zip(edges, edges[1:], strict=False))
+        finite = row["least"] is not None and _finite(row["mean"], row["deviation"])
+        return Attribute(
+            name=row["name"],
+            family=row["family"],
+            events=row["events"],
+            share=row["events"] / self.events,
+            kinds=dict(row["kinds"]),
+            distinct=row["distinct"],
+            distinct_exact=row["distinct_exact"],
+            values=_values(row) if row["family"] != TIME else [],
+            values_missed=row["values_missed"],
+            least=row["least"],
+            most=row["most"],
+            mean=row["mean"] if finite else None,
+            deviation=row["deviation"] if finite else None,
+            quantiles=list(row["quantiles"]),
+            bins=[Bin(low, high, in_bins.get(place, 0)) for place, (low, high) in enumerate(pairs)],
+            logarithmic=bool(edges) and bin_edges(row["quantiles"])[1],
+        )
+
+    def traffic(
+        self, places: Places, counted: list[Any], wanted: dict[int, int] | None, unreadable: int
+    ) -> Traffic:
+        all_events = {row["place"]: row["events"] for row in counted if row["what"] == "time"}
+        groups: dict[int, dict[str, int]] = {}
+        for row in counted:
+            if row["what"] == "group":
+                groups.setdefault(row["place"], {})[row["label"]] = row["events"]
+        times = self.beside.get(looking.TIMES)
+        sizes = self.beside.get(looking.SIZES)
+        publishers = self.beside.get(looking.PUBLISHERS)
+        return Traffic(
+            events=self.events,
+            bytes=None if sizes is None else round(sizes["mean"] * sizes["events"]),
+            unreadable=unreadable + self._count(looking.UNREADABLE),
+            first=None if times is None else times["least"] / 1e6,
+            last=None if times is None else times["most"] / 1e6,
+            step=places.step or None,
+            by=(places.by or "publisher") if places.groups else None,
+            groups=list(places.groups),
+            moments=[
+                Moment(
+                    places.start + number * places.step,
+                    all_events.get(number, 0),
+                    groups.get(number, {}),
+                    None if wanted is None else wanted.get(number, 0),
+                )
+                for number in range(places.steps)
+            ],
+            publishers=[] if publishers is None else _values(publishers)[:MOST_PUBLISHERS],
+            publishers_distinct=0 if publishers is None else publishers["distinct"],
+        )
+
+
+def _counted(look: Prepared, places: Places) -> list[Any]:
+    return counts(look, places).collect() if places.steps or places.edges else []
+
+
+def _values(row: Any) -> list[Count]:
+    return [Count(msgspec.json.decode(one["value"]), one["events"]) for one in row["values"]]
+
+
+def _finite(*numbers: float | None) -> bool:
+    return all(number is not None and math.isfinite(number) for number in numbers)
+
+
+# Subscriptions
+
+
+def _selectivities(look: Prepared, subscriptions: DataFrame, events: int) -> tuple[int, list[Selectivity]]:
+    """How many constraints there are, and of those that most subscriptions have the share of events."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    table = constraints_of(subscriptions).persist()
+    try:
+        count = table.count()
+        rows = table.orderBy(f.col("subscriptions").desc(), "text").limit(MOST_CONSTRAINTS).collect()
+    finally:
+        table.unpersist()
+    if not rows:
+        return count, []
+    asked = look.frame.sparkSession.createDataFrame(
+        [(number, row["text"]) for number, row in enumerate(rows)], f"{SUBSCRIPTION} int, {FILTER} string"
+    )
+    hits = _by_id(reached(look, build_shards(asked)))
+    return count, [
+        Selectivity(
+            row["attribute"],
+            row["operator"],
+            row["text"],
+            row["subscriptions"],
+            hits.get(number, 0),
+            hits.get(number, 0) / events,
+        )
+        for number, row in enumerate(rows)
+    ]
+
+
+def _by_id(counted: DataFrame) -> dict[Any, int]:
+    rows = counted.where("what = 'subscription'").collect()
+    return {row[SUBSCRIPTION]: row["events"] for row in rows}
+
+
+def _hits(
+    look: Prepared, subscriptions: DataFrame, places: Places, events: int, source: str
+) -> tuple[Hits, dict[int, int]]:
+    """What subscriptions find, and how many events somebody wants in each step of time."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    shards: Shards = build_shards(subscriptions, invalid="skip")
+    if not shards.subscriptions:
+        reason = "none of its filters can be read." if shards.unreadable else "there are none."
+        raise NothingThere("subscriptions", source, reason)
+    counted = reached(look, shards, places).persist()
+    rates = hit_rates(subscriptions, counted).persist()
+    try:
+        reach = {row["place"]: row["events"] for row in counted.where(f.col("what") == REACH).collect()}
+        wanted = {row["place"]: row["events"] for row in counted.where(f.col("what") == WANTED).collect()}
+        share = f.floor(f.log10(f.lit(events) / f.col(HITS))).cast("int")
+        step = f.when(f.col(HITS) > 0, f.least(share, f.lit(18)))
+        by_share = {row["step"]: row["count"] for row in rates.groupBy(step.alias("step")).count().collect()}
+        pairs = rates.agg(f.sum(HITS)).first()[0] or 0
+        order = [f.col(HITS).desc(), f.col(SUBSCRIPTION).cast("string")]
+        most = rates.where(f"{HITS} > 0").orderBy(*order).limit(MOST_SUBSCRIPTIONS).collect()
+        never = rates.where(f"{HITS} = 0").orderBy(order[1]).limit(MOST_SUBSCRIPTIONS).collect()
+    finally:
+        rates.unpersist()
+        counted.unpersist()
+    # A filter that cannot be read finds nothing, but that is another matter.
+    unmatched = by_share.pop(None, 0) - shards.unreadable
+    return Hits(
+        subscriptions=shards.subscriptions,
+        unreadable=shards.unreadable,
+        never=max(0, unmatched),
+        pairs=int(pairs),
+        wanted=sum(count for place, count in reach.items() if place),
+        by_share=by_share,
+        by_reach=reach,
+        most=[_subscription(row, events) for row in most],
+        never_some=[_subscription(row, events) for row in never if not isinstance(parsed(row[FILTER]), str)],
+    ), wanted
+
+
+def _subscription(row: Any, events: int) -> Subscription:
+    filter = (row[FILTER] or "")[:_LONGEST_COMPARED]
+    return Subscription(str(row[SUBSCRIPTION]), filter, row[HITS], row[HITS] / events)
+
+
+def _savings(subscriptions: DataFrame, count: int) -> Savings:
+    """Filters are compared here, on the driver: so many that this takes seconds, chosen by their hash."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    short = subscriptions.where(f.length(FILTER) <= _LONGEST_COMPARED).select(FILTER)
+    if count > MOST_COMPARED:
+        short = short.orderBy(f.xxhash64(FILTER)).limit(MOST_COMPARED)
+    filters = [parsed(row[FILTER]) for row in short.collect()]
+    found = saved(one for one in filters if isinstance(one, Filter))
+    return Savings(count, found.filters, found.distinct, found.covering, found.merging)

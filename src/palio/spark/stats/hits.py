@@ -1,0 +1,112 @@
+"""How often each subscription is satisfied, and how many each event reaches: bulk matching that only counts.
+
+The shards are those of `palio.spark.match`. A task matches its events against all of them and sends, at its
+end, a number for each subscription that was satisfied: pairs never leave it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from palio.spark.frames import FILTER, SUBSCRIPTION
+from palio.spark.matching import matched_rows, open_shard
+from palio.spark.shards import Shards
+from palio.spark.stats.looking import Places, step_numbers
+from palio.spark.stats.preparing import Batches, Prepared, content
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+HITS = "hits"
+# What rows of `reached` are about: a subscription, how many subscriptions an event reaches, when it came.
+_SUBSCRIPTION, REACH, WANTED = "subscription", "reach", "wanted"
+# Events that are matched together; the core takes them 256 at a time.
+_TOGETHER = 1_024
+
+
+def reached(events: Prepared, shards: Shards, places: Places | None = None) -> DataFrame:
+    """Counts: (what, subscription_id, place, events).
+
+    A row about a subscription has its id, one about "reach" the number of doublings of how many subscriptions
+    so many events satisfy, one about "wanted" the step of time of events that satisfy some.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType  # noqa: PLC0415
+
+    schema = StructType(
+        [
+            StructField("what", StringType()),
+            StructField(SUBSCRIPTION, shards.id_type),
+            StructField("place", IntegerType()),
+            StructField("events", LongType()),
+        ]
+    )
+    names = [one.shard for one in shards.reports if one.subscriptions]
+    task = partial(_reached, events.names, shards.folder, names, places or Places())
+    found = events.frame.mapInArrow(task, schema)
+    return found.groupBy("what", SUBSCRIPTION, "place").agg(f.sum("events").alias("events"))
+
+
+def hit_rates(subscriptions: DataFrame, counted: DataFrame) -> DataFrame:
+    """Each subscription with its number of hits: (subscription_id, filter, hits).
+
+    Subscriptions of one id share their number.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    hits = counted.where(f.col("what") == _SUBSCRIPTION).select(SUBSCRIPTION, f.col("events").alias(HITS))
+    return (
+        subscriptions.select(SUBSCRIPTION, FILTER)
+        .join(hits, SUBSCRIPTION, "left")
+        .select(SUBSCRIPTION, FILTER, f.coalesce(f.col(HITS), f.lit(0)).alias(HITS))
+    )
+
+
+# On an executor
+
+
+def _reached(
+    names: list[str], folder: str | None, shards: list[str], places: Places, batches: Batches
+) -> Batches:
+
+    opened = [open_shard(folder, shard) for shard in shards]
+    hits = [np.zeros(len(ids), np.int64) for _, ids in opened]
+    by_reach = np.zeros(65, np.int64)
+    by_time = np.zeros(places.steps, np.int64)
+    for whole in batches:
+        for start in range(0, whole.num_rows, _TOGETHER):
+            batch = whole.slice(start, _TOGETHER)
+            events = content(batch, names)
+            reach = np.zeros(batch.num_rows, np.int64)
+            for (index, ids), counted in zip(opened, hits, strict=True):
+                rows, found = matched_rows(index, events)
+                counted += np.bincount(np.asarray(found), minlength=len(ids))
+                reach += np.bincount(np.asarray(rows), minlength=batch.num_rows)
+            doublings = np.where(reach > 0, np.floor(np.log2(np.maximum(reach, 1))) + 1, 0).astype(np.int64)
+            by_reach += np.bincount(doublings, minlength=65)
+            if places.steps:
+                steps = step_numbers(batch, places)[reach > 0]
+                by_time += np.bincount(steps[steps >= 0], minlength=places.steps)
+    for (_, ids), counted in zip(opened, hits, strict=True):
+        there = np.flatnonzero(counted)
+        if len(there):
+            yield _rows(_SUBSCRIPTION, ids.take(pa.array(there)), pa.nulls(len(there)), counted[there])
+    kind = opened[0][1].type if opened else pa.null()
+    for what, counted in ((REACH, by_reach), (WANTED, by_time)):
+        there = np.flatnonzero(counted)
+        yield _rows(what, pa.nulls(len(there), kind), pa.array(there), counted[there])
+
+
+def _rows(what: str, ids: Any, places: Any, events: Any) -> Any:
+
+    arrays = [
+        pa.repeat(what, len(ids)).cast(pa.string()),
+        ids,
+        places.cast(pa.int32()),
+        pa.array(events, pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, ["what", SUBSCRIPTION, "place", "events"])

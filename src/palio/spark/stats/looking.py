@@ -1,0 +1,239 @@
+"""Two looks at all events: what there is, and then how much of it lies where.
+
+The first sketches every attribute. From what it finds the second one knows where to count: bins of numbers,
+steps of time. Both send from each task what it found, and no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from palio.spark.stats.content import BYTES, NUMBER, STRING, Part, attribute_of, content_of
+from palio.spark.stats.preparing import PUBLISHER, TIME, Batches, Prepared, content
+from palio.spark.stats.sketch import Sketch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Names of sketches that are not of attributes.
+EVENTS, SIZES, TIMES, PUBLISHERS = "events", "sizes", "times", "publishers"
+OTHERS, UNREADABLE = "others", "unreadable"
+# Attributes that a task keeps sketches of, the most frequent ones.
+MOST_ATTRIBUTES = 1_024
+# Values that a row of the result lists.
+LISTED = 128
+
+_PARTIAL = "beside boolean, name string, family string, sketch binary"
+_PARTIAL_ROWS = pa.schema(
+    [("beside", pa.bool_()), ("name", pa.string()), ("family", pa.string()), ("sketch", pa.binary())]
+)
+SUMMARY = (
+    "beside boolean, name string, family string, events bigint, kinds map<string, bigint>, distinct bigint, "
+    "distinct_exact boolean, values array<struct<value: string, events: bigint>>, values_missed bigint, "
+    "least double, most double, mean double, deviation double, quantiles array<double>"
+)
+_SUMMARY_ROWS = pa.schema(
+    [
+        ("beside", pa.bool_()),
+        ("name", pa.string()),
+        ("family", pa.string()),
+        ("events", pa.int64()),
+        ("kinds", pa.map_(pa.string(), pa.int64())),
+        ("distinct", pa.int64()),
+        ("distinct_exact", pa.bool_()),
+        ("values", pa.list_(pa.struct([("value", pa.string()), ("events", pa.int64())]))),
+        ("values_missed", pa.int64()),
+        ("least", pa.float64()),
+        ("most", pa.float64()),
+        ("mean", pa.float64()),
+        ("deviation", pa.float64()),
+        ("quantiles", pa.list_(pa.float64())),
+    ]
+)
+COUNTED = "what string, name string, label string, place int, events bigint"
+_COUNTED_ROWS = pa.schema(
+    [
+        ("what", pa.string()),
+        ("name", pa.string()),
+        ("label", pa.string()),
+        ("place", pa.int32()),
+        ("events", pa.int64()),
+    ]
+)
+
+Key = tuple[bool, str, str]
+
+
+def summaries(events: Prepared) -> DataFrame:
+    """A row for each attribute and each family of its values, and some for what is beside the attributes."""
+    partial_rows = events.frame.mapInArrow(partial(_sketched, events.names), _PARTIAL)
+    return partial_rows.repartition("beside", "name", "family").mapInArrow(_summarised, SUMMARY)
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where the second look counts: steps of time, groups of them, and the bins of attributes."""
+
+    start: float = 0.0
+    step: float = 0.0
+    steps: int = 0
+    by: str | None = None
+    groups: tuple[str, ...] = ()
+    edges: dict[str, tuple[float, ...]] = {}
+
+
+def counts(events: Prepared, places: Places) -> DataFrame:
+    """Events by place: (what, name, label, place, events), `what` being "time" or "bin"."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    found = events.frame.mapInArrow(partial(_counted, events.names, places), COUNTED)
+    return found.groupBy("what", "name", "label", "place").agg(f.sum("events").alias("events"))
+
+
+# On an executor
+
+
+def _sketched(names: list[str], batches: Batches) -> Batches:
+    from pyspark import TaskContext  # noqa: PLC0415
+
+    context = TaskContext.get()
+    random = np.random.default_rng(0 if context is None else context.partitionId())
+    sketches: dict[Key, Sketch] = {}
+    for batch in batches:
+        for key, part in _parts(batch, names):
+            if key not in sketches and len(sketches) >= 2 * MOST_ATTRIBUTES:
+                _forget_rare(sketches)
+            sketches.setdefault(key, Sketch()).add(part, random)
+    rows = [
+        {"beside": beside, "name": name, "family": family, "sketch": sketch.encode()}
+        for (beside, name, family), sketch in sketches.items()
+    ]
+    for one in rows:  # one by one: a sketch may have a hundred kilobytes
+        yield pa.RecordBatch.from_pylist([one], _PARTIAL_ROWS)
+
+
+def _parts(batch: Any, names: list[str]) -> Iterable[tuple[Key, Part]]:
+    found = content_of(content(batch, names))
+    if found.unreadable:
+        yield (True, UNREADABLE, BYTES), Part("", BYTES, BYTES, found.unreadable, None)
+    if found.passed_over:
+        yield (True, OTHERS, BYTES), Part("", BYTES, BYTES, found.passed_over, None)
+    yield (True, EVENTS, BYTES), Part("", BYTES, BYTES, batch.num_rows, None)
+    if names[-1] == "payload":
+        sizes = pc.binary_length(batch.column(batch.num_columns - 1))
+        yield (True, SIZES, NUMBER), Part("", "int", NUMBER, len(sizes) - sizes.null_count, sizes)
+    for name, column, family in ((TIMES, TIME, NUMBER), (PUBLISHERS, PUBLISHER, STRING)):
+        array = batch.column(column)
+        if array.null_count < len(array):
+            yield (True, name, family), Part("", family, family, len(array) - array.null_count, array)
+    for one in found.parts:
+        yield (False, one.name, one.family), one
+
+
+def _forget_rare(sketches: dict[Key, Sketch]) -> None:
+    """The rarer half of the attributes goes; how many values they had is kept."""
+    ranked = sorted((key for key in sketches if not key[0]), key=lambda key: sketches[key].count)
+    others = sketches.setdefault((True, OTHERS, BYTES), Sketch())
+    for key in ranked[: len(ranked) - MOST_ATTRIBUTES]:
+        others.count += sketches.pop(key).count
+
+
+def _summarised(batches: Batches) -> Batches:
+    """Sketches of the same thing become one, and a row that people can read."""
+    merged: dict[Key, Sketch] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            key = row["beside"], row["name"], row["family"]
+            sketch = Sketch.decode(row["sketch"])
+            if key in merged:
+                merged[key].merge(sketch)
+            else:
+                merged[key] = sketch
+            if len(merged) > 4 * MOST_ATTRIBUTES:
+                _forget_rare(merged)
+    for key, sketch in merged.items():
+        yield pa.RecordBatch.from_pylist([_row(key, sketch)], _SUMMARY_ROWS)
+
+
+def _row(key: Key, sketch: Sketch) -> dict[str, Any]:
+    beside, name, family = key
+    has_numbers = bool(sketch.numbers)
+    listed = sketch.frequent()[:LISTED]
+    return {
+        "beside": beside,
+        "name": name,
+        "family": family,
+        "events": sketch.count,
+        "kinds": list(sketch.kinds.items()),
+        "distinct": sketch.distinct,
+        "distinct_exact": sketch.distinct_is_exact,
+        "values": [{"value": msgspec.json.encode(value).decode(), "events": n} for value, n in listed],
+        "values_missed": sketch.missed,
+        "least": sketch.least if has_numbers else None,
+        "most": sketch.most if has_numbers else None,
+        "mean": sketch.mean if has_numbers else None,
+        "deviation": sketch.deviation if has_numbers else None,
+        "quantiles": sketch.quantiles(),
+    }
+
+
+def _counted(names: list[str], places: Places, batches: Batches) -> Batches:
+    totals: dict[tuple[str, str, str | None, int], int] = {}
+
+    def add(what: str, name: str, label: str | None, numbers: Any) -> None:
+
+        for place, count in zip(*np.unique(numbers, return_counts=True), strict=True):
+            key = what, name, label, int(place)
+            totals[key] = totals.get(key, 0) + int(count)
+
+    for batch in batches:
+        events = content(batch, names)
+        if places.steps:
+            _count_times(batch, events, places, add)
+        if places.edges:
+            _count_bins(events, places, add)
+    rows = [
+        {"what": what, "name": name, "label": label, "place": place, "events": count}
+        for (what, name, label, place), count in totals.items()
+    ]
+    yield pa.RecordBatch.from_pylist(rows, _COUNTED_ROWS)
+
+
+def step_numbers(batch: Any, places: Places) -> Any:
+    """For each event of a batch the number of its step of time; -1 for one without a time."""
+    micros = batch.column(TIME)
+    seconds = np.asarray(micros.fill_null(0)).astype(np.float64) / 1e6
+    numbers = np.floor((seconds - places.start) / places.step).astype(np.int64)
+    numbers = np.clip(numbers, 0, places.steps - 1)
+    return np.where(np.asarray(micros.is_valid()), numbers, -1)
+
+
+def _count_times(batch: Any, events: Any, places: Places, add: Any) -> None:
+    numbers = step_numbers(batch, places)
+    there = numbers >= 0
+    add("time", "", None, numbers[there])
+    if not places.groups:
+        return
+    if places.by is None:
+        texts = batch.column(PUBLISHER)
+    else:
+        texts = attribute_of(events, places.by).get("string")
+    for label in places.groups if texts is not None else ():
+        chosen = np.asarray(pc.equal(texts, label).fill_null(False))
+        add("group", "", label, numbers[there & chosen])
+
+
+def _count_bins(events: Any, places: Places, add: Any) -> None:
+    for part in content_of(events).parts:
+        edges = places.edges.get(part.name)
+        if edges is None or part.family != NUMBER:
+            continue
+        numbers = np.asarray(part.values.drop_null()).astype(np.float64)
+        found = np.searchsorted(np.asarray(edges), numbers, side="right") - 1
+        add("bin", part.name, None, np.clip(found, 0, len(edges) - 2))

@@ -1,0 +1,147 @@
+"""A table of events in the one form in which all looks at it begin: time, publisher, content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from palio.matching import MatchIndex
+from palio.model.filter import Filter
+from palio.spark.errors import WrongOption
+from palio.spark.frames import PAYLOAD, has_payload, require_attributes
+from palio.spark.stats.content import attribute_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TIME, PUBLISHER = "__time", "__publisher"
+BESIDE = (TIME, PUBLISHER)
+# What journals have beside the attributes, and `events_at` adds; none of it is content.
+_NO_ATTRIBUTES = ("journal", "sequence", "id", "time", "publisher", "event_id", "reason", "properties")
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class Prepared(NamedTuple):
+    """A table with time (microseconds), publisher and content, and the names that its columns should have.
+
+    In Spark the columns of attributes have numbers for names, since a name may have points that Spark would
+    take for a way into a struct.
+    """
+
+    frame: DataFrame
+    names: list[str]
+
+
+def prepared(
+    events: DataFrame,
+    *,
+    filter: Filter | None = None,
+    time: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+) -> Prepared:
+    """Events with a `payload`, or with a column for each attribute. `time` names a column or an attribute.
+
+    An attribute that is a string is read as a time if it looks like one. With `since` or `until` (seconds since
+    1970) those without a time are left out. Raises `WrongOption`, and
+    `UnsupportedColumn` for a column that no attribute can be.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    types = dict(events.dtypes)
+    moment = (
+        time if time is not None and time in types else "time" if time is None and "time" in types else None
+    )
+    if moment is not None and types[moment] != "timestamp":
+        if time is not None and types[moment] != "string":
+            raise WrongOption("time", f"the column {time!r} is of the type {types[moment]}, not a timestamp.")
+        moment = None
+    if has_payload(events.schema):
+        content = {PAYLOAD: PAYLOAD}
+    else:
+        content = {name: name for name in events.columns if name not in _NO_ATTRIBUTES or name == time}
+        if not content:
+            raise WrongOption("events", "the table has neither a payload nor a column for an attribute.")
+        require_attributes(events.select(*map(_quoted, content)).schema)
+        if time is not None and time not in content:
+            raise WrongOption("time", f"there is no column {time!r}; there are {', '.join(events.columns)}.")
+    micros = f.lit(None) if moment is None else f.unix_micros(f.col(_quoted(moment)))
+    publisher = f.col("publisher") if types.get("publisher") == "string" else f.lit(None)
+    columns = [f.col(_quoted(name)).alias(f"__{number}") for number, name in enumerate(content)]
+    frame = events.select(
+        micros.cast("bigint").alias(TIME), publisher.cast("string").alias(PUBLISHER), *columns
+    )
+    names = [*BESIDE, *content.values()]
+    if time is not None and moment is None:
+        frame = frame.mapInArrow(partial(_timed, names, time), frame.schema)
+    for option, moment_given in (("since", since), ("until", until)):
+        if moment_given is None:
+            continue
+        if time is None and moment is None:
+            raise WrongOption(option, "these events have no time; name the attribute that says when they came.")
+        micros_given = f.lit(round(moment_given * 1e6))
+        frame = frame.where(f.col(TIME) >= micros_given if option == "since" else f.col(TIME) < micros_given)
+    if filter is not None:
+        text = filter.source or str(filter)
+        frame = frame.mapInArrow(partial(_selected, names, text), frame.schema)
+    return Prepared(frame, names)
+
+
+def content(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    """The attributes of a batch, under their names."""
+    return batch.rename_columns(names).drop_columns(list(BESIDE))
+
+
+def _quoted(column: str) -> str:
+    return f"`{column.replace('`', '``')}`"
+
+
+# On an executor
+
+
+def _selected(names: list[str], text: str, batches: Batches) -> Batches:
+    index = MatchIndex([(0, text)])
+    for batch in batches:
+        rows, _ = index.match_batch(content(batch, names))
+        yield batch.take(rows)
+
+
+def _timed(names: list[str], attribute: str, batches: Batches) -> Batches:
+    """Each event with the time that an attribute says: a time, or a string that looks like one."""
+
+    for batch in batches:
+        found = attribute_of(content(batch, names), attribute)
+        micros = pa.nulls(batch.num_rows, pa.int64())
+        if "time" in found:
+            micros = found["time"].cast(pa.int64())
+        if "string" in found:
+            micros = pc.coalesce(micros, _read(found["string"]))
+        yield batch.set_column(0, batch.schema.field(0), micros)
+
+
+def _read(texts: Any) -> Any:
+    """Texts as microseconds since 1970, null where one is no time."""
+
+    kind = pa.timestamp("us", "UTC")
+    try:
+        plain = texts.cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        return pa.array([_micros(text) for text in texts.to_pylist()], pa.int64())
+    return plain.cast(kind).cast(pa.int64())
+
+
+def _micros(text: str | None) -> int | None:
+
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)

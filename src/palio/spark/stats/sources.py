@@ -1,0 +1,49 @@
+"""Events from wherever they lie, for the command: a lake, journals, both as one, Parquet, or lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from palio.spark.inputs import REASON, events_at, has_lines, is_journal, is_lake, table_at
+from palio.spark.session import cores_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Source(NamedTuple):
+    """A table of events, and how many lines were none."""
+
+    events: DataFrame
+    unreadable: int
+
+
+def events_from(
+    spark: SparkSession,
+    place: str,
+    *,
+    lake: str | None = None,
+    filter: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+) -> Source:
+    """The events of a place; with `lake`, those of the lake and then those of the journals of `place`.
+
+    Where a store or a broker can choose by filter and time, it does. Raises `UnknownInput`, `NoLake` and what
+    `read` raises.
+    """
+    if lake is not None or is_lake(place):
+        from palio.spark.lookback import history  # noqa: PLC0415
+
+        url = None if lake is None else place
+        return Source(history(spark, lake or place, url, filter=filter, since=since, until=until), 0)
+    if is_journal(place):
+        from palio.spark.reading import read  # noqa: PLC0415
+
+        return Source(read(spark, place, filter=filter, since=since, until=until), 0)
+    if not has_lines(place):
+        return Source(table_at(spark, place), 0)
+    # A compressed file is one partition, and reading lines is work: it is done once, and spread.
+    lines = events_at(spark, place).repartition(2 * cores_of(spark)).persist()
+    unreadable = lines.where(f"{REASON} is not null").count()
+    return Source(lines.where(f"{REASON} is null").select("payload"), unreadable)
