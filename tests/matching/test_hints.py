@@ -163,7 +163,7 @@ GOOD = {"format": "palio-hints", "version": 1, "attributes": {}}
         (json.dumps(GOOD | {"attributes": {"a": {"present": 1, "quantiles": [2, 1]}}}), "do not ascend"),
         (json.dumps(GOOD | {"attributes": {"a": {"present": 1, "values": [["x", 9]]}}}), "<= 1.0"),
         (json.dumps(GOOD).replace("{}", '{"a": {"present": NaN}}'), "invalid"),
-        (json.dumps(GOOD).replace("{}", "[" * 100_000), "Expected `object`"),
+        (json.dumps(GOOD).replace("{}", "[" * 100_000), "object"),
         ("\xff", "invalid"),
     ],
 )
