@@ -10,8 +10,9 @@ import pyarrow
 import pyarrow.parquet
 
 from benchmarks.workloads import Attribute, Workload, events, filter_text, subscriptions, table
+from palio.spark.frames import spread
 
-_ROWS_A_GROUP = 4_096  # so that a file of some ten thousand events can be read by several tasks
+_ROWS_A_GROUP = 32_768  # so that a file can be read by several tasks
 _PIECE = 1 << 16
 
 
@@ -69,8 +70,12 @@ def _as_ranges(workload: Workload, drawn: Any) -> pyarrow.Table:
 def cross_join(data: Data, partitions: int) -> Any:
     """The pairs as one would find them without an index; events are spread as for bulk matching."""
     predicate = " and ".join(_condition(one) for one in data.workload.attributes)
-    spread = data.events.repartition(partitions)
-    return spread.crossJoin(data.ranges).where(predicate).select("event_id", "subscription_id")
+    return (
+        spread(data.events, partitions)
+        .crossJoin(data.ranges)
+        .where(predicate)
+        .select("event_id", "subscription_id")
+    )
 
 
 def _condition(attribute: Attribute) -> str:
@@ -93,4 +98,4 @@ def emitting(events_frame: Any, pairs: int, partitions: int) -> Any:
         for at in range(0, each, _PIECE):
             yield piece.slice(0, min(_PIECE, each - at))
 
-    return events_frame.repartition(partitions).mapInArrow(emit, "event_id long, subscription_id long")
+    return spread(events_frame, partitions).mapInArrow(emit, "event_id long, subscription_id long")

@@ -203,9 +203,9 @@ def table(workload: Workload, levels: Any) -> Any:
     """Events as an Arrow table, a column for each attribute."""
     import pyarrow  # noqa: PLC0415  (optional, and slow to import)
 
-    return pyarrow.table(
-        {
-            attribute.name: [attribute.decode(int(level)) for level in levels[:, index]]
-            for index, attribute in enumerate(workload.attributes)
-        }
-    )
+    found = {}
+    for index, attribute in enumerate(workload.attributes):
+        distinct, places = np.unique(levels[:, index], return_inverse=True)
+        values = pyarrow.array([attribute.decode(level) for level in distinct.tolist()])
+        found[attribute.name] = values.take(pyarrow.array(places))
+    return pyarrow.table(found)

@@ -69,6 +69,7 @@ TALKING = (
         "clients",
     ),
     *("subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights", "journal"),
+    "patterns -p examples/patterns.jsonl --timeout",
 )
 
 

@@ -4,11 +4,16 @@ import asyncio
 import json
 
 import requests
-from cloudevents.core.bindings.http import to_binary_event, to_structured_event
+from cloudevents.core.bindings.http import (
+    HTTPMessage,
+    from_http_event,
+    to_binary_event,
+    to_structured_event,
+)
 from cloudevents.core.v1.event import CloudEvent
 
 import palio
-from tests.broker.gateway.calling import calling
+from tests.broker.gateway.calling import Webhook, calling
 from tests.conformance.test_cloudevents import cases
 
 
@@ -68,5 +73,27 @@ def test_a_client_of_the_cloudevents_project_publishes():
                 assert answer.status_code == 200, answer.text
                 taken = await subscription.next(timeout=10)
                 assert (taken["id"], taken["subject"], taken["data.price"]) == (id, "Größe €", 12.5)
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
+def test_a_client_of_the_cloudevents_project_reads_what_a_webhook_is_sent():
+    async def check():
+        async with calling() as (_, session), Webhook() as hook:
+            for mode in ("binary", "structured"):
+                wish = {"id": mode, "sink": hook.url, "config": {"contentmode": mode}}
+                assert (await session.post("/subscriptions", json=wish)).status == 201
+            event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "subject": "Größe € 5%"}
+            headers = {"Content-Type": "application/cloudevents+json"}
+            await session.post("/events", data=json.dumps(event | {"data": {"n": [1, 2]}}), headers=headers)
+            await session.post("/events", json={"plain": True})
+            for _ in range(4):
+                message = HTTPMessage(*await asyncio.wait_for(hook.requests.get(), 10))
+                read = from_http_event(message)
+                if read.get_type() == "t":
+                    assert (read.get_id(), read.get_source(), read.get_subject()) == ("1", "/s", "Größe € 5%")
+                    assert read.get_data() == {"n": [1, 2]}
+                else:
+                    assert (read.get_type(), read.get_data()) == ("palio.event", {"plain": True})
 
     asyncio.run(asyncio.wait_for(check(), 60))

@@ -98,7 +98,7 @@ def terminals(tmp_path) -> Iterator[Terminals]:
 
 
 def test_the_five_minutes(page, terminals):
-    certificates, rights, settings, siena, lucca, using, subscribing, publishing, changing = blocks(page)
+    certificates, rights, settings, siena, lucca, using, subscribing, publishing, changing, *last = blocks(page)
     terminals.run(certificates)
     terminals.run(rights)
     assert terminals.run(settings).count("These settings can be used.") == 2
@@ -126,6 +126,8 @@ def test_the_five_minutes(page, terminals):
     assert "1 token revoked" in said
     with pytest.raises(AssertionError, match="not known here"):
         terminals.run("palio pub symbol=ACME price=101.5 --server desk")
+    [by_certificate] = last
+    assert terminals.run(by_certificate).count('"sequences":[') == 1
     for who in ("brokers", "desk", "audit"):
         secret = (terminals.folder / f"{who}.token").read_text().strip()
         assert not any(secret in terminals.shown(number) for number in range(2))

@@ -1,21 +1,49 @@
-"""What bytes from outside meet first: frames, messages, notifications, filters, advertisements, JSON.
+"""What bytes from outside meet first, each as a function that bears whatever it is given.
 
-The first byte chooses one of them. Whatever the rest is, the answer is a value or one of our errors; and what
-was read can be written and read again, with the same meaning. `python -m tests.fuzz` lets atheris choose bytes,
-and the tests run the corpus.
+The answer is a value or one of our errors; and what was read can be written and read again, with the same
+meaning. `python -m tests.fuzz` lets atheris choose bytes, and the tests run the corpus.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Callable
+from typing import Any, TypeVar
 
+import h11
+from starlette.requests import Request
+
+from palio.broker.access.tokens import Token, check_token
+from palio.broker.gateway.binding import read_events, to_binary, to_structured
+from palio.broker.gateway.credentials import bearer
+from palio.broker.gateway.guard import Guard
+from palio.broker.gateway.problems import problem_response
+from palio.broker.gateway.protocols import MAX_HEAD
+from palio.broker.gateway.publishing import read_properties
+from palio.broker.gateway.settings import GatewaySettings
+from palio.broker.gateway.sinks import require_form
+from palio.broker.gateway.streams import read_position, read_wanted, write_position
+from palio.broker.gateway.subscriptions import filter_of, read_definition
 from palio.matching import MatchIndex
+from palio.model import jsontext
 from palio.model.advertisement import Advertisement
+from palio.model.cloudevents import as_event
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.model.patterns.pattern import Pattern
+from palio.routing.messages import Forward, Publish
 from palio.routing.protocol import GREETING_FRAME, Frames, frame
 from palio.routing.wire import decode, encode, refused_subject
+
+_SECRET = "A" * 43
+_TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.encode()).hexdigest(), 0.0)}
+_GUARD = Guard(GatewaySettings(origins=("https://shop.example",), hosts=("broker",)), local=True)
+_Read = TypeVar("_Read")
+
+
+# What travels on a connection
 
 
 def frames(data: bytes) -> None:
@@ -41,6 +69,16 @@ def messages(data: bytes) -> None:
         return
     again = encode(message)
     assert encode(decode(again)) == again
+    if isinstance(message, Publish):  # what is read only once it is needed
+        _touch(message.notifications)
+    elif isinstance(message, Forward):
+        _touch(tuple(envelope.notification for envelope in message.envelopes))
+
+
+def _touch(batch: tuple[Notification, ...]) -> None:
+    for notification in batch:
+        with contextlib.suppress(PalioError):
+            _ = notification.attributes, as_event(notification)
 
 
 def notifications(data: bytes) -> None:
@@ -57,29 +95,34 @@ def notifications(data: bytes) -> None:
     assert core is (attributes is not None)
 
 
+# What people write
+
+
 def filters(data: bytes) -> None:
     """A filter's text means the same as the text of its normal form."""
-    text = data.decode("utf-8", "replace")
-    try:
-        filter = Filter.parse(text)
-        again = Filter.parse(str(filter))
-    except PalioError:
-        return
-    assert again == filter
-    example = filter.example()
-    if example is not None:
+    filter = _read_twice(Filter.parse, data)
+    if filter is not None and (example := filter.example()) is not None:
         assert filter.matches(example)
         filter.explain(example)
 
 
 def advertisements(data: bytes) -> None:
+    _read_twice(Advertisement.parse, data)
+
+
+def patterns(data: bytes) -> None:
+    _read_twice(Pattern.parse, data)
+
+
+def _read_twice(read: Callable[[str], _Read], data: bytes) -> _Read | None:
     text = data.decode("utf-8", "replace")
     try:
-        advertisement = Advertisement.parse(text)
-        again = Advertisement.parse(str(advertisement))
+        meant = read(text)
+        again = read(str(meant))
     except PalioError:
-        return
-    assert again == advertisement
+        return None
+    assert again == meant
+    return meant
 
 
 def json(data: bytes) -> None:
@@ -93,17 +136,92 @@ def json(data: bytes) -> None:
         assert Notification.decode(encoded).attributes == notification.attributes
 
 
-DECODERS: tuple[Callable[[bytes], None], ...] = (
-    frames,
-    messages,
-    notifications,
-    filters,
-    advertisements,
-    json,
-)
+# What comes over HTTP. What is refused there must be tellable, too.
 
 
-def run(data: bytes) -> None:
-    """One input: its first byte says for whom the rest is."""
-    if data:
-        DECODERS[data[0] % len(DECODERS)](data[1:])
+def events(data: bytes) -> None:
+    """Lines of headers, an empty one, a body. A CloudEvent is written again as it was, in either mode."""
+    head, _, body = data.partition(b"\n\n")
+    lines = [line.partition(b":") for line in head.split(b"\n")]
+    headers = [(name.decode("latin-1").strip(), value.decode("latin-1").strip()) for name, _, value in lines]
+    found = _told(lambda: read_events(headers, body, {}))
+    for notification in found or ():
+        event = as_event(notification)
+        for write in (to_binary, to_structured) if event is not None else ():
+            written = write(event)
+            (again,) = read_events(written[0].items(), written[1], {})
+            assert write(as_event(again)) == written
+
+
+def requests(data: bytes) -> None:
+    """A whole request, as far as it is looked at before its body."""
+    reading = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+    reading.receive_data(data)
+    try:
+        read = reading.next_event()
+    except h11.RemoteProtocolError:
+        return
+    if not isinstance(read, h11.Request):
+        return
+    path, _, query = read.target.partition(b"?")
+    asked = Request({"type": "http", "headers": list(read.headers), "path": path, "query_string": query})
+    _told(lambda: _GUARD.require_known(asked.headers))
+    _told(lambda: bearer(asked.headers))
+    _told(lambda: read_properties(asked))
+    wanted = _told(lambda: read_wanted(asked))
+    if wanted is not None and wanted.after is not None:
+        assert read_position(write_position(wanted.after)) == wanted.after
+
+
+def subscriptions(data: bytes) -> None:
+    """A subscription as a resource, with filters in the dialects of the Subscriptions API."""
+    definition = _told(lambda: read_definition(jsontext.read(data), "one"))
+    if definition is not None and (filter := _told(lambda: filter_of(definition))) is not None:
+        example = filter.example()
+        assert example is None or filter.matches(example)
+
+
+def sinks(data: bytes) -> None:
+    """An address of a webhook: what is taken names a host and no secret."""
+    url = _told(lambda: require_form(data.decode("utf-8", "replace")))
+    if url is not None:
+        assert url.host
+        assert url.user is None
+        assert url.password is None
+
+
+def tokens(data: bytes) -> None:
+    """`Authorization`: only the one secret opens."""
+    given = data.decode("latin-1")
+    request = Request({"type": "http", "headers": [(b"authorization", data)]})
+    shown = _told(lambda: bearer(request.headers))
+    if shown is not None and _told(lambda: check_token(_TOKENS, shown, 0.0)) is not None:
+        assert given.split(maxsplit=1)[1].strip() == f"palio_0123456789ab_{_SECRET}"
+
+
+def _told(read: Callable[[], _Read]) -> _Read | None:
+    try:
+        return read()
+    except PalioError as problem:
+        answer: Any = problem_response(problem)
+        assert 400 <= answer.status_code < 500
+        return None
+
+
+DECODERS: dict[str, Callable[[bytes], None]] = {
+    one.__name__: one
+    for one in (
+        frames,
+        messages,
+        notifications,
+        filters,
+        advertisements,
+        patterns,
+        json,
+        events,
+        requests,
+        subscriptions,
+        sinks,
+        tokens,
+    )
+}

@@ -7,6 +7,7 @@ import pytest
 from palio.spark.errors import JavaMissing
 from palio.spark.java import java_version
 from tests.cli.conftest import command, environment  # noqa: F401 - the program is the same in this folder
+from tests.client.conftest import pytest_pyfunc_call  # noqa: F401 - and so are tests that are coroutines
 
 SETTINGS = {
     "spark.driver.memory": "1g",

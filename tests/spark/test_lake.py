@@ -16,10 +16,11 @@ import palio
 import palio.spark
 from palio.routing.durable.effects import SaveCursor, Trim
 from palio.spark.archiving import archive, reader_of, write_spans
-from palio.spark.errors import DataLoss, LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
-from palio.spark.manifests import Change, Lake, LakeFile
+from palio.spark.errors import DataLoss
 from palio.spark.rewriting import forget, sweep
 from palio.store import Journal
+from palio.store.lake.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
+from palio.store.lake.manifests import Change, Lake, LakeFile
 from tests.spark.filling import MIDNIGHT, fill
 from tests.store.driving import Driven
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions
 
 import palio
 import palio.spark
 from palio.spark import matching
 from palio.spark.errors import BadSubscriptions, MissingColumn
+from palio.spark.frames import spread
 from tests.spark.engines import collected, frame_of
 
 ENTRIES = [
@@ -95,9 +98,17 @@ def test_structs_have_dotted_names_and_unused_columns_are_not_read(spark, tmp_pa
     assert collected(pairs) == [(1, 1)]
     plan = pairs._jdf.queryExecution().executedPlan().toString()
     assert "unused" not in plan
-    for name in ("Cartesian", "NestedLoop", "Aggregate", "hashpartitioning"):
+    for name in ("Cartesian", "Join", "Aggregate"):
         assert name not in plan
-    assert plan.count("RoundRobinPartitioning(2)") == 1
+    assert len(re.findall(r"\bExchange ", plan)) == plan.count("REPARTITION_BY_NUM") == 1
+
+
+@pytest.mark.parametrize("id", ["id", "7", "map(id, id)", "array(id)"], ids=["own", "common", "map", "array"])
+def test_events_are_spread_evenly_whatever_their_ids_are(spark, id):
+    given = spark.range(0, 4_000, 1, 1).selectExpr(f"{id} as event_id", "id % 200 as x", "id as `user.age`")
+    parts = spread(given, 8).groupBy(functions.spark_partition_id()).count().collect()
+    assert len(parts) == 8
+    assert all(400 < row["count"] < 600 for row in parts)
 
 
 def test_all_shards_share_one_spreading_of_the_events(events, spark):
@@ -141,7 +152,7 @@ def test_what_a_worker_holds_is_bounded_whatever_comes_next():
 def test_a_result_larger_than_the_driver_takes_does_not_come_to_it(spark):
     """The session takes results of at most 16 MB (see conftest); this one has 130."""
     from py4j.protocol import Py4JJavaError
-    from pyspark.sql import Observation, functions
+    from pyspark.sql import Observation
 
     events = spark.range(2_000).select(functions.col("id").alias("event_id"), functions.lit(1).alias("x"))
     subscriptions = spark.range(4_000).select(
@@ -185,6 +196,23 @@ def test_an_event_that_cannot_be_read_is_an_error_or_left_out(spark, shards):
     found = collected(palio.spark.match(events, shards, invalid="skip", partitions=1))
     assert sorted(found) == [(1, "a"), (1, "b"), (1, "d"), (3, "a"), (3, "b"), (3, "d"), (5, "c"), (5, "d")]
     assert sorted(row["event_id"] for row in palio.spark.unreadable(events).collect()) == [2, 4]
+
+
+def test_many_events_that_cannot_be_read_are_found_in_one_pass():
+    class Counting(palio.MatchIndex):
+        rows = 0
+
+        def match_batch(self, table):
+            self.rows += table.num_rows
+            return super().match_batch(table)
+
+    count = 5_000
+    index = Counting([(0, "price > 90")])
+    payloads = [b"\xc1", palio.Notification({"price": 101.5}).encode()] * count
+    batch = pa.record_batch([pa.array(range(2 * count)), pa.array(payloads)], ["event_id", "payload"])
+    pairs = list(matching.match_in_memory(index, pa.array(["a"]), [batch], skip=True))
+    assert pa.Table.from_batches(pairs).column("event_id").to_pylist() == list(range(1, 2 * count, 2))
+    assert index.rows == 3 * count  # all of them once, and those that can be read once more
 
 
 def test_columns_that_no_attribute_can_be_are_named(spark, shards):

@@ -14,7 +14,7 @@ import palio.spark
 import palio.sync
 import palio.testing
 from palio.spark.archiving import archive
-from palio.spark.manifests import Lake
+from palio.store.lake.manifests import Lake
 from tests.spark.filling import fill
 from tests.store.conftest import cluster, database  # noqa: F401 - the same databases
 

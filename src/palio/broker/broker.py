@@ -194,7 +194,7 @@ class Broker:
         from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
 
         settings = self.settings
-        Path(settings.data).mkdir(parents=True, exist_ok=True)
+        Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
         return await asyncio.to_thread(
             Store.open,
             settings.store_url,
@@ -203,6 +203,7 @@ class Broker:
             broken=self._broken_elsewhere,
             sync=settings.sync,
             retention=settings.durable.retention,
+            lake=settings.lake or None,
         )
 
     def keeper(self) -> Keeper:
@@ -361,12 +362,12 @@ class Broker:
         if was_live:
             self.ended(connection)
 
-    def refused(self, connection: Connection, problem: PalioError) -> None:
-        """A connection ends for what was said on it."""
+    def refused(self, problem: PalioError, address: str, name: str = "") -> None:
+        """A connection ends for what was said on it, or a request for what it shows."""
         self._refused[type(problem).__name__] += 1
         self.log.warning(
             "A connection was refused.",
-            extra={"connection": connection.name, "address": connection.address, "reason": str(problem)},
+            extra={"connection": name, "address": address, "reason": str(problem)},
         )
 
     def gave_up(self, connection: Connection) -> None:

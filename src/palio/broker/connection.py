@@ -365,7 +365,7 @@ class Connection(asyncio.Protocol):
         """End the connection with the reason, as an answer."""
         if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
             return
-        self.broker.refused(self, problem)
+        self.broker.refused(problem, self.address, self.name)
         self.say(Refused.of("connection", problem))
         self.end(str(problem), quietly=True)
 

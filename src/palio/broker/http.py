@@ -15,8 +15,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from palio.broker.access.rights import Allowance
 from palio.broker.gateway import description
-from palio.broker.gateway.gateway import Gateway, bearer
-from palio.broker.gateway.guard import MAX_HEAD, PatientProtocol
+from palio.broker.gateway.credentials import read_credentials
+from palio.broker.gateway.gateway import Gateway
+from palio.broker.gateway.protocols import MAX_HEAD, BoundedSocket, Callers, PatientProtocol
 from palio.broker.gateway.tunnel import MAX_MESSAGE
 from palio.broker.metrics import Metrics
 
@@ -49,7 +50,7 @@ class HttpServer:
         @app.get("/metrics", **description.METRICS)
         async def metrics(request: Request) -> Response:
             """For who has the right to inspect, where anybody has to say who they are."""
-            principal = broker.access.authenticate(bearer(request.headers))
+            principal = read_credentials(request).authenticate(broker.access)
             principal.require(Allowance.INSPECT, "see the metrics")
             return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
@@ -61,13 +62,17 @@ class HttpServer:
         """Listen. Returns the port. Raises `OSError`."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
-        patient = type(
-            "Patient", (PatientProtocol,), {"head_within": self._broker.settings.gateway.body_within}
-        )
+        settings = self._broker.settings
+        patience = {
+            "callers": Callers(settings.limits, self._broker.refused),
+            "head_within": settings.gateway.body_within,
+            "taken_within": 2 * settings.gateway.stalled,  # streams end themselves before that, and say so
+        }
+        patient = type("Patient", (PatientProtocol,), patience)
         config = uvicorn.Config(
             self._app,
             http=patient,
-            ws="websockets-sansio",
+            ws=BoundedSocket,
             ws_max_size=MAX_MESSAGE,
             ws_per_message_deflate=False,  # what is small on the wire is small here, too
             h11_max_incomplete_event_size=MAX_HEAD,

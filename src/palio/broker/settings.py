@@ -111,6 +111,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     journal: bool = (
         True  # without it nothing is durable, and a confirmation means no more than that it was taken
     )
+    lake: str = ""  # the folder to which the journal is archived: what was trimmed is read there
     keep: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86_400.0  # seconds that what was published is kept
     sync: Literal["full", "normal", "off"] = "full"
     strategy: Strategy = Strategy.COVERING
@@ -157,7 +158,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         port = split_address(self.listen)[1]
         name = f"{socket.gethostname()}-{port or secrets.token_hex(4)}"
         if self.journal:
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             kept.write_text(name + "\n")
         return msgspec.structs.replace(self, name=name)
 

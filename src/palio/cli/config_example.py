@@ -28,6 +28,10 @@ _EXAMPLE = """\
 # back; longer, if a durable subscription has not read it yet.
 #keep = 604800.0
 
+# The folder to which `palio spark archive` brings the journal. What was trimmed is read there: subscriptions
+# that reach back, replays and backtests begin where the lake begins. Needs pyarrow: pip install 'palio[arrow]'.
+#lake = ""
+
 # When a confirmed event is on disk. full: before it is confirmed. normal: it survives the end of the broker,
 # not always that of the machine. off: the system decides.
 #sync = "full"

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from rich.console import Console
 from rich.tree import Tree
 
 import palio
-from palio.cli.demo_pipeline import Delivered, compare, missing_for_spark
+from palio.cli.demo_patterns import PATTERN, PLACE, TIME, Lookout, expected_matches
+from palio.cli.demo_pipeline import Delivered, Story, look_back, missing_for_spark
 from palio.cli.stocks import Market, filter_texts
 from palio.cli.terminal import plural
 from palio.client import Client, Subscription
@@ -107,10 +109,11 @@ class NetworkDemo:
     """The story, step by step."""
 
     def __init__(
-        self, console: Console, seed: int, subscribers: int, trades: int, *, pipeline: bool = False
+        self, console: Console, seed: int, subscribers: int, trades: int, *, report: Path | None = None
     ) -> None:
+        """With the place of a report, what was published becomes data in the end."""
         self._console = console
-        self._pipeline = pipeline
+        self._report = report
         self._market = Market(seed)
         self._events = self._market.events()
         self._texts = filter_texts(10_000, self._market, seed)
@@ -118,6 +121,7 @@ class NetworkDemo:
         self._trades = trades
         self._number = itertools.count(1)
         self._published: list[Notification] = []
+        self._lookout: Lookout | None = None
         self._quiet: list[str] = []  # the trades of the time before the trouble
         self._watchers: list[Watcher] = []
         self._clients: dict[str, Client] = {}
@@ -139,14 +143,34 @@ class NetworkDemo:
     async def _story(self, folder: Path) -> None:
         await self._start(folder)
         await self._subscribe()
+        await self._look_out()
         await self._publish_quietly()
         await self._trace()
         await self._kill_and_return()
         await self._reach_back()
-        if self._pipeline:
-            await self._look_back(folder)
+        await self._found()
+        if self._report is not None:
+            await self._look_back(folder, self._report)
 
-    async def _look_back(self, folder: Path) -> None:
+    async def _look_out(self) -> None:
+        self._lookout = await Lookout.at(self._clients[PLACE], self._clients["oca"], self._clients["onda"])
+        self._say(f"A lookout at {PLACE} waits for one thing that follows another:")
+        self._say(f"  {PATTERN}", "cyan")
+
+    async def _found(self) -> None:
+        assert self._lookout is not None
+        expected = expected_matches(self._published)
+        if not await self._lookout.complete(expected, _ARRIVE_WITHIN):
+            raise CheckFailed(
+                f"{plural(len(expected), 'match')} of the pattern are in the trades, the lookout found "
+                f"{len(self._lookout.found):,} and told of {len(self._lookout.heard):,}."
+            )
+        self._say(
+            f"The lookout found {plural(len(expected), 'rise')} while they happened, and published each as an "
+            "event, of which somebody at onda heard."
+        )
+
+    async def _look_back(self, folder: Path, report: Path) -> None:
         """What Spark finds in the journals is what was delivered."""
         self._say("\nThe pipeline", "bold")
         missing = missing_for_spark()
@@ -161,10 +185,12 @@ class NetworkDemo:
             for one in self._watchers
         ]
         url = f"palio://{self._wards['oca'].address}"
-        difference = await asyncio.to_thread(compare, self._console, url, folder, delivered)
+        assert self._lookout is not None
+        story = Story(delivered, frozenset(self._lookout.found), report)
+        difference = await asyncio.to_thread(look_back, self._console, url, folder, story)
         if difference is not None:
             raise CheckFailed(difference)
-        self._say("What Spark finds is exactly what the network delivered.")
+        self._say("What Spark finds is exactly what the network delivered, and what the lookout saw.")
 
     async def _start(self, folder: Path) -> None:
         self._say("\nA network", "bold")
@@ -216,8 +242,9 @@ class NetworkDemo:
         """Publish trades at a broker, confirmed."""
         made: list[Notification] = []
         for _ in range(count):
-            trade = {**next(self._events).attributes, "trade": f"t{next(self._number)}"}
-            made.append(Notification(trade))
+            name = f"t{next(self._number)}"
+            trade = {**next(self._events).attributes, "trade": name, "ward": place, TIME: datetime.now(UTC)}
+            made.append(Notification(trade, id=name))
         for start in range(0, count, _BATCH):
             await self._clients[place].publish(made[start : start + _BATCH])
         self._published += made
@@ -238,8 +265,8 @@ class NetworkDemo:
         )
 
     async def _trace(self) -> None:
-        # One that goes far: many brokers have somebody who wants it.
-        event = max(self._published, key=self._places_of)
+        # One that goes far: many brokers have somebody who wants it. The lookout is not one of the watchers.
+        event = max((one for one in self._published if one["ward"] != PLACE), key=self._places_of)
         route = await self._clients["torre"].trace(event)
         self._say("\nWho would get this trade, and by which way? (palio trace)", "bold")
         self._say(f"  {event.to_json()}", "dim")
@@ -317,6 +344,8 @@ class NetworkDemo:
     async def _clean_up(self) -> None:
         for watcher in self._watchers:
             watcher.stop()
+        if self._lookout is not None:
+            self._lookout.stop()
         for client in self._clients.values():
             with contextlib.suppress(palio.PalioError, TimeoutError):
                 await client.close()

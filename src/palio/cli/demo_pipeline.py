@@ -1,7 +1,7 @@
 """The last part of `palio demo`: what the network carried becomes data.
 
-The journals of all brokers go to a lake, Spark matches everything in it in bulk, and what it finds has to be
-what was delivered.
+The journals of all brokers go to a lake, Spark matches everything in it in bulk and looks for the pattern that
+the lookout saw live. What it finds has to be what was delivered, and what was seen. A report stays.
 """
 
 from __future__ import annotations
@@ -9,13 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
 
+import palio.spark
+from palio.cli.demo_patterns import NAME, PATTERN, TIME
+from palio.cli.spark_output import quiet_session
 from palio.cli.terminal import plural
 from palio.model.errors import MissingDependency
 from palio.spark.errors import JavaMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Delivered(msgspec.Struct, frozen=True):
@@ -41,13 +48,18 @@ def missing_for_spark() -> str | None:
     return None
 
 
-def compare(console: Console, url: str, folder: Path, delivered: Sequence[Delivered]) -> str | None:
-    """Archive and match; returns what differs from the deliveries, None if nothing does."""
-    import palio.spark  # noqa: PLC0415
-    from palio.spark.session import session  # noqa: PLC0415
+class Story(msgspec.Struct, frozen=True):
+    """What happened while it was live: what was delivered, and the matches of the lookout's pattern."""
 
+    delivered: Sequence[Delivered]
+    found: frozenset[tuple[str, ...]]
+    report: Path
+
+
+def look_back(console: Console, url: str, folder: Path, story: Story) -> str | None:
+    """Archive, match and look for the pattern; returns what differs from the story, None if nothing does."""
     started = time.perf_counter()
-    with session(name="palio demo", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
+    with quiet_session(name="palio demo", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
         console.print(f"Spark is up in {time.perf_counter() - started:.1f} s.", soft_wrap=True)
         started = time.perf_counter()
         lake = str(folder / "lake")
@@ -57,25 +69,69 @@ def compare(console: Console, url: str, folder: Path, delivered: Sequence[Delive
             f"{plural(done.files, 'Parquet file')} after {time.perf_counter() - started:.1f} s.",
             soft_wrap=True,
         )
-        started = time.perf_counter()
-        history = palio.spark.history(spark, lake, schema="trade string, _payload binary")
-        events = history.withColumnsRenamed({"trade": "event_id", "_payload": "payload"})
-        subscriptions = spark.createDataFrame(
-            [(number, one.filter) for number, one in enumerate(delivered)],
-            "subscription_id int, filter string",
-        )
-        pairs = palio.spark.match(events, subscriptions)
-        found: dict[int, set[str]] = {number: set() for number in range(len(delivered))}
-        count = 0
-        for row in pairs.toLocalIterator():
-            count += 1
-            found[row["subscription_id"]].add(row["event_id"])
-        console.print(
-            f"Bulk matching finds {plural(count, 'pair')} of them and "
-            f"{plural(len(delivered), 'subscription')} in {time.perf_counter() - started:.1f} s.",
-            soft_wrap=True,
-        )
-    return _difference(delivered, found)
+        difference = _matched(console, spark, lake, story) or _patterns(console, spark, lake, story)
+        if difference is None:
+            _report(console, spark, lake, story)
+        return difference
+
+
+def _matched(console: Console, spark: SparkSession, lake: str, story: Story) -> str | None:
+    started = time.perf_counter()
+    history = palio.spark.history(spark, lake, schema="trade string, _payload binary")
+    events = history.where("trade is not null").withColumnsRenamed({"trade": "event_id", "_payload": "payload"})
+    pairs = palio.spark.match(events, _subscriptions(spark, story))
+    found: dict[int, set[str]] = {number: set() for number in range(len(story.delivered))}
+    count = 0
+    for row in pairs.toLocalIterator():
+        count += 1
+        found[row["subscription_id"]].add(row["event_id"])
+    console.print(
+        f"Bulk matching finds {plural(count, 'pair')} of them and "
+        f"{plural(len(story.delivered), 'subscription')} in {time.perf_counter() - started:.1f} s.",
+        soft_wrap=True,
+    )
+    return _difference(story.delivered, found)
+
+
+def _subscriptions(spark: SparkSession, story: Story) -> DataFrame:
+    rows = [(number, one.filter) for number, one in enumerate(story.delivered)]
+    return spark.createDataFrame(rows, "subscription_id int, filter string")
+
+
+def _patterns(console: Console, spark: SparkSession, lake: str, story: Story) -> str | None:
+    started = time.perf_counter()
+    columns = f"{TIME} timestamp, _journal string, _sequence bigint, _id string, _payload binary"
+    history = palio.spark.history(spark, lake, schema=columns)
+    rows = palio.spark.find_patterns(history, {NAME: PATTERN}, time=TIME, close=True).toLocalIterator()
+    found = {tuple(event["id"] for event in row["events"]) for row in rows if row["pattern"] is not None}
+    console.print(
+        f"The lookout's pattern is in this history {len(found):,} times: found in "
+        f"{time.perf_counter() - started:.1f} s.",
+        soft_wrap=True,
+    )
+    if odd := sorted(found ^ story.found):
+        whose = "Spark" if odd[0] in found else "The lookout"
+        return f"{whose} alone found the pattern in {' and '.join(odd[0])}."
+    return None
+
+
+def _report(console: Console, spark: SparkSession, lake: str, story: Story) -> None:
+    from palio.spark.stats import gather, write_report  # noqa: PLC0415 - numpy and pandas take their time
+
+    started = time.perf_counter()
+    figures = gather(
+        palio.spark.history(spark, lake),
+        _subscriptions(spark, story),
+        source="the journals of five brokers",
+        filter="exists(trade)",
+        by="ward",
+    )
+    place = write_report(figures, story.report, title="A few seconds at a made-up market")
+    console.print(
+        f"What all of this says, found in {time.perf_counter() - started:.1f} s, is a page for the browser: "
+        f"{place}",
+        soft_wrap=True,
+    )
 
 
 def _difference(delivered: Sequence[Delivered], found: dict[int, set[str]]) -> str | None:

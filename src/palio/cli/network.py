@@ -64,7 +64,7 @@ def network_up(
     Exits with 0 if all brokers ended in order, and with 1 if one failed.
     """
     planned = read_network(file)
-    Path(planned.data).mkdir(parents=True, exist_ok=True)
+    Path(planned.data).mkdir(mode=0o700, parents=True, exist_ok=True)
     if not asyncio.run(_up(planned, restart=restart, strict=strict, quiet=quiet)):
         raise typer.Exit(ExitCode.NO)
 

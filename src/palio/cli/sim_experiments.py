@@ -87,9 +87,11 @@ def run_experiment(
     if spark is None:
         perform(chosen, workers or available_cores())
         return
-    from palio.spark.session import cores_of, session  # noqa: PLC0415 (it is no part of a bare installation)
+    # Spark is no part of a bare installation.
+    from palio.cli.spark_output import quiet_session  # noqa: PLC0415
+    from palio.spark.session import cores_of  # noqa: PLC0415
 
-    with session(spark, name="palio sim") as opened:
+    with quiet_session(spark, name="palio sim") as opened:
         perform(chosen, workers or cores_of(opened), opened)
 
 

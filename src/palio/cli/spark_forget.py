@@ -12,9 +12,9 @@ from palio.cli.spark_archive import DEFAULT_LAKE, Grace, LakeFolder
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import ExitCode, error_console, help_epilog, write_json
 from palio.model.filter import Filter
-from palio.spark.manifests import Lake
 from palio.spark.rewriting import forget as forget_events
 from palio.spark.rewriting import sweep
+from palio.store.lake.manifests import Lake
 
 EPILOG = help_epilog(
     """palio spark forget 'customer = "c-1017"' --yes""",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from palio.cli.spark_output import quiet_session
 from palio.cli.terminal import error_console
 from palio.spark.errors import JobFailed
-from palio.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,10 @@ def opened(
     chosen = dict(_setting(one) for one in settings or ())
     if error_console().is_terminal:
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
-    with session(master, remote=remote, name=f"palio {name}", settings=chosen) as spark, _in_a_sentence():
+    with (
+        quiet_session(master, remote=remote, name=f"palio {name}", settings=chosen) as spark,
+        _in_a_sentence(),
+    ):
         yield spark
 
 

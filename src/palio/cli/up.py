@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ EPILOG = help_epilog(
     "palio up",
     "palio up --config examples/palio.toml",
     "palio up --listen 127.0.0.1:7171 --http off --data b --peer 127.0.0.1",
+    "palio up --lake palio-lake",
 )
 _KINDS = frozenset(kind.value for kind in LinkKind)
 
@@ -52,6 +54,10 @@ def up(
     ] = None,
     store: Annotated[
         str | None, typer.Option(metavar="URL", help="The journal, if not SQLite in the data folder.")
+    ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Where the journal is archived: history goes on there."),
     ] = None,
     no_journal: Annotated[
         bool, typer.Option("--no-journal", help="Keep nothing: quick, and nothing is durable.")
@@ -122,6 +128,7 @@ def up(
         "http": http,
         "data": data,
         "store": store,
+        "lake": lake,
         "journal": False if no_journal else None,
         "sync": sync,
         "peers": [_peer(one) for one in peer] if peer else None,
@@ -197,20 +204,28 @@ def _announce(console: Console, broker: Broker) -> None:
     if broker.http_port:
         address = f"{split_address(settings.http)[0]}:{broker.http_port}"
         web = "https" if security.certificate else "http"
-        block.append(f"\n  HTTP     {web}://{address}/docs  ")
+        block.append(f"\n  HTTP     {web}://{address}/docs")
         if split_address(settings.http)[0] not in LOOPBACK:
-            block.append(_who(settings, settings.http), style="dim")
+            block.append(f"  {_who(settings, settings.http)}", style="dim")
     block.append(f"\n  data     {_data(settings)}")
     option = "" if broker.port == DEFAULT_PORT and scheme == "palio" else f" --server {scheme}://{server}"
     if scheme == "palio":
         option = option.replace("palio://", "")
+    call = "curl -N"
+    if security.certificate:
+        authority = shlex.quote(security.authority or "AUTHORITY.pem")
+        option += f" --authority {authority}"
+        call += f" --cacert {authority}"
     if security.authentication:
-        block.append("\nPrincipals come in with --token-file FILE; palio token create makes one.")
+        option += " --token-file FILE"
+        call += ' -H "Authorization: Bearer $(cat FILE)"'
+        folder = shlex.quote(str(settings.access_folder))
+        block.append(f"\nA token for somebody: palio token create NAME --folder {folder} --output FILE")
     block.append("\nIn another terminal:")
     block.append(f"\n  palio sub{option} 'price > 100'", style="cyan")
     block.append(f"\n  palio pub{option} symbol=ACME price=101.5", style="cyan")
     if broker.http_port:
-        block.append(f"\n  curl -N '{web}://{address}/events?filter=price>100'", style="cyan")
+        block.append(f"\n  {call} '{web}://{address}/events?filter=price>100'", style="cyan")
     console.print(block.append("\nCtrl-C stops it."), soft_wrap=True)
 
 
@@ -232,4 +247,5 @@ def _data(settings: Settings) -> str:
         "normal": "what is confirmed may be lost if the machine fails",
         "off": "what is confirmed may be lost if the machine fails",
     }
-    return f"{where} ({promise[settings.sync]})"
+    before = f"; before that {settings.lake}" if settings.lake else ""
+    return f"{where} ({promise[settings.sync]}{before})"

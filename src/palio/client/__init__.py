@@ -1,6 +1,7 @@
 """The client: publish, subscribe, and everything else that a program does with a network."""
 
 from palio.client.client import Client, connect
+from palio.client.detecting import Detection
 from palio.client.errors import (
     AlreadySubscribed,
     ClientClosed,
@@ -26,6 +27,7 @@ __all__ = [
     "ClientClosed",
     "Confirmation",
     "ConnectionLost",
+    "Detection",
     "Event",
     "EventsLost",
     "NotConnected",

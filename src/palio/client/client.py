@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, Unpack, overload
 import msgspec
 
 from palio.client.content import Content, Properties, make_body
+from palio.client.detecting import DELAY, Detection, pattern_set, selected_by
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed
@@ -27,6 +28,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.model.patterns.pattern import Pattern
 from palio.routing.protocol import HEARTBEAT
 
 Ready = Literal["broker", "network"]
@@ -198,6 +200,7 @@ class Client(Questions):
         *,
         durable: str | None = None,
         since: Since | None = None,
+        after: Mapping[str, int] | None = None,
         ready: Ready = "broker",
         limit: int = DEFAULT_LIMIT,
         when_full: WhenFull = "drop-newest",
@@ -215,8 +218,12 @@ class Client(Questions):
         if it is at a broker that cannot be reached now, that is refused, unless `anew` is asked for.
 
         `since` reaches back: a datetime or a number of seconds since 1970, "all", or the `position` of an
-        event. History comes first, and then what is published, without gap or duplicate. Without `durable`,
-        such a subscription ends with this client, and events need not be acknowledged.
+        event. History comes first, and then what is published, without gap or duplicate; where a broker names a
+        lake, what its journal does not have any more comes from there. Without `durable`, such a subscription
+        ends with this client, and events need not be acknowledged. Of the brokers that are named in `after`,
+        which goes with `since`, only what follows those sequences is wanted.
+
+        If history cannot be read, the subscription raises `HistoryUnavailable` when it is read.
 
         Raises `FilterSyntaxError`, `ContradictoryFilter`, `RequestTimeout`, and what the broker refuses with.
         """
@@ -224,17 +231,47 @@ class Client(Questions):
         session.require_open()
         wanted = as_filter(filter)
         subscription: Subscription
-        if durable is None and since is None:
+        if durable is None and since is None and after is None:
             subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full)
         else:
             temporary = durable is None
             name = f"{session.name}-{self._number()}" if durable is None else durable
             if name in session.held:
                 raise AlreadySubscribed(name)
-            attach = attach_request(name, wanted, since, in_flight=in_flight, anew=anew, temporary=temporary)
+            attach = attach_request(
+                name, wanted, since, after=after, in_flight=in_flight, anew=anew, temporary=temporary
+            )
             subscription = DurableSubscription(session, attach, temporary=temporary)
         await subscription.ask(timeout, ready=ready == "network")
         return subscription
+
+    async def detect(
+        self,
+        patterns: Mapping[str, str | Pattern],
+        *,
+        time: str | None = None,
+        delay: float = DELAY,
+        ready: Ready = "broker",
+        limit: int = DEFAULT_LIMIT,
+        timeout: float | None = None,
+    ) -> Detection:
+        """Ask for matches of patterns, given by name: `async for match in await client.detect(…)`.
+
+        An event's time is when the first broker took it, which is the same for all that was published together,
+        or what the attribute named by `time` has. Events may be up to `delay` seconds older than the newest
+        that has come; what is older still is dropped and counted. So a match is told when something newer than
+        its last event, by that much, has come, or time has passed: `delay`, and at least two seconds.
+
+        Up to `limit` events wait here. If more come than can be looked at, it ends with `SlowConsumer`, as what
+        is found would no longer be true.
+
+        Raises `PatternError` for what is no pattern, or one that can never be found, and what `subscribe` does.
+        """
+        prepared = pattern_set(patterns)
+        subscription = await self.subscribe(
+            selected_by(prepared), ready=ready, limit=limit, when_full="error", timeout=timeout
+        )
+        return Detection(subscription, prepared, delay, time)
 
 
 def connect(

@@ -29,7 +29,7 @@ events, sorted by value, walks along them: each bit is flipped once for the batc
 or of at most 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
 starts from the nearest of the snapshots of the bitmap (`native/lone.h`). Next to nothing of what it needs is in the
 caches, so all its blocks form one line: all are searched at once, and while one attribute is or'ed, the snapshots
-of the next four are on their way.
+of the next four are on their way, and so are the ids of what the last block found.
 
 Within a block, conjunctions with ranges on the same attributes lie together, and an attribute's bitmaps leave out the
 lanes of 256 in which nobody has a range on it. Of a million filters with five of twenty attributes each, given at
@@ -396,14 +396,15 @@ cdef class Core:
         workspace_fit(&self.work, &self.index)
         self._event(attributes)
         count = self.present.count
-        self.work.slots.count = self.work.rows.count = 0
-        match_tile(&self.index, &self.work, self.present.items, <uint32_t>count, 0, 1)
+        self.work.id_objects = NULL if self.ids is None else list_items(self.ids)
+        match_alone(&self.index, &self.work, self.present.items, <uint32_t>count)
+        self.work.id_objects = NULL
         for i in range(count):
             self.work.columns[self.present.items[i]] = NULL
         self._observe(1)
-        count = self.work.slots.count
+        count = self.work.found.count
         found = PyList_New(<Py_ssize_t>count)
-        slots = self.work.slots.items
+        slots = self.work.found.items
         if self.ids is None:
             make_ids(self.id_numbers.items, slots, count, list_items(found))
         else:

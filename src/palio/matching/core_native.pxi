@@ -79,9 +79,10 @@ cdef extern from "native/bridge.h" nogil:
         uint64_t conjunctions, observed
         uint32_t live_values, building, mapped, several
     ctypedef struct Workspace:
-        Words32 slots
+        Words32 slots, found
         IdNumbers rows
         const int64_t *id_numbers
+        PyObject *const *id_objects
         const Column **columns
 
     enum:
@@ -138,6 +139,7 @@ cdef extern from "native/bridge.h" nogil:
     size_t tile_size()
     void workspace_fit(Workspace *work, const Index *index)
     void workspace_free(Workspace *work)
+    void match_alone(Index *index, Workspace *work, const uint32_t *present, uint32_t count)
     void match_tile(Index *index, Workspace *work, const uint32_t *present, uint32_t count, int64_t row, uint32_t events)
     ctypedef struct Kept:
         void *memory

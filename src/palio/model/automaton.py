@@ -210,26 +210,50 @@ def language(kind: int, tree: Tree) -> Language:
     return _smallest(product.cuts, table, accepting)
 
 
-def _smallest(cuts: list[int], table: list[tuple[int, ...]], accepting: list[bool]) -> Language:
-    """Refine "accepting or not" until states of one block lead to the same blocks (Moore).
+def _blocks(table: list[tuple[int, ...]], accepting: list[bool]) -> list[int]:
+    """For each state the number of its block: those of one block accept the same. Raises `Undecided`.
 
-    Long texts take as many rounds as they have characters: raises `Undecided` when that is too much.
+    "Accepting or not" is refined until the states of a block all lead to the same blocks. Only states that lead
+    to one whose block has changed are looked at again, and when a block falls apart its largest part keeps the
+    number: so a state is looked at a few times only, however long the texts are.
     """
     effort = Effort(MAX_REFINING)
+    before: list[list[int]] = [[] for _ in table]
+    for state, row in enumerate(table):
+        for to in set(row):
+            before[to].append(state)
     block = [int(flag) for flag in accepting]
-    count = len(set(block))
-    while True:
-        effort.spend(len(table) * len(cuts))
-        signatures: dict[tuple[int, ...], int] = {}
-        refined = [
-            signatures.setdefault((block[state], *(block[to] for to in row)), len(signatures))
-            for state, row in enumerate(table)
-        ]
-        block = refined
-        if len(signatures) == count:
-            break
-        count = len(signatures)
+    members = [{state for state, flag in enumerate(accepting) if flag is side} for side in (False, True)]
+    doubtful = set(range(len(table)))
+    while doubtful:
+        effort.spend(len(doubtful) * len(table[0]))
+        affected: dict[int, list[int]] = {}
+        for state in doubtful:
+            affected.setdefault(block[state], []).append(state)
+        leaving: list[list[int]] = []
+        for number, states in affected.items():
+            parts: dict[tuple[int, ...], list[int]] = {}
+            for state in states:
+                parts.setdefault(tuple([block[to] for to in table[state]]), []).append(state)
+            calm = members[number].difference(states)  # they all lead where they led before
+            if calm:
+                parts.setdefault(tuple([block[to] for to in table[next(iter(calm))]]), []).extend(calm)
+            largest = max(parts.values(), key=len)
+            leaving += [part for part in parts.values() if part is not largest]
+        doubtful = set()
+        for part in leaving:
+            members[block[part[0]]].difference_update(part)
+            members.append(set(part))
+            for state in part:
+                block[state] = len(members) - 1
+                doubtful.update(before[state])
+    return block
 
+
+def _smallest(cuts: list[int], table: list[tuple[int, ...]], accepting: list[bool]) -> Language:
+    """The automaton with one state for each block. Raises `Undecided`."""
+    different = dict.fromkeys(zip(*table, strict=True))  # most characters are read like others
+    block = _blocks(list(zip(*different, strict=True)), accepting)
     member = {number: state for state, number in reversed(list(enumerate(block)))}
     order = [block[0]]
     place = {block[0]: 0}

@@ -229,6 +229,21 @@ class MissingDependency(PalioError):
         )
 
 
+class HistoryUnavailable(PalioError):
+    """What was published before cannot be read now, where a broker has it. Nothing of it is passed over."""
+
+    broker: str
+    reason: str
+
+    def __init__(self, broker: str, reason: str) -> None:
+        super().__init__(
+            f"The broker {broker} cannot read now what was published there: {reason} Nothing was passed over: "
+            "subscribe again when this is mended, and it goes on from here.",
+            broker=broker,
+            reason=reason,
+        )
+
+
 class NotAuthenticated(PalioError):
     """Somebody who did not prove who it is. What was shown for a proof is never repeated here."""
 

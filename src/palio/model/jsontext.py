@@ -6,6 +6,7 @@ What no value can be (NaN, too large an integer) is read as such, for whoever kn
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from palio.model.errors import InvalidNotification
@@ -13,6 +14,8 @@ from palio.model.values import INT_MAX, MAX_NESTING
 
 # The document as a whole; single values have their own limits.
 MAX_JSON_BYTES = 16 * 1_048_576
+# Three bytes of text make an object of sixty-four: without a bound, much more is read than was sent.
+MAX_CONTAINERS = 500_000
 _LONGEST_INTEGER = 20
 
 
@@ -22,6 +25,8 @@ def read(text: str | bytes) -> Any:
         raise InvalidNotification("$", f"This JSON has more than {MAX_JSON_BYTES:,} bytes.")
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        if decoded.count("{") + decoded.count("[") > MAX_CONTAINERS:
+            raise InvalidNotification("$", f"This JSON has more than {MAX_CONTAINERS:,} objects and arrays.")
         return json.loads(
             decoded,
             object_pairs_hook=_object,
@@ -46,8 +51,7 @@ def write(document: Any) -> bytes:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice, _ = Counter([key for key, _ in pairs]).most_common(1)[0]
         raise InvalidNotification(f"$.….{twice[:64]}", "This key is there twice in one object.")
     return found
 

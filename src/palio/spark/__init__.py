@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from palio.spark.archiving import archive, archive_continuously
+    from palio.spark.backtesting import backtest
     from palio.spark.lake import read_lake, read_quarantine
     from palio.spark.lookback import history
     from palio.spark.matching import match, unreadable
     from palio.spark.patterns import find_patterns
+    from palio.spark.reaching import reach_back
     from palio.spark.reading import Crossed, read, read_stream
     from palio.spark.registering import register
     from palio.spark.rewriting import compact, forget, sweep
@@ -34,6 +36,7 @@ _PLACES = {
     "Shards": "shards",
     "archive": "archiving",
     "archive_continuously": "archiving",
+    "backtest": "backtesting",
     "build_shards": "shards",
     "compact": "rewriting",
     "find_patterns": "patterns",
@@ -42,6 +45,7 @@ _PLACES = {
     "match": "matching",
     "match_new": "runs",
     "matches": "runs",
+    "reach_back": "reaching",
     "read": "reading",
     "read_lake": "lake",
     "read_quarantine": "lake",
@@ -60,6 +64,7 @@ __all__ = [
     "Shards",
     "archive",
     "archive_continuously",
+    "backtest",
     "build_shards",
     "compact",
     "find_patterns",
@@ -68,6 +73,7 @@ __all__ = [
     "match",
     "match_new",
     "matches",
+    "reach_back",
     "read",
     "read_lake",
     "read_quarantine",

@@ -18,13 +18,13 @@ import msgspec
 import pyarrow as pa
 
 from palio.spark import offsets
-from palio.spark.errors import LakeChanged
 from palio.spark.journals import Journals, Span, Standing, Wanted, absolute, open_journals
 from palio.spark.lakefiles import write_damage, write_events
-from palio.spark.manifests import Change, Lake, LakeFile, State
 from palio.spark.rows import EVENT, Damage
 from palio.spark.session import cores_of
 from palio.spark.tasks import run_tasks
+from palio.store.lake.errors import LakeChanged
+from palio.store.lake.manifests import Change, Lake, LakeFile, State
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

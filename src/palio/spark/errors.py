@@ -98,65 +98,16 @@ class JournalMissing(PalioError):
         )
 
 
-class LakeError(PalioError):
-    """The base of all that can be wrong with a lake."""
+class NameTaken(PalioError):
+    """A durable subscription of a name that was to be new."""
 
+    name: str
 
-class NoLake(LakeError):
-    """A folder that is no lake."""
-
-    lake: str
-
-    def __init__(self, lake: str) -> None:
-        super().__init__(f"There is no lake in {lake}; `palio spark archive` makes one.", lake=lake)
-
-
-class WrongLake(LakeError):
-    """A place where a lake cannot be."""
-
-    lake: str
-
-    def __init__(self, lake: str, reason: str) -> None:
-        super().__init__(f"A lake cannot be in {lake!r}: {reason}", lake=lake)
-
-
-class LakeTooNew(LakeError):
-    """A lake that was written by a later version."""
-
-    lake: str
-    format: int
-    known: int
-
-    def __init__(self, lake: str, format: int, known: int) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(
-            f"The lake in {lake} has the format {format}, and this version of Palio knows those up to {known}. "
-            "Read it with a newer one; nothing was changed.",
-            lake=lake,
-            format=format,
-            known=known,
-        )
-
-
-class LakeDamaged(LakeError):
-    """A lake in which something is missing, or cannot be read."""
-
-    lake: str
-
-    def __init__(self, lake: str, reason: str) -> None:
-        super().__init__(f"The lake in {lake} is damaged: {reason} Restore it from a copy.", lake=lake)
-
-
-class LakeChanged(LakeError):
-    """Somebody else has changed the lake meanwhile; nothing of this change was done."""
-
-    lake: str
-    version: int
-
-    def __init__(self, lake: str, version: int) -> None:
-        super().__init__(
-            f"The lake in {lake} has become version {version} by somebody else meanwhile. Try it again.",
-            lake=lake,
-            version=version,
+            f"There is a durable subscription {name!r} already, which does not begin where the lake ends. "
+            "Choose another name, or end that one: palio spark reach-back --anew.",
+            name=name,
         )
 
 

@@ -15,6 +15,8 @@ EVENT = "event_id"
 SUBSCRIPTION = "subscription_id"
 FILTER = "filter"
 PAYLOAD = columns.PAYLOAD
+# Columns that say which part a row belongs to: enough to tell rows apart, and no more, as each costs time.
+_HASHED_COLUMNS = 5
 
 
 def require_columns(table: str, frame: DataFrame, *names: str) -> None:
@@ -32,6 +34,27 @@ def travels_by_artifacts(spark: Any) -> bool:
     """Whether executors may be on other machines than this process, so that they share no folder with it."""
     over_connect = type(spark).__module__.startswith("pyspark.sql.connect")
     return over_connect or not str(spark.conf.get("spark.master", "")).startswith("local")
+
+
+def spread(frame: DataFrame, partitions: int) -> DataFrame:
+    """The rows in so many parts of about the same size, wherever they lay before.
+
+    A row goes where the hash of its id and of some more columns says: ids need not be different. Spark could
+    also deal rows out in turn, but then sorts all of them first, so that a task that is done again deals as it
+    did before.
+    """
+    usable = [field for field in frame.schema.fields if _hash_cost(field.dataType) is not None]
+    usable.sort(key=lambda field: (field.name != EVENT, _hash_cost(field.dataType)))
+    keys = [frame[f"`{field.name}`"] for field in usable[:_HASHED_COLUMNS]]
+    return frame.repartition(partitions, *keys)
+
+
+def _hash_cost(kind: Any) -> int | None:
+    """Numbers and times are hashed first, as they are quick and mostly differ; maps and variants cannot be."""
+    text = kind.simpleString()
+    if any(part in text for part in ("map<", "variant", "geography", "geometry")):
+        return None
+    return 1 if text.startswith(("string", "binary", "array", "struct", "boolean")) else 0
 
 
 def has_payload(schema: StructType) -> bool:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
+    from palio.spark.reading import Moment
+
 REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
 _LINES = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
@@ -63,6 +65,26 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
 def table_at(spark: SparkSession, place: str) -> DataFrame:
     """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
     return _journaled(spark, place) if is_journal(place) or is_lake(place) else _parquet(spark, place)
+
+
+def past_events(
+    spark: SparkSession, place: str, url: str | None = None, *, since: Moment = None, until: Moment = None
+) -> DataFrame:
+    """Events to look back on: as `table_at` and, from lines, as `events_at` gives them.
+
+    With the URL of journals, `place` is a lake, and what the journals have after it is there as well. Times are
+    those of publication. Raises `UnknownInput`, and what `history` raises.
+    """
+    from palio.spark.lookback import history  # noqa: PLC0415
+    from palio.spark.reading import read  # noqa: PLC0415
+
+    if url is not None and not is_lake(place):
+        raise UnknownInput(place, "it is no lake, after which journals could go on.")
+    if is_lake(place):
+        return history(spark, place, url, since=since, until=until)
+    if place.startswith(_STORES):
+        return read(spark, place, since=since, until=until)
+    return events_at(spark, place) if has_lines(place) else _parquet(spark, place)
 
 
 def stream_at(spark: SparkSession, place: str) -> DataFrame:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from palio.model.filter import Filter
 from palio.model.values import KIND_NAMES, Kind
 from palio.spark.columns import BESIDE, Column, Columns, fields_of, kind_of
-from palio.spark.manifests import Lake, LakeFile, State
 from palio.spark.rows import EVENT, GENERIC, GENERIC_SCHEMA, Selection
+from palio.store.lake.manifests import Lake, LakeFile, State
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

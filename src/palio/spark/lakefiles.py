@@ -27,9 +27,9 @@ import pyarrow.parquet as pq
 
 from palio.matching.projection import Wanted, discover, project
 from palio.model.values import KIND_NAMES, Kind
-from palio.spark.manifests import LakeFile
-from palio.spark.once import sync_folder
 from palio.spark.rows import EVENT, UTC_MICROSECONDS, Damage, times_of
+from palio.store.lake.manifests import LakeFile
+from palio.store.lake.once import sync_folder
 
 CLASS = "class"
 # Typed columns of one file; the most frequent ones.

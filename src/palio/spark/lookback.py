@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from palio.model.filter import Filter
 from palio.spark.lake import read_lake
-from palio.spark.manifests import Lake
 from palio.spark.options import moment
 from palio.spark.reading import Moment, read, struct_of
+from palio.store.lake.manifests import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -2,8 +2,8 @@
 
 The index of the subscriptions is cut into shards, files that every worker maps (`shards`). Each shard has a
 `mapInArrow` of its own over the same events, and the answer is the union of what they give: no cross join, no
-`groupBy`, and the one shuffle is that of the events, which are spread evenly first. An event never becomes a
-Python object, nor does a pair: the core reads Arrow's memory and writes it.
+`groupBy`, and the one shuffle is that of the events, which are spread evenly first (`spread`). An event never
+becomes a Python object, nor does a pair: the core reads Arrow's memory and writes it.
 
 An event may satisfy all subscriptions, so results are made and sent in pieces. How many events are matched at
 a time follows from how many pairs the last ones gave; a piece that goes to Spark has at most `MOST_PAIRS`.
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from palio.matching import MatchIndex
+from palio.matching.columns import decoded
 from palio.model.errors import InvalidNotification
 from palio.spark.errors import BadEvent
 from palio.spark.frames import (
@@ -28,9 +29,11 @@ from palio.spark.frames import (
     require_attributes,
     require_columns,
     session_of,
+    spread,
 )
 from palio.spark.session import cores_of
 from palio.spark.shards import Shards, build_shards, ids_file, index_file, parsed
+from palio.spark.workers import keep
 
 if TYPE_CHECKING:
     import pyarrow
@@ -83,9 +86,9 @@ def match(
         return wanted.sparkSession.createDataFrame([], schema)
     if partitions is None:
         partitions = _PARTITIONS_A_CORE * cores_of(session_of(events))
-    spread = wanted.repartition(partitions) if partitions else wanted
+    parts = spread(wanted, partitions) if partitions else wanted
     found = [
-        spread.mapInArrow(partial(_matches, shards.folder, one.shard, invalid == "skip"), schema)
+        parts.mapInArrow(partial(_matches, shards.folder, one.shard, invalid == "skip"), schema)
         for one in shards.reports
         if one.subscriptions
     ]
@@ -138,7 +141,9 @@ def _opened(index: str, ids: str) -> tuple[MatchIndex, Any]:
     import pyarrow  # noqa: PLC0415
 
     table = pyarrow.ipc.open_file(pyarrow.memory_map(ids)).read_all()
-    return MatchIndex.open_mapped(index), table.column(0).combine_chunks()
+    opened = MatchIndex.open_mapped(index), table.column(0).combine_chunks()
+    keep()
+    return opened
 
 
 def _place(folder: str | None, name: str) -> str:
@@ -193,52 +198,49 @@ def _next_step(step: int, pairs: int, subscriptions: int) -> int:
 
 
 def _found(index: MatchIndex, content: Any, events: Any, skip: bool) -> tuple[Any, Any]:
-    """Rows, and positions of subscriptions. A row that cannot be read is passed over, or an error names it."""
-    kept = None
-    while True:
-        try:
-            rows, found = index.match_batch(content)
-        except InvalidNotification as problem:
-            bad = _row_of(problem)
-            if not skip:
-                id = events[bad if kept is None else kept[bad].as_py()].as_py()
-                raise BadEvent(id, problem.reason) from None
-            content, kept = _without(content, kept, bad)
-        else:
-            return (rows, found) if kept is None else (kept.take(rows), found)
+    """Rows, and positions of subscriptions. Rows that cannot be read are passed over, or an error names one."""
+    try:
+        return index.match_batch(content)
+    except InvalidNotification as problem:
+        if not skip:
+            raise BadEvent(events[_row_of(problem)].as_py(), problem.reason) from None
+    # The core says which row is the first such one. All of them are looked for at once: asking it again after
+    # each would take time in the square of their number.
+    kept = _readable(content)
+    rows, found = index.match_batch(content.take(kept))
+    return kept.take(rows), found
 
 
 def _row_of(problem: InvalidNotification) -> int:
     return int(problem.path.removeprefix(f"{PAYLOAD}[").removesuffix("]"))
 
 
-def _without(content: Any, kept: Any, row: int) -> tuple[Any, Any]:
-    """A batch without one of its rows, and where the others were."""
+def _readable(content: Any) -> Any:
+    """The numbers of the rows whose payload can be read."""
     import pyarrow  # noqa: PLC0415
 
-    if kept is None:
-        kept = pyarrow.array(range(content.num_rows), pyarrow.int64())
-    others = pyarrow.array([*range(row), *range(row + 1, content.num_rows)], pyarrow.int64())
-    return content.take(others), kept.take(others)
+    problems = (_problem_of(raw) for raw in content.column(PAYLOAD).to_pylist())
+    good = [row for row, problem in enumerate(problems) if problem is None]
+    return pyarrow.array(good, pyarrow.int64())
+
+
+def _problem_of(payload: bytes | None) -> str | None:
+    """Why this is not an encoded notification, if it is none."""
+    try:
+        decoded(0, payload)
+    except InvalidNotification as problem:
+        return problem.reason
+    return None
 
 
 def _unreadable(batches: Batches) -> Batches:
-    from palio.matching.columns import decoded  # noqa: PLC0415
-
     for batch in batches:
-        reasons = []
-        for row, given in enumerate(batch.column(1).to_pylist()):
-            if batch.schema.names[1] == FILTER:
-                filter = parsed(given)
-                reasons.append(filter if isinstance(filter, str) else None)
-                continue
-            try:
-                decoded(row, given)
-            except InvalidNotification as problem:
-                reasons.append(problem.reason)
-            else:
-                reasons.append(None)
-        yield _with_reasons(batch, reasons)
+        given = batch.column(1).to_pylist()
+        if batch.schema.names[1] == FILTER:
+            filters = map(parsed, given)
+            yield _with_reasons(batch, [one if isinstance(one, str) else None for one in filters])
+        else:
+            yield _with_reasons(batch, [_problem_of(one) for one in given])
 
 
 def _with_reasons(batch: Any, reasons: list[str | None]) -> Any:

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from palio.model.filter import Filter
-from palio.spark.errors import LakeChanged, LakeDamaged
 from palio.spark.lakefiles import write_events
-from palio.spark.manifests import MANIFESTS, Change, Lake, LakeFile, State
 from palio.spark.rows import EVENT, Selection, times_of
 from palio.spark.tasks import run_tasks
+from palio.store.lake.errors import LakeChanged, LakeDamaged
+from palio.store.lake.manifests import MANIFESTS, Change, Lake, LakeFile, State
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

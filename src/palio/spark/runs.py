@@ -26,7 +26,7 @@ import msgspec
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
 from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns, session_of
 from palio.spark.matching import match
-from palio.spark.once import create_once
+from palio.store.lake.once import create_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -10,6 +10,7 @@ Python of their own, whose path nobody here knows: there `PYSPARK_PYTHON` stays 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from palio.model.errors import MissingDependency
 from palio.spark.errors import SparkUnavailable
+from palio.spark.frames import travels_by_artifacts
 from palio.spark.java import java_version
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 Session: TypeAlias = "SparkSession"
 
 LOCAL = "local[*]"
+# `local[4]`, and also `local[4,2]`, where the second number says how often a task may fail.
+_LOCAL_CORES = re.compile(r"local\[(\d+|\*)(?:,|\])")
 # Rows enough for a partition on each core of any cluster.
 _MANY_ROWS = 1 << 16
 # What we would set anyway; whoever asks for something else gets it.
@@ -72,10 +76,15 @@ def session(
 
 
 def cores_of(spark: Session) -> int:
-    """How many tasks can run at a time, as far as Spark says: a range has a partition for each core.
+    """How many tasks can run at a time.
 
-    It is one small job, on classic and Connect alike.
+    The name of a local master says it. Elsewhere, on classic and Connect alike, one small job asks: a range has
+    a partition for each core.
     """
+    if not travels_by_artifacts(spark):
+        named = _LOCAL_CORES.match(str(spark.conf.get("spark.master")))
+        if named is not None:
+            return (os.cpu_count() or 1) if named[1] == "*" else int(named[1])
     from pyspark.sql import functions  # noqa: PLC0415
 
     partitions = spark.range(_MANY_ROWS).select(functions.spark_partition_id().alias("number"))

@@ -15,6 +15,8 @@ from palio.store import schema
 from palio.store.backend import Backend, Sync
 from palio.store.errors import StoreError
 from palio.store.journal import Journal, Range
+from palio.store.lake.reading import Archive
+from palio.store.lookback import LakeStatistics, LakeThread
 from palio.store.opening import backend_of, refusal
 from palio.store.queue import Queue
 from palio.store.recovery import enter, recover
@@ -50,8 +52,10 @@ class Store:
         *,
         recovered: Recovered,
         incarnation: int,
+        lake: LakeThread | None = None,
     ) -> None:
         self._url = url
+        self._lake = lake
         self._backend = backend
         self._queue = queue
         self._writer = writer
@@ -68,13 +72,18 @@ class Store:
         broken: Broken | None = None,
         sync: Sync = "full",
         retention: float = DurableSettings().retention,
+        lake: str | None = None,
     ) -> Store:
         """Open the store of a broker, and create or migrate it where needed.
 
         `completed` is called in the writer's thread with what was done: in the order in which it was
-        submitted, but for appends that are refused early. `broken` is called when the store cannot go on.
-        Raises `WrongStoreUrl`, `StoreInUse`, `WrongBroker`, `StoreTooNew`, `StoreCorrupt`, `StoreUnavailable`.
+        submitted, but for appends that are refused early. `broken` is called when the store cannot go on. With
+        the `lake` to which the journal is archived, what was trimmed is read there; of that `completed` is
+        called in another thread, when it was read or could not be.
+        Raises `WrongStoreUrl`, `StoreInUse`, `WrongBroker`, `StoreTooNew`, `StoreCorrupt`, `StoreUnavailable`,
+        and for a lake `WrongLake` and `MissingDependency`.
         """
+        archive = None if lake is None else Archive(lake, broker)
         backend = backend_of(url, sync)
         backend.lock(broker)
         connection = None
@@ -93,6 +102,8 @@ class Store:
                 raise refusal(backend, problem) from None
             raise
         queue = Queue()
+        lake_thread = None if archive is None else LakeThread(archive, broker, completed)
+        recovered = msgspec.structs.replace(recovered, archived=archive is not None)
         writer = Writer(
             backend,
             connection,
@@ -103,9 +114,10 @@ class Store:
             queue=queue,
             completed=completed,
             broken=broken,
+            lake=lake_thread,
         )
         writer.thread.start()
-        return cls(url, backend, queue, writer, recovered=recovered, incarnation=incarnation)
+        return cls(url, backend, queue, writer, recovered=recovered, incarnation=incarnation, lake=lake_thread)
 
     def recovered(self) -> tuple[Recovered, int]:
         """What was on disk when the store was opened, and how often it has been. Kept until the first write."""
@@ -152,6 +164,10 @@ class Store:
             writer.last_error,
         )
 
+    def lake_statistics(self) -> LakeStatistics | None:
+        """How reading the lake is going, where there is one."""
+        return None if self._lake is None else self._lake.statistics()
+
     def close(self, timeout: float | None = 30.0) -> bool:
         """Carry out all that was submitted, then close. False if that was not possible in time.
 
@@ -161,6 +177,8 @@ class Store:
         self._writer.thread.join(timeout)
         if self._writer.thread.is_alive():
             return False
+        if self._lake is not None:
+            self._lake.close()
         self._backend.unlock()
         return not self._writer.lost and self._writer.broken is None
 

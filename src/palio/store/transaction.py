@@ -6,7 +6,8 @@ written row by row is gathered first, by key, the last word for each; and goes t
 statements, whatever the number of effects. What is read sees all that came before it: it is written then.
 
 A transaction knows what is on disk from `Standing` and leaves another one. If it is rolled back, the old one
-still holds, and the group can be carried out again.
+still holds, and the group can be carried out again. Where the journal is archived, what lies before its
+beginning is left to be read elsewhere (`earlier`).
 """
 
 from __future__ import annotations
@@ -83,9 +84,17 @@ class Transaction:
     """Carries out effects on a connection. Nothing is committed here."""
 
     def __init__(
-        self, backend: Backend, connection: Connection, standing: Standing, kept: dict[str, Kept]
+        self,
+        backend: Backend,
+        connection: Connection,
+        standing: Standing,
+        kept: dict[str, Kept],
+        *,
+        archived: bool = False,
     ) -> None:
         self._backend = backend
+        self._archived = archived
+        self.earlier: list[tuple[Read, int]] = []  # to be read in the lake, and up to where it was trimmed
         self._connection = connection
         self._broker = standing.broker
         self._name = standing.name
@@ -126,7 +135,10 @@ class Transaction:
                     self.trimmed = max(self.trimmed, self._held(effect.upto))
                     continue
                 case Read():
-                    answers.append(self._read(effect))
+                    if self._archived and effect.after < self.trimmed:
+                        self.earlier.append((effect, self.trimmed))
+                    else:
+                        answers.append(self._read(effect))
                     continue
             answers.append(Stored(effect.token))
         self.flush()

@@ -28,10 +28,11 @@ import msgspec
 from sqlalchemy import Connection
 
 from palio.model.errors import PalioError
-from palio.routing.durable.effects import Append, StoreEffect
+from palio.routing.durable.effects import Append, Read, StoreEffect
 from palio.routing.durable.messages import Failed, StoreMessage
 from palio.store.backend import Backend, Kind, Trouble
 from palio.store.errors import StoreCorrupt, StoreError, StoreInUse
+from palio.store.lookback import LakeThread
 from palio.store.queue import Queue, appends_of
 from palio.store.recovery import unchanged
 from palio.store.sweeping import MIN_SWEPT, sweep
@@ -55,6 +56,7 @@ class _Outcome(msgspec.Struct, frozen=True):
     changed: dict[str, Kept | None]
     answers: list[StoreMessage]
     bytes: int
+    earlier: list[tuple[Read, int]]
 
 
 class Writer:
@@ -72,8 +74,10 @@ class Writer:
         queue: Queue,
         completed: Completed,
         broken: Broken | None,
+        lake: LakeThread | None,
     ) -> None:
         self._backend = backend
+        self._lake = lake
         self._errors = backend.errors
         self._connection: Connection | None = connection
         self.standing = standing
@@ -161,14 +165,22 @@ class Writer:
         if self._finished is group:
             return
         begun = connection.begin()
-        transaction = Transaction(self._backend, connection, self.standing, self._kept)
+        archived = self._lake is not None
+        transaction = Transaction(self._backend, connection, self.standing, self._kept, archived=archived)
         answers = transaction.carry_out(group)
         swept = self.standing.swept
         if not group or transaction.trimmed - swept >= MIN_SWEPT:  # few are left for when nothing else is to do
             rows = max(MIN_SWEPT, 2 * transaction.appended)
             swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
         standing = transaction.finish(swept)
-        outcome = _Outcome(group, standing or self.standing, transaction.changed, answers, transaction.bytes)
+        outcome = _Outcome(
+            group,
+            standing or self.standing,
+            transaction.changed,
+            answers,
+            transaction.bytes,
+            transaction.earlier,
+        )
         if standing is None:
             begun.rollback()
         else:
@@ -187,6 +199,9 @@ class Writer:
                 self._kept.pop(name, None)
             else:
                 self._kept[name] = kept
+        for effect, trimmed in outcome.earlier:
+            assert self._lake is not None
+            self._lake.read(effect, trimmed)
         self.writes += len(outcome.answers)
         self.bytes += outcome.bytes
         if self.waiting is not None:

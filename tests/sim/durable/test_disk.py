@@ -35,7 +35,9 @@ def test_the_disk_knows_all_that_is_written():
         "name", "generation", "filter", "since", "position", "spool", "dead", "next_delivery", "moving_to",
         "identity", "linger",
     }  # fmt: skip
-    assert set(Recovered.__struct_fields__) == {"head", "trimmed", "recent", "readers", "subscriptions"}
+    assert set(Recovered.__struct_fields__) == {
+        "head", "trimmed", "recent", "readers", "subscriptions", "archived",
+    }  # fmt: skip
 
 
 def test_what_is_written_is_found_again():

@@ -6,6 +6,7 @@ What cannot be read leaves everything as it was: a mistake in a file neither ope
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -55,17 +56,27 @@ class Access:
             known = check_token(self._tokens, token, self._now())
             return Principal(known.principal, self._holder(known.principal), known.id)
         name = common_name(certificate)
-        if name is None:
+        if name is None or certificate is None:
             raise NotAuthenticated("This broker wants to know who connects.")
-        return Principal(name, self._holder(name), CERTIFICATE)
+        if name not in self._rights:
+            raise NotAuthenticated("The name of this certificate has no rights here.")
+        return Principal(name, self._holder(name), CERTIFICATE, _expires(certificate))
 
     def principal(self, name: str) -> Principal:
         """Somebody for whom the broker itself acts, with the rights of that name as they are then."""
         return Principal(name, self._holder(name)) if self.is_on else ANYONE
 
     def objection(self, principal: Principal) -> NotAuthenticated | None:
-        """Why somebody who was let in may not stay: a token that was revoked or has expired."""
-        if not self.is_on or principal.credential in ("", CERTIFICATE):
+        """Why somebody who was let in may not stay: a token or a certificate that counts no more."""
+        if not self.is_on or not principal.credential:
+            return None
+        if principal.credential == CERTIFICATE:
+            if principal.name not in self._rights:
+                return NotAuthenticated(
+                    "The name of this connection's certificate has no rights here any more."
+                )
+            if principal.expires is not None and principal.expires <= self._now():
+                return NotAuthenticated("The certificate of this connection has expired.")
             return None
         token = self._tokens.get(principal.credential)
         if token is None or token.principal != principal.name:
@@ -113,6 +124,11 @@ class Access:
 
     def _holder(self, name: str) -> Holder:
         return self._holders.setdefault(name, Holder(self.rights_of(name)))
+
+
+def _expires(certificate: Mapping[str, Any]) -> float | None:
+    end = certificate.get("notAfter")
+    return None if end is None else float(ssl.cert_time_to_seconds(end))
 
 
 def common_name(certificate: Mapping[str, Any] | None) -> str | None:

@@ -24,11 +24,12 @@ class Principal:
     Where nobody has to, it is `ANYONE`, without a name, who may do everything.
     """
 
-    __slots__ = ("_holder", "credential", "name")
+    __slots__ = ("_holder", "credential", "expires", "name")
 
-    def __init__(self, name: str, holder: Holder, credential: str = "") -> None:
+    def __init__(self, name: str, holder: Holder, credential: str = "", expires: float | None = None) -> None:
         self.name = name
         self.credential = credential
+        self.expires = expires  # of a certificate; tokens have it in their file
         self._holder = holder
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ the body is the data. JSON becomes data that filters see, text becomes a text, a
 from __future__ import annotations
 
 import base64
+import io
 import json
 import re
 from collections.abc import Iterable
@@ -53,7 +54,9 @@ def read_events(
         _require_utf8(content_type)
         if media_type == EVENT:
             return (Notification.from_cloudevent(body, by_source=True),)
-        return _counted(Notification.from_cloudevents(body, by_source=True))
+        batch = jsontext.read(body)
+        _require_few(len(batch) if isinstance(batch, list) else 1)
+        return tuple(Notification.from_cloudevents(batch, by_source=True))
     context = [(name.removeprefix(_PREFIX), value) for name, value in names if name.startswith(_PREFIX)]
     if context:
         document = _from_headers(context, content_type, body)
@@ -65,7 +68,8 @@ def read_events(
         _require_utf8(content_type)
         document = jsontext.read(body)
         if isinstance(document, list):
-            return _plain([(f"$[{at}]", one) for at, one in enumerate(document)], properties)
+            _require_few(len(document))
+            return _plain(((f"$[{at}]", one) for at, one in enumerate(document)), properties)
         return (_notification("$", document, properties),)
     raise WrongMediaType(media_type)
 
@@ -173,17 +177,17 @@ def _header(value: str) -> str:
 
 def _plain(parts: Iterable[tuple[str, Any]], properties: dict[str, Any]) -> tuple[Notification, ...]:
     """Several events; the id of the request tells each from the others by its place."""
-    found = []
+    found: list[Notification] = []
     for at, (path, document) in enumerate(parts):
         own = properties if properties.get("id") is None else properties | {"id": f"{properties['id']} {at}"}
         found.append(_notification(path, document, own))
-    return _counted(found)
+    return tuple(found)
 
 
-def _counted(notifications: list[Notification]) -> tuple[Notification, ...]:
-    if len(notifications) > MAX_EVENTS:
+def _require_few(count: int) -> None:
+    """Before events are made of something, so many that they would not fit are refused."""
+    if count > MAX_EVENTS:
         raise InvalidNotification("$", f"One request may have {MAX_EVENTS:,} events.")
-    return tuple(notifications)
 
 
 def _notification(path: str, document: Any, properties: dict[str, Any]) -> Notification:
@@ -198,8 +202,11 @@ def _notification(path: str, document: Any, properties: dict[str, Any]) -> Notif
 
 
 def _lines(body: bytes) -> Iterable[tuple[str, Any]]:
-    for number, line in enumerate(body.split(b"\n"), 1):
+    count = 0
+    for number, line in enumerate(io.BytesIO(body), 1):
         if line.strip():
+            count += 1
+            _require_few(count)
             try:
                 yield f"line {number}: $", jsontext.read(line)
             except InvalidNotification as problem:

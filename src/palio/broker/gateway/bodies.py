@@ -22,8 +22,8 @@ class BodyTooLarge(PalioError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"The body of a request may have {limit:,} bytes; send less at a time, or raise the limit "
-            "`gateway.body` of the broker.",
+            f"The body of this request may have {limit:,} bytes; send less at a time, or (for events) raise "
+            "the limit `gateway.body` of the broker.",
             limit=limit,
         )
 
@@ -64,12 +64,12 @@ class Bodies:
         self.held = 0
 
     @asynccontextmanager
-    async def read(self, request: Request) -> AsyncIterator[bytes]:
+    async def read(self, request: Request, limit: int | None = None) -> AsyncIterator[bytes]:
         """The body, which counts as held until the end. Raises the errors of this module."""
         encoding = request.headers.get("content-encoding", "identity")
         if encoding.strip().lower() != "identity":
             raise EncodedBody(encoding)
-        limit = self._settings.body
+        limit = min(limit or self._settings.body, self._settings.body)
         announced = request.headers.get("content-length", "")
         if announced.isdigit() and (len(announced) > 18 or int(announced) > limit):
             raise BodyTooLarge(limit)

@@ -148,7 +148,7 @@ _EVENT = {
 
 _SENTENCES = {
     400: "What is wrong with the request.",
-    401: "Nobody is known by this token, or none was sent.",
+    401: "Nobody is known by this token or certificate, or none was shown.",
     403: "This is not allowed.",
     404: "There is no such subscription.",
     408: "The request did not come in time.",
@@ -180,7 +180,7 @@ def _header(name: str, description: str, schema: Any) -> dict[str, Any]:
 
 
 def _route(summary: str, statuses: tuple[int, ...], answers: dict[int, Any], **extra: Any) -> dict[str, Any]:
-    security: list[dict[str, list[str]]] = [{}, {"token": []}]
+    security: list[dict[str, list[str]]] = [{}, {"token": []}, {"certificate": []}]
     return {
         "summary": summary,
         "description": extra.pop("description", summary),
@@ -320,7 +320,13 @@ METRICS = _route("Metrics for Prometheus", (401, 403), {200: _answer("All of the
 
 COMPONENTS = {
     "schemas": {"Problem": _PROBLEM},
-    "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+    "securitySchemes": {
+        "token": {"type": "http", "scheme": "bearer"},
+        "certificate": {
+            "type": "mutualTLS",
+            "description": "A certificate that the broker's authority signed.",
+        },
+    },
 }
 
 

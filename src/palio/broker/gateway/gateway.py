@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -21,30 +22,31 @@ from palio.broker.gateway import description, pages, websocket
 from palio.broker.gateway.binding import JSON, WrongMediaType, is_json
 from palio.broker.gateway.bodies import Bodies
 from palio.broker.gateway.counts import GatewayStatistics
+from palio.broker.gateway.credentials import Credentials, read_credentials
 from palio.broker.gateway.guard import Guard
-from palio.broker.gateway.parameters import read_key, read_number
+from palio.broker.gateway.parameters import read_key
 from palio.broker.gateway.problems import (
     BrokerMistake,
     NotFound,
-    RefusedByBroker,
     WrongMethod,
     WrongParameter,
     problem_response,
 )
-from palio.broker.gateway.publishing import Publishing
+from palio.broker.gateway.publishing import IN_THREAD, Publishing
 from palio.broker.gateway.sinks import Sinks
-from palio.broker.gateway.streams import LONGEST_WAIT, Streams, Wanted, read_position, read_since
+from palio.broker.gateway.streams import Streams, read_wanted
 from palio.broker.gateway.subscriptions import Enter, Subscriptions
 from palio.broker.gateway.visitor import Visitor
 from palio.broker.settings import split_address
 from palio.model import jsontext
 from palio.model.errors import PalioError
-from palio.model.filter import Filter
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
+# Bytes of a subscription: as many as the longest filter has, and some.
+MAX_DOCUMENT = 512 * 1024
 
 
 class Gateway:
@@ -110,15 +112,15 @@ class Gateway:
     # Routes
 
     async def _publish(self, request: Request) -> Response:
-        confirmed = await self._publishing.publish(request, bearer(request.headers), _address(request))
-        return _json(confirmed)
+        return _json(await self._publishing.publish(request, self._known(request)))
 
     async def _stream(self, request: Request) -> Response:
-        return await self._streams.begin(_wanted(request), bearer(request.headers), _address(request))
+        credentials = self._known(request)
+        return await self._streams.begin(read_wanted(request), credentials)
 
     async def _create(self, request: Request) -> Response:
-        key = read_key(request.headers, {})
-        shown, new = await self._subscriptions.create(await self._read_json(request), key, self._enter(request))
+        enter, key = self._enter(request), read_key(request.headers, {})
+        shown, new = await self._subscriptions.create(await self._read_json(request), key, enter)
         return _json(shown, 201 if new else 200, {"Location": f"/subscriptions/{shown['id']}"})
 
     async def _list(self, request: Request) -> Response:
@@ -128,32 +130,45 @@ class Gateway:
         return _json(await self._subscriptions.get(request.path_params["id"], self._enter(request)))
 
     async def _update(self, request: Request) -> Response:
-        id, document = request.path_params["id"], await self._read_json(request)
-        return _json(await self._subscriptions.update(id, document, self._enter(request)))
+        enter, id = self._enter(request), request.path_params["id"]
+        return _json(await self._subscriptions.update(id, await self._read_json(request), enter))
 
     async def _delete(self, request: Request) -> Response:
         await self._subscriptions.delete(request.path_params["id"], self._enter(request))
         return Response(status_code=204)
 
     def _enter(self, request: Request) -> Enter:
-        """How whoever sent a request comes in."""
-        token, address = bearer(request.headers), _address(request)
+        """How whoever sent a request comes in. Raises what speaks against it."""
+        credentials = self._known(request)
 
         async def enter(name: str) -> Visitor:
-            own = f"{name}-{secrets.token_hex(8)}"
-            return await Visitor.enter(self._broker, own, token=token, address=address)
+            return await Visitor.enter(self._broker, f"{name}-{secrets.token_hex(8)}", credentials)
 
         return enter
+
+    def _known(self, request: Request) -> Credentials:
+        """What a request shows. A stranger is refused here, before anything else of it is looked at."""
+        credentials = read_credentials(request)
+        try:
+            credentials.authenticate(self._broker.access)
+        except PalioError as problem:
+            host, port = credentials.address or ("?", 0)
+            self._broker.refused(problem, f"{host}:{port}")
+            raise
+        return credentials
 
     async def _read_json(self, request: Request) -> Any:
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if not is_json(media_type):
             raise WrongMediaType(media_type, JSON)
-        async with self._bodies.read(request) as body:
-            return jsontext.read(body)
+        async with self._bodies.read(request, MAX_DOCUMENT) as body:
+            return (
+                await asyncio.to_thread(jsontext.read, body) if len(body) > IN_THREAD else jsontext.read(body)
+            )
 
     async def _docs(self, request: Request) -> Response:
-        return pages.page(self._app.openapi(), str(request.base_url).rstrip("/"))
+        url = str(request.base_url).rstrip("/")
+        return pages.page(self._app.openapi(), url, known=self._broker.access.is_on)
 
     async def _websocket(self, socket: WebSocket) -> None:
         await websocket.serve(self._broker, socket)
@@ -223,50 +238,5 @@ async def _refused(request: Request, problem: Exception) -> Response:
             return problem_response(BrokerMistake())
 
 
-def bearer(headers: Headers) -> str | None:
-    """The token of a request. Raises what an unknown way to authenticate is refused with."""
-    given = headers.get("authorization")
-    if given is None:
-        return None
-    scheme, _, token = given.strip().partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        reason = "A token is sent as `Authorization: Bearer TOKEN`."
-        raise RefusedByBroker("connection", "NotAuthenticated", reason)
-    return token.strip()
-
-
-def _address(request: Request) -> tuple[str, int] | None:
-    return (request.client.host, request.client.port) if request.client is not None else None
-
-
-_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait"})
-
-
-def _wanted(request: Request) -> Wanted:
-    """What a reader asks for. Raises what is wrong with it."""
-    query = request.query_params
-    unknown = set(query) - _PARAMETERS
-    if unknown:
-        known = ", ".join(sorted(_PARAMETERS))
-        raise WrongParameter(min(unknown)[:80], f"There is no such parameter; there are {known}.")
-    durable = query.get("durable")
-    if durable is not None and not 0 < len(durable) <= 255:
-        raise WrongParameter("durable", "The name of a durable subscription has 1 to 255 characters.")
-    shape = query.get("format", "json")
-    if shape not in ("json", "cloudevents"):
-        raise WrongParameter("format", "It is `json` or `cloudevents`.")
-    given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
-    positions = [read_position(one) for one in given]
-    return Wanted(
-        Filter.parse(query.get("filter", "true")).require_satisfiable(),
-        durable,
-        read_since(query.get("since")),
-        positions[0] if positions and durable is None else None,
-        given[0] if given else None,
-        shape,  # type: ignore[arg-type]
-        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
-    )
-
-
 def _json(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(document), status, headers, "application/json")
+    return Response(msgspec.json.encode(document) + b"\n", status, headers, "application/json")

@@ -4,25 +4,16 @@ A browser lets any page send requests to any address, one of this machine too. S
 it comes from (`Origin`) must come from this broker's own pages or from one that the settings name; and a broker
 that is for this machine only must be called by a name of this machine, not by one that somebody has
 made to point here.
-
-On the connection itself: a request head must come in time, and may not be too long.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
-from typing import Any
 
-import h11
 from starlette.datastructures import Headers
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from palio.broker.gateway.settings import GatewaySettings
 from palio.model.errors import PalioError
-
-# Of a request line with all headers; tokens and filters have their place in it.
-MAX_HEAD = 64 * 1024
 
 
 class StrangeOrigin(PalioError):
@@ -82,53 +73,3 @@ class Guard:
         except ValueError:
             return False
         return True  # an address cannot be made to point elsewhere
-
-
-class PatientProtocol(H11Protocol):
-    """HTTP on one connection, on which a request head does not take for ever."""
-
-    head_within = 30.0
-
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._deadline: asyncio.TimerHandle | None = None
-        inner = self.app
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            scope["palio.abort"] = self._abort
-            await inner(scope, receive, send)
-
-        self.app = app
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._wait()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        # Either the next head is to come, or what is left of a body that was refused.
-        if self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:
-            self._wait()
-        else:
-            self._go_on()
-
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._go_on()
-        super().handle_websocket_upgrade(event)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._go_on()
-        super().connection_lost(exc)
-
-    def _go_on(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _wait(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.head_within, self._abort)
-
-    def _abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()

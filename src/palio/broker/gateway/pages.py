@@ -20,19 +20,20 @@ pre { background: #f6f6f4; padding: .8rem; overflow-x: auto } a { color: #8c1c13
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _START = """
-curl -N '{url}/events?filter=price>100'
-curl --json '{{"symbol": "ACME", "price": 101.5}}' {url}/events
+curl{who} -N '{url}/events?filter=price>100'
+curl{who} --json '{{"symbol": "ACME", "price": 101.5}}' {url}/events
 """
+_TOKEN = ' -H "Authorization: Bearer $TOKEN"'
 
 
-def page(description: dict[str, Any], url: str) -> Response:
-    """A page for people, from the description for machines."""
+def page(description: dict[str, Any], url: str, *, known: bool) -> Response:
+    """A page for people, from the description for machines. `known`: whoever calls must be."""
     title = escape(description["info"]["title"])
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>",
         "<meta name=viewport content='width=device-width'>",
         f"<h1>{title}</h1><p>Read events, and publish one, in two terminals:</p>",
-        f"<pre>{escape(_START.format(url=url).strip())}</pre>",
+        f"<pre>{escape(_START.format(url=url, who=_TOKEN if known else '').strip())}</pre>",
         "<p>For machines: <a href=/openapi.json>openapi.json</a>. Clients of the native protocol come by ",
         f"WebSocket at <code>{escape(url.replace('http', 'ws', 1))}/palio</code>.</p>",
     ]

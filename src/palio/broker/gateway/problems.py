@@ -137,7 +137,7 @@ def problem_response(problem: PalioError, headers: Mapping[str, str] | None = No
         more["WWW-Authenticate"] = 'Bearer realm="palio"'
     if isinstance(problem, WrongMethod):
         more["Allow"] = problem.allowed
-    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
     return Response(body, document["status"], more, MEDIA_TYPE)
 
 

@@ -1,13 +1,12 @@
 """Publishing over HTTP: a request is published as one message, and answered when the broker has confirmed it.
 
-All requests with the same token share one session, whose name is the same after every restart: what is
+All requests with the same credentials share one session, whose name is the same after every restart: what is
 published again with the same id is recognised by (session, id). Sessions that are not used for a while end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from starlette.requests import Request
 
 from palio.broker.gateway.binding import read_events
 from palio.broker.gateway.bodies import Bodies
+from palio.broker.gateway.credentials import Credentials
 from palio.broker.gateway.parameters import read_key, read_number
 from palio.broker.gateway.problems import WrongParameter
 from palio.broker.gateway.visitor import Visitor
@@ -60,12 +60,12 @@ class Publishing:
     def __init__(self, broker: Broker, bodies: Bodies) -> None:
         self._broker = broker
         self._bodies = bodies
-        self._sessions: OrderedDict[str | None, _Session] = OrderedDict()
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._threads = asyncio.Semaphore(THREADS)
 
-    async def publish(self, request: Request, token: str | None, address: tuple[str, int] | None) -> Confirmed:
+    async def publish(self, request: Request, credentials: Credentials) -> Confirmed:
         """Publish what a request brings. Raises what is wrong with it, or what the broker refuses with."""
-        properties = _properties(request)
+        properties = read_properties(request)
         async with self._bodies.read(request) as body:
             headers = request.headers.items()
             if len(body) <= IN_THREAD:
@@ -73,12 +73,10 @@ class Publishing:
             else:
                 async with self._threads:
                     notifications = await asyncio.to_thread(_read_and_encode, headers, body, properties)
-            return await self._say(notifications, token, address)
+            return await self._say(notifications, credentials)
 
-    async def _say(
-        self, notifications: tuple[Notification, ...], token: str | None, address: tuple[str, int] | None
-    ) -> Confirmed:
-        session = self._session(token, address)
+    async def _say(self, notifications: tuple[Notification, ...], credentials: Credentials) -> Confirmed:
+        session = self._session(credentials)
         session.using += 1
         try:
             visitor = await asyncio.shield(session.visitor)
@@ -92,13 +90,13 @@ class Publishing:
         sequences = answer.sequences or range(answer.sequence, answer.sequence + len(notifications))
         return Confirmed(answer.origin, tuple(sequences), visitor.journal)
 
-    def _session(self, token: str | None, address: tuple[str, int] | None) -> _Session:
-        session = self._sessions.pop(token, None)
+    def _session(self, credentials: Credentials) -> _Session:
+        session = self._sessions.pop(credentials.key, None)
         if session is None or _is_over(session):
-            name = "http" if token is None else f"http-{hashlib.sha256(token.encode()).hexdigest()[:32]}"
-            entering = Visitor.enter(self._broker, name, token=token, address=address)
+            name = f"http-{credentials.key}" if credentials.key else "http"
+            entering = Visitor.enter(self._broker, name, credentials)
             session = _Session(asyncio.get_running_loop().create_task(entering))
-        self._sessions[token] = session
+        self._sessions[credentials.key] = session
         while len(self._sessions) > MAX_SESSIONS:
             idle = next((key for key, one in self._sessions.items() if not one.using), None)
             if idle is None:
@@ -133,7 +131,7 @@ def _read_and_encode(headers: Any, body: bytes, properties: dict[str, Any]) -> t
     return notifications
 
 
-def _properties(request: Request) -> dict[str, Any]:
+def read_properties(request: Request) -> dict[str, Any]:
     """What plain JSON is published with: `Idempotency-Key` or `id`, `priority`, `lifetime`."""
     query = request.query_params
     unknown = set(query) - {"id", "priority", "lifetime"}

@@ -24,12 +24,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, unquote
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from palio.broker.gateway.binding import to_json
+from palio.broker.gateway.credentials import Credentials
 from palio.broker.gateway.parameters import read_number
 from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
+from palio.broker.gateway.protocols import ABORT
 from palio.broker.gateway.visitor import Visitor
 from palio.model.cloudevents import as_event, content_of, wrapped
 from palio.model.errors import PalioError
@@ -55,6 +58,7 @@ _RETRY = 500  # milliseconds until a browser comes back
 
 Shape = Literal["json", "cloudevents"]
 Key = tuple[str, int]
+_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait"})
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -99,28 +103,53 @@ def write_position(position: dict[str, int]) -> str:
     return ",".join(f"{quote(origin, safe='')}:{sequence}" for origin, sequence in position.items())
 
 
+def read_wanted(request: Request) -> Wanted:
+    """What a reader asks for. Raises what is wrong with it."""
+    query = request.query_params
+    unknown = set(query) - _PARAMETERS
+    if unknown:
+        known = ", ".join(sorted(_PARAMETERS))
+        raise WrongParameter(min(unknown)[:80], f"There is no such parameter; there are {known}.")
+    durable = query.get("durable")
+    if durable is not None and not 0 < len(durable) <= 255:
+        raise WrongParameter("durable", "The name of a durable subscription has 1 to 255 characters.")
+    shape = query.get("format", "json")
+    if shape not in ("json", "cloudevents"):
+        raise WrongParameter("format", "It is `json` or `cloudevents`.")
+    given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
+    positions = [read_position(one) for one in given]
+    return Wanted(
+        Filter.parse(query.get("filter", "true")).require_satisfiable(),
+        durable,
+        read_since(query.get("since")),
+        positions[0] if positions and durable is None else None,
+        given[0] if given else None,
+        shape,  # type: ignore[arg-type]
+        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
+    )
+
+
 class Streams:
     """All event streams of a broker."""
 
     def __init__(self, broker: Broker, filter_named: Callable[[str, str], Filter | None]) -> None:
         self._broker = broker
         self._filter_named = filter_named
-        self._sent: OrderedDict[tuple[str | None, str], list[Key]] = OrderedDict()
+        self._sent: OrderedDict[tuple[str, str], list[Key]] = OrderedDict()
         self.open = 0
         self.cut_off = 0
 
-    async def begin(self, wanted: Wanted, token: str | None, address: tuple[str, int] | None) -> EventStream:
+    async def begin(self, wanted: Wanted, credentials: Credentials) -> EventStream:
         """Subscribe. Raises what the broker refuses with."""
-        visitor = await Visitor.enter(
-            self._broker, f"stream-{secrets.token_hex(8)}", token=token, address=address
-        )
+        visitor = await Visitor.enter(self._broker, f"stream-{secrets.token_hex(8)}", credentials)
         try:
             if wanted.durable is not None:
                 known = self._filter_named(visitor.principal, wanted.durable)
                 if known is not None:
                     wanted = msgspec.structs.replace(wanted, filter=known)
+                owner = visitor.principal
                 reader: _Reader = _Durable(
-                    visitor, wanted, self._sent_before(token, wanted), self._memory(token)
+                    visitor, wanted, self._sent_before(owner, wanted), self._memory(owner)
                 )
             elif wanted.since is not None or wanted.after is not None:
                 reader = _Reaching(visitor, wanted)
@@ -132,19 +161,19 @@ class Streams:
             raise
         return EventStream(self, reader, self._broker.settings.gateway)
 
-    def _sent_before(self, token: str | None, wanted: Wanted) -> frozenset[Key]:
+    def _sent_before(self, owner: str, wanted: Wanted) -> frozenset[Key]:
         """What the reader of a durable stream has received, as far as its last id tells."""
         assert wanted.durable is not None
         if not wanted.last:
             return frozenset()
         last = next(iter(read_position(wanted.last).items()))
-        sent = self._sent.get((token, wanted.durable), [])
+        sent = self._sent.get((owner, wanted.durable), [])
         return frozenset(sent[: sent.index(last) + 1] if last in sent else [last])
 
-    def _memory(self, token: str | None) -> Callable[[str, list[Key]], None]:
+    def _memory(self, owner: str) -> Callable[[str, list[Key]], None]:
         def remember(name: str, sent: list[Key]) -> None:
-            self._sent[token, name] = sent
-            self._sent.move_to_end((token, name))
+            self._sent[owner, name] = sent
+            self._sent.move_to_end((owner, name))
             while len(self._sent) > MAX_REMEMBERED:
                 self._sent.popitem(last=False)
 
@@ -315,7 +344,7 @@ class EventStream(Response):
             stalled = sending.done() and isinstance(sending.exception(), TimeoutError)
             if stalled:
                 self._streams.cut_off += 1
-                scope["palio.abort"]()
+                scope[ABORT]()
         finally:
             for task in (sending, leaving):
                 task.cancel()

@@ -285,6 +285,9 @@ def read_definition(document: Any, id: str) -> Definition:
     document = {name: value for name, value in document.items() if name not in ("status", "filter")}
     try:
         definition = msgspec.convert({"id": id, **document}, Definition)
+        msgspec.json.encode(definition)  # as it will be kept
+    except UnicodeEncodeError:
+        raise WrongParameter("$", "There is half a surrogate pair in a text.") from None
     except msgspec.ValidationError as problem:
         reason, _, path = str(problem).partition(" - at `")
         raise WrongParameter(path.rstrip("`") or "$", f"{reason}.") from None

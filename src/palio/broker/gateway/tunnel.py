@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from palio.broker.gateway.transports import BufferedTransport
 
@@ -34,26 +35,35 @@ class Tunnel:
     """Lets an asyncio protocol use a socket of messages as if it were one of bytes."""
 
     def __init__(
-        self, protocol: asyncio.Protocol, socket: MessageSocket, address: tuple[str, int] | None
+        self,
+        protocol: asyncio.Protocol,
+        socket: MessageSocket,
+        address: tuple[str, int] | None,
+        certificate: Mapping[str, Any] | None = None,
     ) -> None:
         self._protocol = protocol
         self._socket = socket
         self._to_send: deque[bytes] = deque()
         self._something = asyncio.Event()
-        self._over = False
-        self._transport = BufferedTransport(protocol, self._written, self._ended, address)
+        self._over = asyncio.get_running_loop().create_future()
+        self._transport = BufferedTransport(protocol, self._written, self._ended, address, peercert=certificate)
 
     async def run(self) -> None:
         """Carry bytes both ways until either end has enough."""
         self._protocol.connection_made(self._transport)
-        hearing = asyncio.ensure_future(self._hear())
+        hearing, saying = asyncio.ensure_future(self._hear()), asyncio.ensure_future(self._say())
         try:
-            await self._say()
+            # Whoever does not take what is said to it is not waited for once the end has come.
+            await asyncio.wait((hearing, saying, self._over), return_when=asyncio.FIRST_COMPLETED)
+            if saying.done():
+                saying.result()
             await self._socket.close()
         except OSError as problem:
             self._transport.gone(problem)
         finally:
-            hearing.cancel()
+            for task in (hearing, saying):
+                task.cancel()
+            await asyncio.gather(hearing, saying, return_exceptions=True)
             self._transport.gone()
 
     def _written(self, data: bytes) -> None:
@@ -61,14 +71,15 @@ class Tunnel:
         self._something.set()
 
     def _ended(self) -> None:
-        self._over = True
-        self._something.set()
+        self._to_send.clear()
+        if not self._over.done():
+            self._over.set_result(None)
 
     async def _say(self) -> None:
-        while not self._over:
+        while True:
             await self._something.wait()
             self._something.clear()
-            while self._to_send and not self._over:
+            while self._to_send:
                 data = self._to_send.popleft()
                 for at in range(0, len(data), PIECE):
                     piece = data[at : at + PIECE]

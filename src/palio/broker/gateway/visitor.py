@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
 from palio.broker.connection import Connection
+from palio.broker.gateway.credentials import NOTHING_SHOWN, Credentials
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.transports import BufferedTransport
 from palio.model.errors import PalioError
@@ -68,7 +69,7 @@ class NoAnswer(PalioError):
 class Visitor:
     """A session of the broker. `enter` begins it, `leave` ends it."""
 
-    def __init__(self, broker: Broker, name: str, address: tuple[str, int] | None) -> None:
+    def __init__(self, broker: Broker, name: str, credentials: Credentials) -> None:
         self.name = name
         self.journal = False
         self._max_frame = 0
@@ -81,29 +82,30 @@ class Visitor:
         self._beat_every = broker.settings.heartbeat
         self._beating: asyncio.TimerHandle | None = None
         self.connection = Connection(broker)
-        self._transport = BufferedTransport(self.connection, self._hear, self._lost, address)
+        self._transport = BufferedTransport(
+            self.connection, self._hear, self._lost, credentials.address, peercert=credentials.certificate
+        )
 
     @classmethod
     async def enter(
         cls,
         broker: Broker,
         name: str,
+        credentials: Credentials = NOTHING_SHOWN,
         *,
-        token: str | None = None,
         acting_for: str | None = None,
-        address: tuple[str, int] | None = None,
     ) -> Self:
-        """Greet with a token; or, for what somebody has left to be done, act for that principal.
+        """Greet with what is shown; or, for what somebody has left to be done, act for that principal.
 
         Raises `RefusedByBroker` with what speaks against it.
         """
-        visitor = cls(broker, name, address)
+        visitor = cls(broker, name, credentials)
         if acting_for is not None:
             visitor.connection.acting_for = broker.access.principal(acting_for)
         visitor.connection.connection_made(visitor._transport)
         heartbeat = broker.settings.heartbeat
         welcome: Welcome = await visitor.ask(
-            Greet(PROTOCOL, Role.CLIENT, name, token, heartbeat=heartbeat), _GREETING
+            Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat), _GREETING
         )
         visitor.journal = welcome.journal
         visitor._max_frame = welcome.max_frame

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from palio.broker.connection import Connection
+from palio.broker.gateway.protocols import ABORT, PEER_CERTIFICATE
 from palio.broker.gateway.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 PATH = "/palio"
 _NOT_BINARY = 1003
+_CLOSED_WITHIN = 5.0  # seconds
 
 
 class _Socket:
@@ -37,11 +41,15 @@ class _Socket:
 
     async def close(self) -> None:
         if WebSocketState.DISCONNECTED not in (self._socket.client_state, self._socket.application_state):
-            await self._socket.close()
+            # Who takes nothing does not take the end of it either; for who has gone, this does nothing.
+            asyncio.get_running_loop().call_later(_CLOSED_WITHIN, self._socket.scope[ABORT])
+            with suppress(WebSocketDisconnect, RuntimeError):
+                await self._socket.close()
 
 
 async def serve(broker: Broker, socket: WebSocket) -> None:
     """Let a WebSocket be a connection of the broker, until either ends it."""
     await socket.accept()
     address = (socket.client.host, socket.client.port) if socket.client is not None else None
-    await Tunnel(Connection(broker), _Socket(socket), address).run()
+    certificate = socket.scope.get(PEER_CERTIFICATE)
+    await Tunnel(Connection(broker), _Socket(socket), address, certificate).run()

@@ -76,10 +76,10 @@ static void read_column(Index *index, Workspace *work, uint32_t number, int64_t 
     }
 }
 
-/* Match the events in rows row to row + events - 1 of the columns that are set in the workspace; `present` lists
-   the attributes that have one. Appends to the workspace's results. */
-static void match_tile(Index *index, Workspace *work, const uint32_t *present, uint32_t present_count, int64_t row,
-                       uint32_t events) {
+/* Find who wants the events in rows row to row + events - 1 of the columns that are set in the workspace; `present`
+   lists the attributes that have one. Slots are in `found`, and segments say whose. */
+static void find_in_tile(Index *index, Workspace *work, const uint32_t *present, uint32_t present_count, int64_t row,
+                         uint32_t events) {
     uint32_t lines = 0, stride = 0; /* columns and views; as many keys as an event may have */
     for (uint32_t p = 0; p < present_count; p++) {
         const Attribute *attribute = index->attributes.items + present[p];
@@ -115,11 +115,23 @@ static void match_tile(Index *index, Workspace *work, const uint32_t *present, u
         if (stop - start > 1) sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start), stride);
         else sweep_lone(index, work, work->visits.items + start, 1, stride);
     }
-    gather(index, work, events);
     for (size_t line = 0; line < work->lines.count; line++) {
         work->numbers[work->lines.items[line]] = work->absent;
         work->tile_order_at.items[work->lines.items[line]] = 0;
     }
+}
+
+/* Match the events of a tile; appends to the workspace's results. */
+static void match_tile(Index *index, Workspace *work, const uint32_t *present, uint32_t present_count, int64_t row,
+                       uint32_t events) {
+    find_in_tile(index, work, present, present_count, row, events);
+    gather(index, work, events);
+}
+
+/* Match one event alone, in row 0. Its slots are what has been found, each once: nothing needs to be gathered. */
+static void match_alone(Index *index, Workspace *work, const uint32_t *present, uint32_t present_count) {
+    find_in_tile(index, work, present, present_count, 0, 1);
+    if (index->several) work->found.count = deduplicate(index, work, work->found.items, (uint32_t)work->found.count);
 }
 
 #endif

@@ -128,11 +128,18 @@ static void lone_prepare(Workspace *work, const Block *block, uint32_t event) {
     }
 }
 
+/* Ask for where the ids of all that was found from `first` on are: they come while the next blocks are looked at. */
+INLINE void lone_ask_ids(const Workspace *work, size_t first) {
+    if (!work->id_objects) return;
+    for (size_t i = first; i < work->found.count; i++) PREFETCH_SECOND(work->id_objects + work->found.items[i]);
+}
+
 /* What survived in a block, as a segment; positions become slots now that these have been asked for. */
 static void lone_finish(Workspace *work, const Block *block, Segment segment) {
     const uint32_t *slots = block_slots(block);
     uint32_t *found = work->found.items + segment.start;
     for (uint32_t i = 0; i < segment.count; i++) found[i] = slots[found[i]];
+    lone_ask_ids(work, segment.start);
     if (segment.count) PUSH(work->segments, segment);
 }
 
@@ -154,8 +161,10 @@ static void lone_blocks(const Index *index, Workspace *work, const Block *const 
         if (waiting) lone_finish(work, waiting, segment);
         waiting = NULL;
         if (block->extras || block->consecutive) {
+            const size_t first = work->found.count;
             extract(index, work, block, accumulator, event, work->values.items + (size_t)event * stride,
                     work->value_counts.items[2 * event]);
+            lone_ask_ids(work, first);
             continue;
         }
         RESERVE(work->found, work->found.count + block->size + 4);

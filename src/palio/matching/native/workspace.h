@@ -21,6 +21,7 @@ typedef struct {
     VECTOR(int64_t) ids, rows;
     const int64_t *id_numbers;
     int64_t rows_total; /* of the whole batch */
+    PyObject *const *id_objects; /* by slot, where an event alone is going to hand them out; otherwise NULL */
     /* the events of a tile */
     const double **numbers; /* by attribute: the number of each event; all NaN where there is no column */
     size_t attributes;

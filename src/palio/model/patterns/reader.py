@@ -129,7 +129,7 @@ class PatternReader(Reader):
 
     def unit(self) -> Shape:
         if self.kind == "times":
-            at, digits = self.at, self.token.rstrip("×xX \t\r\n")
+            at, digits = self.at, self.token[:-1].rstrip()
             self.advance()
             count = int(digits) if len(digits) <= 5 else 0
             if not 1 <= count <= MAX_REPETITIONS:

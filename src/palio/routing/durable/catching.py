@@ -74,8 +74,8 @@ class CatchingUp(Spooling):
                 self._changes[name].agreed = epoch
             for head in heads:
                 origin = head.origin
-                known = durable.position.setdefault(origin, head.head if first else head.trimmed)
-                durable.position[origin] = max(known, head.trimmed)
+                known = durable.position.setdefault(origin, head.head if first else head.begins)
+                durable.position[origin] = max(known, head.begins)
                 catching_up = collected.get(origin) or CatchUp(head.head)
                 catching_up.reach(head.head)
                 if durable.position[origin] < catching_up.target or catching_up.buffer or changing:
@@ -156,6 +156,7 @@ class CatchingUp(Spooling):
         catching_up = durable.catching_up.get(origin)
         if catching_up is None or page.after != durable.position[origin] or page.upto <= page.after:
             return
+        catching_up.failing_since = None
         durable.position[origin] = page.upto
         catching_up.limit = 0
         if page.envelopes:

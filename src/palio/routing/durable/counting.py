@@ -1,6 +1,8 @@
-"""Counting and reading a journal for others, page by page: the part of an origin in surveys and replays.
+"""Counting and reading a journal for others, page by page: the part of an origin in surveys and replays, and in
+bringing durable subscriptions up to date.
 
-See `history` for who asks, and for what becomes of it.
+See `history` and `catching` for who asks, and for what becomes of it. What was trimmed may lie in a lake that
+cannot be read at the moment; then that is said, instead of what would have been found.
 """
 
 from __future__ import annotations
@@ -9,11 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from palio.model.filter import Filter
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Read
 from palio.routing.durable.journal import Journal
-from palio.routing.durable.messages import Browse, Browsed, Content, Count, Counted, Found
+from palio.routing.durable.messages import Browse, Browsed, Content, Count, Counted, Fetch, Found, Page
 from palio.routing.messages import Envelope
 
 # Surveys that an origin counts at a time, for all askers.
@@ -90,29 +91,41 @@ class Origin:
         modest = 1 <= count.buckets <= MAX_BUCKETS and count.samples <= MAX_SAMPLES
         if key not in self._counting and len(self._counting) < MAX_COUNTING and modest:
             journal = self._journal
-            counting = _Counting(sender, count, journal.trimmed, journal.stored, self._desk.now)
+            counting = _Counting(sender, count, journal.begins, journal.stored, self._desk.now)
             self._counting[key] = counting
             self._count_on(key, counting)
 
     def browse(self, sender: str, letter: Browse) -> None:
-        """Read a page here for somebody."""
+        """Read a page here for a replay of somebody."""
 
         def found(result: Found) -> None:
             envelopes = tuple([one for one in result.envelopes if one.time <= letter.until])
             self._write(sender, Browsed(letter.number, letter.after, result.upto, envelopes))
 
-        upto = min(letter.upto, self._journal.stored)
-        limit = max(1, min(letter.limit, self._desk.settings.page))
-        self._read(found, letter.filter, (letter.after, upto), limit, letter.since)
+        def failed(reason: str) -> None:
+            self._write(sender, Browsed(letter.number, letter.after, letter.after, (), broken=True))
+
+        self._read((found, failed), letter)
+
+    def fetch(self, sender: str, letter: Fetch) -> None:
+        """Read a page here for a durable subscription of somebody."""
+
+        def found(result: Found) -> None:
+            self._write(sender, Page(letter.name, letter.after, result.upto, result.envelopes))
+
+        def failed(reason: str) -> None:
+            self._write(sender, Page(letter.name, letter.after, letter.after, (), reason))
+
+        self._read((found, failed), letter)
 
     def _count_on(self, key: tuple[str, int], counting: _Counting) -> None:
         if counting.after >= counting.upto:
             del self._counting[key]
             self._tell(counting, last=True)
             return
-        count = counting.count
-        span = counting.after, counting.upto
-        self._read(partial(self._count_page, key), count.filter, span, self._desk.settings.page, count.since)
+        count, page = counting.count, self._desk.settings.page
+        letter = Fetch("", count.filter, counting.after, counting.upto, count.since, page)
+        self._read((partial(self._count_page, key), partial(self._count_failed, key)), letter)
 
     def _count_page(self, key: tuple[str, int], result: Found) -> None:
         counting = self._counting[key]
@@ -123,11 +136,22 @@ class Origin:
             self._tell(counting, last=False)
         self._count_on(key, counting)
 
-    def _tell(self, counting: _Counting, *, last: bool) -> None:
+    def _count_failed(self, key: tuple[str, int], reason: str) -> None:
+        self._tell(self._counting.pop(key), last=True, broken=True)
+
+    def _tell(self, counting: _Counting, *, last: bool, broken: bool = False) -> None:
         tally, number = counting.tally, counting.count.number
         histogram, samples = tuple(tally.histogram), tuple(tally.samples)
         counted = Counted(
-            number, counting.part, tally.total, tally.first, tally.last, histogram, samples, last=last
+            number,
+            counting.part,
+            tally.total,
+            tally.first,
+            tally.last,
+            histogram,
+            samples,
+            last=last,
+            broken=broken,
         )
         counting.part += 1
         counting.told_at = self._desk.now
@@ -135,6 +159,10 @@ class Origin:
         self._write(counting.asker, counted)
 
     def _read(
-        self, then: Callable[[Found], None], filter: Filter, span: tuple[int, int], limit: int, since: float
+        self, then: tuple[Callable[[Found], None], Callable[[str], None]], letter: Browse | Fetch
     ) -> None:
-        self._desk.effects.append(Read(self._desk.token(then), filter, *span, limit, since))
+        """Read what a letter asks for, and do the one or the other."""
+        upto = min(letter.upto, self._journal.stored)
+        limit = max(1, min(letter.limit, self._desk.settings.page))
+        token = self._desk.token(*then)
+        self._desk.effects.append(Read(token, letter.filter, letter.after, upto, limit, letter.since))

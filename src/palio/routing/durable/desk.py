@@ -154,12 +154,20 @@ class Desk:
         self.effects: list[Any] = []
         self._token = 0
         self._then: dict[int, Callable[..., None]] = {}
+        self._otherwise: dict[int, Callable[[str], None]] = {}
 
-    def token(self, then: Callable[..., None] | None = None) -> int:
-        """A token for an effect on the store; `then` is called when that is completed."""
+    def token(
+        self, then: Callable[..., None] | None = None, otherwise: Callable[[str], None] | None = None
+    ) -> int:
+        """A token for an effect on the store; `then` is called when that is completed.
+
+        `otherwise` is called if it cannot be done, with the reason.
+        """
         self._token += 1
         if then is not None:
             self._then[self._token] = then
+        if otherwise is not None:
+            self._otherwise[self._token] = otherwise
         return self._token
 
     def identity(self) -> str:
@@ -174,12 +182,16 @@ class Desk:
     def completed(self, token: int, *result: Any) -> None:
         """The store has completed something."""
         then = self._then.pop(token, None)
+        self._otherwise.pop(token, None)
         if then is not None:
             then(*result)
 
-    def failed(self, token: int) -> None:
+    def failed(self, token: int, reason: str) -> None:
         """The store could not do something."""
         self._then.pop(token, None)
+        otherwise = self._otherwise.pop(token, None)
+        if otherwise is not None:
+            otherwise(reason)
 
     def answer(self, session: str, answer: Answer | DurableAnswer) -> None:
         self.effects.append(Reply(session, answer))

@@ -27,7 +27,7 @@ class Read(msgspec.Struct, frozen=True):
     """Read the journal after one sequence up to another: what the filter selects, not older than `since`.
 
     At most `limit` are returned, or fewer if they are large; what was found then reaches only up to the last of
-    them.
+    them. What was trimmed may be read elsewhere, which can take longer than what is asked for later, and fail.
     """
 
     token: int
@@ -125,3 +125,4 @@ class Recovered(msgspec.Struct, frozen=True):
     recent: tuple[tuple[str, str, int, float], ...] = ()  # publisher, id, sequence, time: against duplicates
     readers: tuple[tuple[str, int], ...] = ()
     subscriptions: tuple[Subscribed, ...] = ()
+    archived: bool = False  # what was trimmed can still be read

@@ -7,8 +7,8 @@ A *survey* is counted at the origins, all at the same time. An origin that is st
 while, with what it has counted since; these parts are numbered, so that one that is lost is noticed. A *replay*
 takes one origin after the other, and the next page is read when the client asks for it.
 
-An origin that says nothing for a time, or of which a part was lost, is named in the end: what is told is true,
-but not all. So is every broker that was ever heard of and is not in reach.
+An origin that says nothing for a time, or of which a part was lost or cannot be read, is named in the end: what
+is told is true, but not all. So is every broker that was ever heard of and is not in reach.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class History:
         elif number in self._replays:
             replay = self._replays[number]
             replay.missing = missing
-            replay.origins.extend([(head.origin, head.trimmed, head.head) for head in heads])
+            replay.origins.extend([(head.origin, head.begins, head.head) for head in heads])
             self._turn(number, replay)
         return True
 
@@ -195,7 +195,9 @@ class History:
         else:
             survey.tally.merge(letter)
             survey.counting[sender] = part + 1, self._patience()
-            if letter.last:
+            if letter.broken:
+                self._lost(survey, sender)
+            elif letter.last:
                 del survey.counting[sender]
         self._finish_survey(letter.number, survey)
 
@@ -208,6 +210,8 @@ class History:
         if (sender, letter.after) != (origin, after):
             return
         replay.origins[0] = origin, max(letter.upto, after), upto
+        if letter.broken:
+            replay.missing.add(origin)
         if letter.upto >= upto or letter.upto <= after:
             replay.origins.popleft()
         envelopes = self._desk.scopes.shown(replay.session, letter.envelopes, "replay")

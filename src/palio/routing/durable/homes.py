@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import inf
 
+from palio.model.errors import HistoryUnavailable
 from palio.model.filter import Filter
 from palio.routing.durable.catching import FROM_NOW, CatchingUp
-from palio.routing.durable.desk import NotHome
+from palio.routing.durable.desk import ANSWER_WITHIN, NotHome
 from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
 from palio.routing.durable.journal import AT
 from palio.routing.durable.messages import (
@@ -18,6 +19,7 @@ from palio.routing.durable.messages import (
     Discarded,
     Done,
     DurableReady,
+    Page,
     Rejected,
     Requeue,
     Requeued,
@@ -26,7 +28,7 @@ from palio.routing.durable.messages import (
 from palio.routing.durable.outbox import DeadLetters
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
-from palio.routing.messages import Ended
+from palio.routing.messages import Ended, Refused
 
 # Cursors of the store under this prefix are generations that ended here, not readers of the journal; where one
 # was handed over, with the next home as in the cursors of readers.
@@ -92,7 +94,7 @@ class Homes(CatchingUp):
             durable.stored_position = dict(beginning)
             self._stored(durable)
             if durable.taker is not None:
-                self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker))
+                self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker, created=True))
 
         self._desk.effects.append(
             Spool(
@@ -278,6 +280,23 @@ class Homes(CatchingUp):
         """From now on it has no taker, and that is watched."""
         durable.detached_at = self._desk.now
         self._watch(durable)
+
+    def not_fetched(self, origin: str, page: Page) -> None:
+        """An origin cannot read what comes next. It is asked again, and nothing is passed over.
+
+        After a while the taker is told, and is the taker no more: it may come back at any time.
+        """
+        durable = self.subscriptions.get(page.name)
+        catching_up = None if durable is None else durable.catching_up.get(origin)
+        if durable is None or catching_up is None or page.after != durable.position[origin]:
+            return
+        now = self._desk.now
+        catching_up.failing_since = min(now, catching_up.failing_since or now)
+        patience = ANSWER_WITHIN * self._desk.settings.tick
+        if durable.taker is not None and now >= catching_up.failing_since + patience:
+            problem = HistoryUnavailable(origin, page.problem or "")
+            self._desk.answer(durable.taker, Refused.of(f"attach {durable.name}", problem))
+            self.detach(durable)
 
     def acknowledge(self, session: str, message: Acknowledged) -> None:
         """Deliveries are done with; the client is told when that is on disk."""

@@ -51,6 +51,7 @@ class Journal:
         self._marks: deque[tuple[float, int]] = deque()  # at some moments, how far the journal was
         self.head = self.stored = recovered.head
         self.trimmed = recovered.trimmed
+        self._archived = recovered.archived
         self.readers: dict[str, int] = {}
         self.held: dict[str, int] = {}  # by others than durable subscriptions, see `holding`
         self._homes: dict[str, str] = {}
@@ -130,6 +131,16 @@ class Journal:
         while self._requests and self._requests[0].last <= self.stored:
             ended.append(self._requests.popleft())
         return ended
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether what was trimmed can still be read."""
+        return self._archived
+
+    @property
+    def begins(self) -> int:
+        """The sequence after which something may be read."""
+        return 0 if self._archived else self.trimmed
 
     def cursor(self, reader: str) -> str:
         """What the store calls a reader."""

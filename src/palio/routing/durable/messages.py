@@ -175,10 +175,11 @@ DurableRequest: TypeAlias = (
 
 
 class Attached(_Message, frozen=True):
-    """The session is the taker now; the subscription is on disk at this home."""
+    """The session is the taker now; the subscription is on disk at this home, and new if it was `created`."""
 
     name: str
     home: str
+    created: bool = False
 
 
 class DurableReady(_Message, frozen=True):
@@ -313,7 +314,7 @@ class Stored(_Message, frozen=True):
 
 
 class Failed(_Message, frozen=True):
-    """It could not be written; nor was any append that was asked for after it."""
+    """It could not be written, or read; after an append that failed, none that was asked for later was done."""
 
     token: Number
     reason: str
@@ -393,6 +394,12 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     head: Number
     trimmed: Number
     distance: Number = 0  # how many hops the sender is from the origin
+    archived: bool = False  # what was trimmed can still be read
+
+    @property
+    def begins(self) -> int:
+        """The sequence after which something may be read."""
+        return 0 if self.archived else self.trimmed
 
 
 class Introduction(msgspec.Struct, frozen=True, array_like=True):
@@ -426,13 +433,13 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
 
 
 class Page(msgspec.Struct, frozen=True, tag="page"):
-    """The answer: everything after one sequence up to another, in order. `trimmed` if some of it is gone."""
+    """The answer: everything after one sequence up to another, in order; or why it cannot be read now."""
 
     name: str
     after: Number
     upto: Number
     envelopes: tuple[Envelope, ...]
-    trimmed: Number = 0
+    problem: str | None = None
 
 
 class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):
@@ -510,6 +517,7 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
     histogram: tuple[Number, ...]
     samples: tuple[Envelope, ...]
     last: bool = False
+    broken: bool = False  # what follows cannot be read now
 
 
 class Browse(msgspec.Struct, frozen=True, tag="browse"):
@@ -525,12 +533,13 @@ class Browse(msgspec.Struct, frozen=True, tag="browse"):
 
 
 class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
-    """The page: everything after one sequence up to another, in order."""
+    """The page: everything after one sequence up to another, in order; unless that cannot be read now."""
 
     number: Number
     after: Number
     upto: Number
     envelopes: tuple[Envelope, ...]
+    broken: bool = False
 
 
 Content: TypeAlias = (

@@ -17,7 +17,7 @@ import msgspec
 from palio.model.filter import Filter
 from palio.routing.durable.counting import Origin
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
-from palio.routing.durable.effects import Read, Recovered
+from palio.routing.durable.effects import Recovered
 from palio.routing.durable.history import History
 from palio.routing.durable.holding import HELD, Holding
 from palio.routing.durable.homes import ENDED, Homes
@@ -240,8 +240,8 @@ class Service:
             Carry: lambda source, message: self._letters.deliver(message),
         }
         self._letters.handlers = {
-            Fetch: self._on_fetch,
-            Page: self.homes.fetched,
+            Fetch: origin.fetch,
+            Page: self._on_page,
             Count: origin.count,
             Counted: history.counted,
             Browse: origin.browse,
@@ -321,7 +321,7 @@ class Service:
                     request.session, Refused(f"publish {request.number}", "NotStored", message.reason)
                 )
             self._confirm()
-        self._desk.failed(message.token)
+        self._desk.failed(message.token, message.reason)
 
     def _confirm(self) -> None:
         for request in self.journal.confirmed():
@@ -448,7 +448,8 @@ class Service:
         return ask.number
 
     def _give_answer(self, ask: Ask) -> None:
-        head = Head(self._desk.broker, self.journal.stored, self.journal.trimmed)
+        journal = self.journal
+        head = Head(self._desk.broker, journal.stored, journal.trimmed, archived=journal.is_archived)
         homes = self._moving.home_of(ask.about, ask.asker) if ask.about is not None else ()
         self._queries.answer(
             Told(
@@ -468,20 +469,8 @@ class Service:
         self._letters.write(origin, fetch)
         self._tick_later()
 
-    def _on_fetch(self, sender: str, fetch: Fetch) -> None:
-        def found(result: Found) -> None:
-            self._letters.write(sender, Page(fetch.name, fetch.after, result.upto, result.envelopes))
-
-        self._desk.effects.append(
-            Read(
-                self._desk.token(found),
-                fetch.filter,
-                fetch.after,
-                min(fetch.upto, self.journal.stored),
-                min(fetch.limit, self._desk.settings.page),
-                fetch.since,
-            )
-        )
+    def _on_page(self, sender: str, page: Page) -> None:
+        (self.homes.fetched if page.problem is None else self.homes.not_fetched)(sender, page)
 
     def _on_reader_ended(self, sender: str, letter: ReaderEnded) -> None:
         self._readers.end(letter.reader)

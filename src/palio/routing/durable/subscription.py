@@ -60,12 +60,13 @@ TRANSITIONS: dict[State, dict[str, State]] = {
 class CatchUp:
     """An origin from which something has to be fetched: up to `target`; then what is buffered follows."""
 
-    __slots__ = ("asked_at", "buffer", "bytes", "limit", "target")
+    __slots__ = ("asked_at", "buffer", "bytes", "failing_since", "limit", "target")
 
     def __init__(self, target: int) -> None:
         self.target = target
         self.limit = 0  # how many were asked for and have not come
         self.asked_at: float | None = None
+        self.failing_since: float | None = None  # since when the origin says that it cannot read what is next
         self.buffer: deque[Envelope] = deque()
         self.bytes = 0  # that wait there, about
 

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# These two are for all pictures that we draw.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 2)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,
     "axes.labelsize": 10,
@@ -72,7 +73,7 @@ def draw_plot(experiment: Experiment, plot: Plot, rows: Sequence[Row], folder: P
     groups: dict[Any, list[Any]] = {}
     for point in vertical.points:
         groups.setdefault(value_of(point, plot.panels) if plot.panels else None, []).append(point)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, panels = _figure(len(groups), share_y=True)
         for axes, (panel, points) in zip(panels, groups.items(), strict=True):
             lines = plot.variants or vertical.variants
@@ -103,7 +104,7 @@ def draw_growth(experiment: Experiment, growths: Sequence[Growth], folder: Path)
     import matplotlib as mpl  # noqa: PLC0415
 
     fit = growths[0].fit
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, (axes,) = _figure(1)
         for growth in growths:
             number = _look(experiment.sweep(fit.sweep), growth.variant)
@@ -159,7 +160,7 @@ def _look(sweep: Sweep, variant: str) -> int:
 
 
 def _colour(number: int) -> str:
-    return _COLOURS[number % len(_COLOURS)]
+    return COLOURS[number % len(COLOURS)]
 
 
 def _line(axes: Axes, number: int, name: str, found: list[tuple[float, Summary]]) -> None:

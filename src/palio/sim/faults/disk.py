@@ -5,6 +5,9 @@ were not completed; whoever asked for them will never know how many. The one aft
 which counts as not written, since the store finds out. Each write is atomic by itself.
 
 A full disk refuses to append, and lets every other write wait until there is room, with all that comes after.
+
+Where the journal is archived, what is trimmed goes to a lake, which is read up to the cut at the most, and
+which at times cannot be read.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
 from palio.routing.messages import Envelope
 
 Letter = tuple[int, Envelope]  # attempts, what
+# Of so many reads in a lake one fails.
+LAKE_FAILS = 7
 
 
 class Kept:
@@ -62,7 +67,8 @@ class Kept:
 class Disk:
     """Journal, cursors and durable subscriptions of one broker, and the writes that are under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, archived: bool = False) -> None:
+        self._lake: dict[int, Envelope] | None = {} if archived else None
         self.journal: dict[int, Envelope] = {}
         self.head = 0
         self.trimmed = 0
@@ -84,6 +90,11 @@ class Disk:
     def will_be_trimmed(self) -> int:
         """How far the journal is trimmed, or is about to be."""
         return max([self.trimmed, *[effect.upto for effect in self.queue if isinstance(effect, Trim)]])
+
+    @property
+    def history_will_begin(self) -> int:
+        """The sequence up to which nothing can be read any more, or is about to be gone."""
+        return self.will_be_trimmed if self._lake is None else 0
 
     def complete(self) -> StoreMessage | None:
         """Carry out what is first in the queue. Returns what the broker is told, if anything."""
@@ -126,7 +137,9 @@ class Disk:
             case Trim(upto):
                 upto = min([upto, *[at for cursor, at in self.cursors.items() if cursor.startswith(HELD)]])
                 for sequence in range(self.trimmed + 1, upto + 1):
-                    self.journal.pop(sequence, None)
+                    envelope = self.journal.pop(sequence)
+                    if self._lake is not None:
+                        self._lake[sequence] = envelope
                 self.trimmed = max(self.trimmed, upto)
             case Remove(_, name):
                 self.subscriptions.pop(name, None)
@@ -157,17 +170,23 @@ class Disk:
         kept.next_delivery = max([kept.next_delivery, effect.next_delivery, *[one + 1 for one in numbers]])
         kept.position.update(effect.position)
 
-    def read(self, effect: Read) -> Found:
+    def read(self, effect: Read) -> Found | Failed:
         """What the filter selects, up to a limit."""
         self.reads += 1
         found: list[Envelope] = []
-        for sequence in range(max(effect.after, self.trimmed) + 1, min(effect.upto, self.head) + 1):
-            envelope = self.journal[sequence]
+        if self._lake is not None and effect.after < self.trimmed:
+            if not self.reads % LAKE_FAILS:
+                return Failed(effect.token, "The lake is away.")
+            journal, after, upto = self._lake, effect.after, min(effect.upto, self.trimmed)
+        else:
+            journal, after, upto = self.journal, max(effect.after, self.trimmed), effect.upto
+        for sequence in range(after + 1, min(upto, self.head) + 1):
+            envelope = journal[sequence]
             if envelope.time >= effect.since and effect.filter.matches(envelope.notification):
                 found.append(envelope)
                 if len(found) == effect.limit:
                     return Found(effect.token, sequence, tuple(found))
-        return Found(effect.token, effect.upto, tuple(found))
+        return Found(effect.token, upto, tuple(found))
 
     def recovered(self) -> Recovered:
         """What a broker finds when it begins anew."""
@@ -176,6 +195,7 @@ class Disk:
             trimmed=self.trimmed,
             recent=tuple(self.recent),
             readers=tuple(self.cursors.items()),
+            archived=self._lake is not None,
             subscriptions=tuple(
                 Subscribed(
                     name,

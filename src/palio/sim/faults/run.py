@@ -124,6 +124,7 @@ class Stage:
             make_router=make_router,
             trace=trace,
             absent=frozenset([step.broker for step in script if isinstance(step, Join)]),
+            archived=scenario.lake,
         )
         self.clients = Clients(self.world)
         stations = list(self.world.stations.values())

@@ -56,6 +56,7 @@ def drawn(seed: int) -> FaultScenario:
         page=chance.choice((1, 3, 50)),
         attempts=chance.choice((3, 1000, 1000)),
         anew=chance.random() < 0.15,
+        lake=chance.random() < 0.4,
         **trouble,
     )
 

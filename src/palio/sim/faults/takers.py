@@ -221,7 +221,7 @@ class Taker:
                 if taking.ready == NEVER:
                     taking.ready = record.moment
                     taking.ready_trimmed = {
-                        name: one.disk.will_be_trimmed for name, one in world.stations.items()
+                        name: one.disk.history_will_begin for name, one in world.stations.items()
                     }
             case Done(_, deliveries):
                 record.tick()
@@ -240,6 +240,9 @@ class Taker:
             case Refused(_, "HomeUnreachable", _) if session == self.session:
                 anew = self._impatient and world.chance("anew", session, world.now) < 0.4
                 world.after(1.5, self._if_still, session, self._attach, session, anew)
+            case Refused(_, "HistoryUnavailable", _) if session == self.session:
+                self.attached = False
+                world.after(1.0, self._if_still, session, self.connect, self.broker)
             case Refused(subject, "NotTaker", _) if session == self.session:
                 if subject.split()[0] in ("change", "finish"):
                     self.attached = False

@@ -54,6 +54,7 @@ class World:
         make_router: RouterMaker = Router,
         trace: bool = False,
         absent: frozenset[str] = frozenset(),
+        archived: bool = False,
     ) -> None:
         self.seed = seed
         self.settings = configuration.durable or DurableSettings()
@@ -71,7 +72,7 @@ class World:
         self._number = 0
         self.handled = 0
         names = [f"b{number}" for number in range(layout.size)]
-        self.stations = {name: Station(name, Disk()) for name in names}
+        self.stations = {name: Station(name, Disk(archived=archived)) for name in names}
         self.wires = [
             Wire(number, self.stations[names[link.one]], self.stations[names[link.other]], link)
             for number, link in enumerate(layout.links)

@@ -1,0 +1,73 @@
+"""What a request shows of whoever sends it: a token, or the certificate of its connection.
+
+A certificate is shown by a browser whichever page wants something, so what a page of another place asks for by
+it is refused; a token is shown by nobody who does not mean to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+
+from palio.broker.access.access import CERTIFICATE, Access, common_name
+from palio.broker.access.principal import Principal
+from palio.broker.gateway.guard import StrangeOrigin
+from palio.broker.gateway.problems import RefusedByBroker
+from palio.broker.gateway.protocols import PEER_CERTIFICATE
+
+_ELSEWHERE = ("cross-site", "same-site")
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """A token, if there is one, the verified certificate, if there is one, and where they come from."""
+
+    token: str | None = None
+    certificate: Mapping[str, Any] | None = None
+    address: tuple[str, int] | None = None
+
+    def authenticate(self, access: Access) -> Principal:
+        """Whose they are. Raises `NotAuthenticated` or `TokenExpired`."""
+        return access.authenticate(self.token, self.certificate)
+
+    @property
+    def key(self) -> str:
+        """The same for the same credentials, after every restart too, and no secret."""
+        if self.token is not None:
+            return hashlib.sha256(self.token.encode()).hexdigest()[:32]
+        name = common_name(self.certificate)
+        return "" if name is None else f"{CERTIFICATE}-{name}"
+
+
+NOTHING_SHOWN = Credentials()
+
+
+def read_credentials(connection: HTTPConnection) -> Credentials:
+    """What a request shows. Raises what an unknown way to authenticate is refused with, and `StrangeOrigin`."""
+    token, headers = bearer(connection.headers), connection.headers
+    certificate = connection.scope.get(PEER_CERTIFICATE)
+    if (
+        certificate
+        and token is None
+        and "origin" not in headers
+        and headers.get("sec-fetch-site") in _ELSEWHERE
+    ):
+        raise StrangeOrigin(headers.get("referer", "elsewhere"))
+    client = connection.client
+    return Credentials(token, certificate, (client.host, client.port) if client is not None else None)
+
+
+def bearer(headers: Headers) -> str | None:
+    """The token of a request. Raises what an unknown way to authenticate is refused with."""
+    given = headers.get("authorization")
+    if given is None:
+        return None
+    scheme, _, token = given.strip().partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        reason = "A token is sent as `Authorization: Bearer TOKEN`."
+        raise RefusedByBroker("connection", "NotAuthenticated", reason)
+    return token.strip()

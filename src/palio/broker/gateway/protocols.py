@@ -1,0 +1,176 @@
+"""What holds on a connection of the HTTP port itself, before and beside the requests on it.
+
+So many in all, and from one address. A request head must come in time and may not be too long, and what is
+answered must be taken: a connection that stands still is ended. A WebSocket may not have a broker collect what
+it never takes (answers to pings) or never ends (a message of many parts).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from palio.broker.gateway.problems import problem_response
+from palio.broker.gateway.tunnel import MAX_MESSAGE
+from palio.broker.limits import Tally, TooManyConnections
+from palio.broker.settings import Limits
+from palio.model.errors import PalioError
+
+# Of a request line with all headers; tokens and filters have their place in it.
+MAX_HEAD = 64 * 1024
+# Parts of one message of a WebSocket: even in small ones, the largest message has fewer.
+MAX_PARTS = 4_096
+# Where a request's scope has the verified certificate of its connection, if one was shown,
+PEER_CERTIFICATE = "palio.certificate"
+# and how to end the connection at once.
+ABORT = "palio.abort"
+
+
+class Callers:
+    """Who is connected by HTTP."""
+
+    def __init__(self, limits: Limits, refused: Callable[[PalioError, str], None]) -> None:
+        self._all = Tally(limits.connections)
+        self._by_address = Tally(limits.connections_per_address)
+        self._refused = refused
+
+    def enter(self, host: str) -> None:
+        """One more. Raises `TooManyConnections`; it counts all the same, until it leaves."""
+        try:
+            try:
+                self._all.add("")
+            finally:
+                self._by_address.add(host)
+        except TooManyConnections as problem:
+            self._refused(problem, host)
+            raise
+
+    def leave(self, host: str) -> None:
+        self._all.remove("")
+        self._by_address.remove(host)
+
+
+class _Deadline:
+    """Calls something unless it is stopped in time."""
+
+    def __init__(self, late: Callable[[], None]) -> None:
+        self._late = late
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, seconds: float) -> None:
+        """Begin to wait, if that has not begun."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._late)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP on one connection, on which neither a head nor the taking of an answer lasts for ever."""
+
+    callers: Callers
+    head_within: float
+    taken_within: float
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._head = _Deadline(self._abort)
+        self._taking = _Deadline(self._abort)
+        self._host = ""
+        self._turned_away = False
+        inner = self.app
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            scope[ABORT] = self._abort
+            scope[PEER_CERTIFICATE] = self.transport.get_extra_info("peercert")
+            await inner(scope, receive, send)
+
+        self.app = app
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head.start(self.head_within)
+        self._host = self.client[0] if self.client else "?"
+        try:
+            self.callers.enter(self._host)
+        except TooManyConnections as problem:
+            self._turned_away = True
+            answer = problem_response(problem, {"Connection": "close"})
+            lines = [b"%s: %s\r\n" % one for one in answer.raw_headers]
+            transport.write(
+                b"HTTP/1.1 503 Service Unavailable\r\n" + b"".join(lines) + b"\r\n" + bytes(answer.body)
+            )
+            transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        if self._turned_away:
+            return
+        super().data_received(data)
+        # Either the next head is to come, or what is left of a body that was refused.
+        if self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:
+            self._head.start(self.head_within)
+        else:
+            self._head.stop()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._turned_away and self.transport.is_closing():
+            self._head.start(self.head_within)  # for who does not take the end of it
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._taking.start(self.taken_within)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._taking.stop()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._head.start(self.head_within)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._leave()  # a WebSocket is counted as the connection of the broker that it is
+        super().handle_websocket_upgrade(event)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave()
+        super().connection_lost(exc)
+
+    def _leave(self) -> None:
+        self._head.stop()
+        self._taking.stop()
+        self.callers.leave(self._host)
+
+    def _abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class BoundedSocket(WebSocketsSansIOProtocol):
+    """A WebSocket on one connection, of which no more is held than of any other."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        inner = self.app
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            scope[ABORT] = self.transport.abort
+            scope[PEER_CERTIFICATE] = self.transport.get_extra_info("peercert")
+            await inner(scope, receive, send)
+
+        self.app = app
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # What the broker says waits while it is not taken, so more than that are answers to pings.
+        if len(self.frames) > MAX_PARTS or self.transport.get_write_buffer_size() > MAX_MESSAGE:
+            self.transport.abort()

@@ -1,0 +1,185 @@
+"""`palio spark backtest`: what a filter would have delivered of all history, and how another one differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+import palio.spark
+from palio.cli.backtest_picture import check_picture, draw
+from palio.cli.bars import squeezed, standing
+from palio.cli.durations import parse_moment
+from palio.cli.looked_back import LookedBack, gather
+from palio.cli.spark_archive import DEFAULT_LAKE
+from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.terminal import (
+    ExitCode,
+    error_console,
+    help_epilog,
+    output_console,
+    plural,
+    printable,
+    write_json,
+)
+from palio.model.filter import Filter
+from palio.spark.backtesting import TIME, span_of
+from palio.spark.buckets import Every
+from palio.spark.errors import UnknownInput
+from palio.spark.inputs import REASON, past_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EPILOG = help_epilog(
+    "palio spark backtest 'price > 100'",
+    "palio spark backtest 'price > 100' --against 'price > 120' -p difference.png",
+    "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
+    "palio spark backtest 'close > 50' quotes.jsonl --time date --every 1mo --json",
+    notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
+)
+# Parts of time, if nobody says how long they shall be: about as many as a picture or a terminal has room for.
+MOST_PARTS = 96
+_NAMES = {"only_first": "only A", "both": "both", "only_second": "only B"}
+_COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"}
+_LABEL = 20
+
+
+def backtest(
+    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter to try.")],
+    source: Annotated[
+        str, typer.Argument(metavar="[EVENTS]", help="A lake, sqlite:///…, palio://…, Parquet or JSON lines.")
+    ] = DEFAULT_LAKE,
+    *,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="FILTER", help="Another filter, to see the difference.")
+    ] = None,
+    journals: Annotated[
+        str | None,
+        typer.Option("--journals", metavar="URL", help="And what these journals have after the lake."),
+    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="From 7d ago, a date or a time on.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time.")] = None,
+    every: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Count in parts of 15m, 1h, 1d, 1w, 1mo, 1y.")
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", metavar="ATTRIBUTE", help="When it was; else when it was published."),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show of each side.")] = 3,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw it: a .png or an .svg.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the counts as Parquet.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Settings = None,
+) -> None:
+    """Say what a filter would have delivered of all that was published, and when.
+
+    Times are in UTC, and parts of them are chosen to fit if --every does not say
+    how long they are. With --against, what is selected falls into three: by the
+    first filter (A) only, by the second (B) only, and by both. An attribute that
+    --time names is a time, or a text such as 2026-11-16 or 2026-11-16T09:30:00Z.
+
+    Exits with 1 if nothing is selected.
+    """
+    filters = _satisfiable(filter_text), None if against is None else _satisfiable(against)
+    chosen = None if every is None else Every.parse(every)
+    begin, end = (None if text is None else parse_moment(text) for text in (since, until))
+    if picture is not None:
+        check_picture(picture)
+    with opened(master, remote, conf, "backtest") as spark:
+        published = time is None
+        span = {"since": begin, "until": end} if published else {}
+        events = _timed(past_events(spark, source, journals, **span), source, time)
+        axis = time or TIME
+        if chosen is None:
+            there = span_of(events, axis)
+            chosen = Every.parse("1d") if there is None else Every.fitting(*there, MOST_PARTS)
+        found = palio.spark.backtest(
+            events,
+            filters[0],
+            against=filters[1],
+            every=chosen,
+            time=axis,
+            since=begin,
+            until=end,
+            samples=samples,
+        )
+        found = found.persist()  # as large as the picture; both counts and samples are read from it
+        looked = gather(found, (filters[0].source or filter_text, against), chosen, samples)
+        if output is not None:
+            found.orderBy("begin").write.mode("errorifexists").parquet(output)
+        found.unpersist()
+    if picture is not None:
+        draw(looked, picture)
+        error_console().print(f"The picture is {picture}.", style="dim", soft_wrap=True)
+    if as_json:
+        write_json(looked.document())
+    else:
+        show(output_console(), looked)
+    if not looked.found:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _satisfiable(text: str) -> Filter:
+    filter = Filter.parse(text)
+    filter.require_satisfiable()
+    return filter
+
+
+def _timed(events: DataFrame, source: str, time: str | None) -> DataFrame:
+    """Events that can be placed in time; lines that are none are left out, and told."""
+    if time is None and TIME not in events.columns:
+        reason = "its events do not say when they were published; --time names the attribute that has a time."
+        raise UnknownInput(source, reason)
+    if REASON not in events.columns:
+        return events
+    wrong = events.where(f"{REASON} is not null").count()
+    if wrong:
+        error_console().print(f"{plural(wrong, 'line')} cannot be read, and left out.", style="yellow")
+    return events.where(f"{REASON} is null").drop(REASON)
+
+
+def show(console: Console, looked: LookedBack) -> None:
+    """A small picture of blocks, and the samples."""
+    events = looked.total("events")
+    if looked.second is not None:
+        console.print(Text("A  ", style="bold").append(printable(looked.first), style="cyan"), soft_wrap=True)
+        console.print(Text("B  ", style="bold").append(printable(looked.second), style="cyan"), soft_wrap=True)
+    said = f"{looked.found:,} of {plural(events, 'event')}"
+    if looked.parts and looked.end is not None:
+        said += f", {_day(looked.parts[0].begin)} to {_day(looked.end)} (UTC), each {looked.every}"
+    console.print(said, style="bold", soft_wrap=True)
+    cells = max(20, console.width - _LABEL - 2)
+    columns = {side: squeezed([part.side(side) for part in looked.parts], cells) for side in looked.sides}
+    most = max([1, *[count for counts in columns.values() for count in counts]])
+    for side in ("only_first", "both", "only_second"):
+        if side in columns:
+            label = _NAMES[side] if looked.second is not None else "selected"
+            total = looked.total(side)
+            share = f"{total / events:.1%}" if events else ""
+            lines = standing(columns[side], most, 2 if looked.second is not None else 4)
+            labels = [f"{label}  {total:,}", share, "", ""]
+            for said, line in zip(labels, lines, strict=False):
+                console.print(Text(f"{said:<{_LABEL}}", style="dim").append(line, style=_COLOURS[side]))
+    if looked.untimed is not None:
+        said = f"{plural(looked.untimed.events, 'event')} without a time are in the sums only."
+        console.print(said, style="yellow", soft_wrap=True)
+    for one in looked.samples:
+        side = f"{_NAMES[one.side]:<8}" if looked.second is not None else ""
+        when = "-" if one.time is None else one.time.strftime("%Y-%m-%d %H:%M:%S")
+        text = f"  {side}{when} {one.origin}  {printable(one.event.to_json())}"
+        console.print(text, style="dim", soft_wrap=True)
+
+
+def _day(moment: object) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}".removesuffix(" 00:00")

@@ -1,0 +1,110 @@
+"""Sessions of commands, started without the half dozen lines with which Spark greets everybody.
+
+They name log profiles, native libraries and incubating modules of Java, and for streams each start of a worker:
+nothing that a user could do anything about. Some come from Java itself before any setting of Spark is read, so
+they are left out on their way: while the session starts, standard error is a pipe, which Spark inherits, and a
+thread passes on everything else. It does so for as long as Spark runs, at once and unchanged: errors and
+Spark's progress bar arrive as ever.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from palio.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_STANDARD_ERROR = 2
+_LOG_LEVEL = "spark.log.level"
+_GREETING = re.compile(
+    rb"WARNING: Using incubator modules"
+    rb"|Using Spark's default log4j profile"
+    rb"|Setting default log level to "
+    rb"|Setting Spark log level to "
+    rb"|To adjust logging level use "
+    rb"|(Starting )?Streaming TransformWithState"  # each worker of a stream, several times a batch
+    rb"|[\d/]+ [\d:]+ WARN "  # those from before our own level, which is errors, holds
+)
+
+
+@contextmanager
+def quiet_session(
+    master: str | None = None,
+    *,
+    remote: str | None = None,
+    name: str,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """What `palio.spark.session.session` gives. Whoever sets a level of logging gets everything."""
+    with ExitStack() as kept:
+        with ExitStack() as starting:
+            if _LOG_LEVEL not in (settings or {}):
+                starting.enter_context(_without_greetings())
+            spark = kept.enter_context(session(master, remote=remote, name=name, settings=settings))
+        yield spark
+
+
+@contextmanager
+def _without_greetings() -> Iterator[None]:
+    """Whatever is started meanwhile writes its standard error through `Passing`."""
+    try:
+        original = os.dup(_STANDARD_ERROR)
+    except OSError:  # it is closed, so nobody hears anything anyway
+        yield
+        return
+    reading, writing = os.pipe()
+    sys.stderr.flush()
+    os.dup2(writing, _STANDARD_ERROR)
+    os.close(writing)
+    threading.Thread(target=Passing(reading, original).run, name="standard error", daemon=True).start()
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(original, _STANDARD_ERROR)
+
+
+class Passing:
+    """Passes on what comes from one file to another, but for lines that are greetings."""
+
+    def __init__(self, source: int, target: int) -> None:
+        self._source = source
+        self._target = target
+        self._in_line = False  # whether a part of the current line has been passed on already
+        self._left_out = False  # whether the last line was not: some have an empty one behind them
+
+    def run(self) -> None:
+        """Until nobody is left who could write."""
+        waiting = b""
+        while data := os.read(self._source, 1 << 16):
+            *lines, rest = (waiting + data).split(b"\n")
+            for line in lines:
+                self._line(line + b"\n")
+            # A progress bar has no end of line; whatever else has none yet waits for it.
+            waiting = b"" if self._in_line or rest.startswith(b"\r") else rest
+            if rest and not waiting:
+                self._write(rest)
+                self._in_line = True
+        if waiting:
+            self._write(waiting)
+        os.close(self._source)
+        os.close(self._target)
+
+    def _line(self, line: bytes) -> None:
+        greeting = not self._in_line and _GREETING.match(line) is not None
+        if not greeting and not (self._left_out and line == b"\n"):
+            self._write(line)
+        self._in_line, self._left_out = False, greeting
+
+    def _write(self, data: bytes) -> None:
+        with suppress(OSError):  # nobody listens any more, but Spark must not wait for that
+            while data:
+                data = data[os.write(self._target, data) :]

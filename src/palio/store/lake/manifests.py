@@ -1,0 +1,244 @@
+"""Manifests: what belongs to a lake is what its manifests say, and nothing else.
+
+A lake is a folder of Parquet files, and beside them numbered manifests, each one version of the lake. A
+version is committed by creating the file of its number, completely or not at all, and only if there is none:
+of two who try, one succeeds, and the other has to look again. Files that no manifest names do not exist for
+anybody; what a job leaves behind when it dies is never seen, and is swept away later.
+
+A manifest says what changed; from time to time one says everything (a snapshot), so that few have to be read.
+`positions` says for each journal up to which sequence the lake has everything, but for what was forgotten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from palio.store.lake.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
+from palio.store.lake.once import create_once
+
+FORMAT = 1
+MANIFESTS = "_palio"
+# Every so many versions there is a snapshot.
+SNAPSHOT_EVERY = 32
+
+
+class LakeFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file: some of the events of a journal from one sequence to another, of one day and class.
+
+    `columns` are the typed columns that it has (`attribute:kind`). If it is not `complete`, some attributes are
+    in the payload only.
+    """
+
+    path: str  # within the lake
+    journal: str
+    first: int
+    last: int
+    rows: int
+    bytes: int
+    day: str
+    begin: float  # the times of its events, in seconds since 1970
+    end: float
+    columns: tuple[str, ...] = ()
+    kind: str | None = None  # the class of its events, where they have one
+    complete: bool = True
+    quarantine: bool = False  # what could not be read, with the reason
+
+
+class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One version: what was added and removed since the one before; all files, if it is a snapshot."""
+
+    format: int
+    version: int
+    lake: str  # its own name, the same for ever
+    time: float
+    action: str
+    positions: dict[str, int]
+    add: tuple[LakeFile, ...] = ()
+    remove: tuple[str, ...] = ()
+    snapshot: bool = False
+
+
+class State(msgspec.Struct, frozen=True):
+    """A lake in one version."""
+
+    lake: str
+    version: int
+    time: float
+    positions: dict[str, int]
+    files: dict[str, LakeFile]
+
+    def events(self) -> list[LakeFile]:
+        """The files with events."""
+        return [one for one in self.files.values() if not one.quarantine]
+
+    def quarantine(self) -> list[LakeFile]:
+        """The files with what could not be read."""
+        return [one for one in self.files.values() if one.quarantine]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a job wants to be committed."""
+
+    action: str
+    add: tuple[LakeFile, ...] = ()
+    remove: tuple[str, ...] = ()
+    positions: dict[str, int] = {}
+
+
+class _Header(msgspec.Struct):
+    format: int
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Manifest).decode
+_decode_header = msgspec.json.Decoder(_Header).decode
+
+
+class Lake:
+    """A lake in a folder that all who use it can reach under the same path."""
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        """Raises `WrongLake`."""
+        self.root = _folder(os.fspath(place))
+        self._manifests = self.root / MANIFESTS
+
+    def __repr__(self) -> str:
+        return f"Lake({str(self.root)!r})"
+
+    def create(self) -> State:
+        """The newest version; if there is none, an empty lake is made."""
+        try:
+            return self.state()
+        except NoLake:
+            self._manifests.mkdir(parents=True, exist_ok=True)
+            name = secrets.token_hex(8)
+            with contextlib.suppress(LakeChanged):
+                self._put(Manifest(FORMAT, 1, name, time.time(), "create", {}, snapshot=True))
+            return self.state()
+
+    def state(self, version: int | None = None) -> State:
+        """The newest version, or an earlier one. Raises `NoLake`, `LakeTooNew` or `LakeDamaged`."""
+        versions = self.versions()
+        if not versions:
+            raise NoLake(str(self.root))
+        last = versions[-1] if version is None else version
+        changes: list[Manifest] = []
+        for number in range(last, 0, -1):
+            changes.append(self.manifest(number))
+            if changes[-1].snapshot:
+                break
+        else:
+            raise LakeDamaged(str(self.root), "There is no snapshot to begin with.")
+        files: dict[str, LakeFile] = {}
+        for one in reversed(changes):
+            for path in one.remove:
+                files.pop(path, None)
+            files.update({file.path: file for file in one.add})
+        newest = changes[0]
+        return State(newest.lake, newest.version, newest.time, newest.positions, files)
+
+    def versions(self) -> list[int]:
+        """The numbers of all versions, ascending."""
+        try:
+            names = os.listdir(self._manifests)
+        except FileNotFoundError:
+            return []
+        return sorted([int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdecimal()])
+
+    def is_newest(self, version: int) -> bool:
+        """Whether nothing was committed upon a version."""
+        return not self._path(version + 1).exists()
+
+    def manifest(self, version: int) -> Manifest:
+        """One version. Raises `LakeTooNew` or `LakeDamaged`."""
+        try:
+            raw = self._path(version).read_bytes()
+            format = _decode_header(raw).format
+            if format > FORMAT:
+                raise LakeTooNew(str(self.root), format, FORMAT)
+            return _decode(raw)
+        except FileNotFoundError:
+            raise LakeDamaged(str(self.root), f"The manifest of version {version} is missing.") from None
+        except msgspec.DecodeError as problem:
+            raise LakeDamaged(
+                str(self.root), f"The manifest of version {version} cannot be read: {problem}."
+            ) from None
+
+    def commit(self, base: State, change: Change) -> State:
+        """Make the version after `base`. Raises `LakeChanged` if there is one by now, and nothing is done."""
+        version = base.version + 1
+        files = {path: file for path, file in base.files.items() if path not in set(change.remove)}
+        files.update({file.path: file for file in change.add})
+        snapshot = version % SNAPSHOT_EVERY == 0
+        positions = base.positions | change.positions
+        self._put(
+            Manifest(
+                FORMAT,
+                version,
+                base.lake,
+                time.time(),
+                change.action,
+                positions,
+                tuple(files.values()) if snapshot else change.add,
+                change.remove,
+                snapshot,
+            )
+        )
+        return State(base.lake, version, time.time(), positions, files)
+
+    def commit_upon(self, base: State, change: Change) -> State:
+        """The same upon whatever the newest version is, if it still has all that is to be removed.
+
+        Raises `LakeChanged` if it has not.
+        """
+        while True:
+            try:
+                return self.commit(base, change)
+            except LakeChanged:
+                base = self.state()
+                if not set(change.remove) <= set(base.files):
+                    raise
+
+    def absolute(self, files: Iterable[LakeFile]) -> list[str]:
+        """Where files are."""
+        return [str(self.root / file.path) for file in files]
+
+    def removed_since(self, moment: float) -> set[str]:
+        """Files that were removed later than a moment, in seconds since 1970."""
+        gone: set[str] = set()
+        for version in reversed(self.versions()):
+            one = self.manifest(version)
+            if one.time <= moment:
+                break
+            gone.update(one.remove)
+        return gone
+
+    def _path(self, version: int) -> Path:
+        return self._manifests / f"{version:020}.json"
+
+    def _put(self, manifest: Manifest) -> None:
+        """Create the file of a version, completely or not at all, and only if there is none."""
+        try:
+            create_once(self._path(manifest.version), _encode(manifest))
+        except FileExistsError:
+            raise LakeChanged(str(self.root), manifest.version) from None
+
+
+def _folder(place: str) -> Path:
+    parts = urlsplit(place)
+    if parts.scheme not in ("", "file"):
+        raise WrongLake(
+            place,
+            f"A manifest must be created only if there is none, which is not supported for {parts.scheme}. Use "
+            "a folder that driver and executors reach under the same path, such as one of NFS.",
+        )
+    path = unquote(parts.path) if parts.scheme else place
+    return Path(path).absolute()
