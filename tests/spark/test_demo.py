@@ -10,23 +10,25 @@ import pytest
 from palio.cli.demo_pipeline import Delivered, _difference
 
 
-def demo(root, environment, **more) -> subprocess.CompletedProcess[str]:
+def demo(report, root, environment, **more) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "palio.cli.main", "demo", "--part", "pipeline"],
+        [sys.executable, "-m", "palio.cli.main", "demo", "--part", "pipeline", "--report", str(report)],
         cwd=root, env=environment | more, capture_output=True, encoding="utf-8", timeout=600, check=False,
     )  # fmt: skip
 
 
 @pytest.mark.slow
-def test_deliveries_and_matches_are_compared(java, root, environment):
-    done = demo(root, environment)
+def test_deliveries_and_matches_are_compared_and_a_report_stays(java, root, environment, tmp_path):
+    report = tmp_path / "report.html"
+    done = demo(report, root, environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "What Spark finds is exactly what the network delivered, and what the lookout saw." in done.stdout
+    assert "made-up market" in report.read_text()
 
 
 @pytest.mark.slow
 def test_without_java_one_sentence_says_so(root, environment, tmp_path):
-    done = demo(root, environment, JAVA_HOME=str(tmp_path))
+    done = demo(tmp_path / "report.html", root, environment, JAVA_HOME=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "It is left out here. Spark needs Java 17 or later" in done.stdout
     assert "Every delivery was as the filters say" in done.stdout

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter, deque
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ from rich.text import Text
 
 from palio import Filter, MatchIndex, Notification
 from palio.cli.demo_network import NetworkDemo
+from palio.cli.spark_stats import DEFAULT_REPORT
 from palio.cli.stocks import Market, filter_texts
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural
 from palio.matching.poset import Poset
@@ -63,23 +65,27 @@ def demo(
     part: Annotated[
         Part, typer.Option("--part", help="All parts, or one; pipeline needs the network.")
     ] = Part.ALL,
+    report: Annotated[
+        Path, typer.Option("--report", metavar="FILE", help="Where the report of the pipeline goes.")
+    ] = DEFAULT_REPORT,
 ) -> None:
     """Watch a made-up stock market meet a few thousand filters, then a network of brokers.
 
     First a stream of trades finds its subscribers in one index; a sample of the
     answers is checked against the definition. Then five brokers, each a process
-    of its own, route trades to subscribers all over the network; one of them is
-    killed and comes back. At last Spark, where there is a Java for it, archives
-    their journals and matches them in bulk. All of it ends by itself; the exit
-    code is 0 only if every answer and every delivery was right.
+    of its own, route trades to subscribers all over the network, and a lookout
+    finds a pattern in them; one broker is killed and comes back. At last Spark,
+    where there is a Java for it, archives their journals, matches them in bulk,
+    finds the pattern again, and leaves a report. All of it ends by itself; the
+    exit code is 0 only if every answer and every delivery was right.
     """
     console = output_console()
     right = True
     if part in (Part.ALL, Part.MATCHING):
         right = _match(console, seconds, filters, seed)
     if part is not Part.MATCHING:
-        pipeline = part is not Part.NETWORK
-        network = NetworkDemo(console, seed, _SUBSCRIBERS, _TRADES, pipeline=pipeline)
+        place = None if part is Part.NETWORK else report
+        network = NetworkDemo(console, seed, _SUBSCRIBERS, _TRADES, report=place)
         right = asyncio.run(network.run()) and right
         _part_from_network(console)
     if not right:

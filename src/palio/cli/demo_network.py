@@ -109,10 +109,11 @@ class NetworkDemo:
     """The story, step by step."""
 
     def __init__(
-        self, console: Console, seed: int, subscribers: int, trades: int, *, pipeline: bool = False
+        self, console: Console, seed: int, subscribers: int, trades: int, *, report: Path | None = None
     ) -> None:
+        """With the place of a report, what was published becomes data in the end."""
         self._console = console
-        self._pipeline = pipeline
+        self._report = report
         self._market = Market(seed)
         self._events = self._market.events()
         self._texts = filter_texts(10_000, self._market, seed)
@@ -148,8 +149,8 @@ class NetworkDemo:
         await self._kill_and_return()
         await self._reach_back()
         await self._found()
-        if self._pipeline:
-            await self._look_back(folder)
+        if self._report is not None:
+            await self._look_back(folder, self._report)
 
     async def _look_out(self) -> None:
         self._lookout = await Lookout.at(self._clients[PLACE], self._clients["oca"], self._clients["onda"])
@@ -169,7 +170,7 @@ class NetworkDemo:
             "event, of which somebody at onda heard."
         )
 
-    async def _look_back(self, folder: Path) -> None:
+    async def _look_back(self, folder: Path, report: Path) -> None:
         """What Spark finds in the journals is what was delivered."""
         self._say("\nThe pipeline", "bold")
         missing = missing_for_spark()
@@ -185,7 +186,7 @@ class NetworkDemo:
         ]
         url = f"palio://{self._wards['oca'].address}"
         assert self._lookout is not None
-        story = Story(delivered, frozenset(self._lookout.found))
+        story = Story(delivered, frozenset(self._lookout.found), report)
         difference = await asyncio.to_thread(look_back, self._console, url, folder, story)
         if difference is not None:
             raise CheckFailed(difference)

@@ -1,7 +1,7 @@
 """The last part of `palio demo`: what the network carried becomes data.
 
 The journals of all brokers go to a lake, Spark matches everything in it in bulk and looks for the pattern that
-the lookout saw live. What it finds has to be what was delivered, and what was seen.
+the lookout saw live. What it finds has to be what was delivered, and what was seen. A report stays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from palio.model.errors import MissingDependency
 from palio.spark.errors import JavaMissing
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Delivered(msgspec.Struct, frozen=True):
@@ -53,6 +53,7 @@ class Story(msgspec.Struct, frozen=True):
 
     delivered: Sequence[Delivered]
     found: frozenset[tuple[str, ...]]
+    report: Path
 
 
 def look_back(console: Console, url: str, folder: Path, story: Story) -> str | None:
@@ -68,18 +69,17 @@ def look_back(console: Console, url: str, folder: Path, story: Story) -> str | N
             f"{plural(done.files, 'Parquet file')} after {time.perf_counter() - started:.1f} s.",
             soft_wrap=True,
         )
-        return _matched(console, spark, lake, story) or _patterns(console, spark, lake, story)
+        difference = _matched(console, spark, lake, story) or _patterns(console, spark, lake, story)
+        if difference is None:
+            _report(console, spark, lake, story)
+        return difference
 
 
 def _matched(console: Console, spark: SparkSession, lake: str, story: Story) -> str | None:
     started = time.perf_counter()
     history = palio.spark.history(spark, lake, schema="trade string, _payload binary")
     events = history.where("trade is not null").withColumnsRenamed({"trade": "event_id", "_payload": "payload"})
-    subscriptions = spark.createDataFrame(
-        [(number, one.filter) for number, one in enumerate(story.delivered)],
-        "subscription_id int, filter string",
-    )
-    pairs = palio.spark.match(events, subscriptions)
+    pairs = palio.spark.match(events, _subscriptions(spark, story))
     found: dict[int, set[str]] = {number: set() for number in range(len(story.delivered))}
     count = 0
     for row in pairs.toLocalIterator():
@@ -91,6 +91,11 @@ def _matched(console: Console, spark: SparkSession, lake: str, story: Story) -> 
         soft_wrap=True,
     )
     return _difference(story.delivered, found)
+
+
+def _subscriptions(spark: SparkSession, story: Story) -> DataFrame:
+    rows = [(number, one.filter) for number, one in enumerate(story.delivered)]
+    return spark.createDataFrame(rows, "subscription_id int, filter string")
 
 
 def _patterns(console: Console, spark: SparkSession, lake: str, story: Story) -> str | None:
@@ -108,6 +113,25 @@ def _patterns(console: Console, spark: SparkSession, lake: str, story: Story) ->
         whose = "Spark" if odd[0] in found else "The lookout"
         return f"{whose} alone found the pattern in {' and '.join(odd[0])}."
     return None
+
+
+def _report(console: Console, spark: SparkSession, lake: str, story: Story) -> None:
+    from palio.spark.stats import gather, report  # noqa: PLC0415 - numpy and pandas take their time
+
+    started = time.perf_counter()
+    figures = gather(
+        palio.spark.history(spark, lake),
+        _subscriptions(spark, story),
+        source="the journals of five brokers",
+        filter="exists(trade)",
+        by="ward",
+    )
+    place = report(figures, story.report, title="A few seconds at a made-up market")
+    console.print(
+        f"What all of this says, found in {time.perf_counter() - started:.1f} s, is a page for the browser: "
+        f"{place}",
+        soft_wrap=True,
+    )
 
 
 def _difference(delivered: Sequence[Delivered], found: dict[int, set[str]]) -> str | None:
