@@ -30,7 +30,8 @@ def test_the_examples_run(spark, page, tmp_path, monkeypatch):
     names = {"url": url, "results": spark.range(3)}
     with palio.testing.broker(journal=True) as address:
         names["alerts"] = palio.spark.read_stream(spark, url, schema="price double")
-        for example in examples(page, "Reading and writing") + examples(page, "History and the lake"):
+        titles = ("Reading and writing", "History and the lake", "Looking back")
+        for example in [one for title in titles for one in examples(page, title)]:
             text = example.replace('"/data/', f'"{tmp_path}/').replace('"prices"', f'"{tmp_path}/prices"')
             exec(text.replace("palio://127.0.0.1:7070", address), names)
         for query in spark.streams.active:
@@ -40,6 +41,8 @@ def test_the_examples_run(spark, page, tmp_path, monkeypatch):
     assert names["quotes"].count() == 4
     assert (tmp_path / "prices").is_dir()
     assert names["crossed"].rows == 5
+    assert sum(row["both"] for row in names["counts"].collect()) == 1
+    assert names["before"].count() == 2
 
 
 def test_its_numbers_are_those_of_the_code(page):

@@ -101,9 +101,15 @@ class Metrics(Collector):
         name, statistics = self._broker.settings.name, self._broker.store.statistics()
         yield _gauge("palio_store_queued_bytes", "Bytes that wait for the disk.", name, statistics.queued_bytes)
         yield _gauge("palio_journal_head", "The last sequence of the journal.", name, statistics.head)
-        commits = CounterMetricFamily("palio_store_commits", "Group commits.", labels=("broker",))
-        commits.add_metric((name,), statistics.commits)
-        yield commits
+        counters = {"palio_store_commits": ("Group commits.", statistics.commits)}
+        if (lake := self._broker.store.lake_statistics()) is not None:
+            counters["palio_lake_pages"] = ("Pages of history that were read in the lake.", lake.pages)
+            counters["palio_lake_events"] = ("Events that were found there.", lake.events)
+            counters["palio_lake_failures"] = ("Pages that could not be read there.", lake.failures)
+        for metric, (help_text, value) in counters.items():
+            family = CounterMetricFamily(metric, help_text, labels=("broker",))
+            family.add_metric((name,), value)
+            yield family
 
     def _of_gateway(self) -> Iterator[Metric]:
         statistics = self._broker.gateway_statistics()

@@ -68,18 +68,25 @@ def backtest(
     broker: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose journal, if the store has several.")
     ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="With --store: what its journal does not have any more is here."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say how many published events a filter selects, when they came, and show some.
 
-    The journals of all brokers in reach are read; with --store, the one journal
-    that it names. Exits with 1 if the filter selects nothing.
+    The journals of all brokers in reach are read, and the lakes to which they are
+    archived where the brokers know them (their setting lake); with --store, the one
+    journal that it names. Exits with 1 if the filter selects nothing.
     """
     filter = Filter.parse(filter_text)
     filter.require_satisfiable()
     begin, end = parse_since(since), None if until is None else parse_moment(until)
+    if lake is not None and store is None:
+        raise typer.BadParameter("--lake goes with --store; a broker has its own setting for it.")
     if store is not None:
-        found = _read_store((store, broker), filter, (begin, end), samples)
+        found = _read_store((store, broker), lake, filter, (begin, end), samples)
     else:
         found = run(_ask_network(server, filter, (begin, end), samples))
     tell_missing(found.missing)
@@ -109,7 +116,11 @@ async def _ask_network(
 
 
 def _read_store(
-    which: tuple[str, str | None], filter: Filter, time: tuple[float | str, float | None], samples: int
+    which: tuple[str, str | None],
+    lake: str | None,
+    filter: Filter,
+    time: tuple[float | str, float | None],
+    samples: int,
 ) -> Found:
     with needing("broker"):
         from palio.store.journal import Journal  # noqa: PLC0415 (only where a store is)
@@ -117,7 +128,7 @@ def _read_store(
     end = math.inf if time[1] is None else time[1]
     newest: deque[Sample] = deque(maxlen=samples)
     count, first, last = 0, math.inf, 0.0
-    with Journal(*which) as journal:
+    with Journal(*which, lake=lake) as journal:
         for entry in journal.read(filter, since=begin, until=end):
             count += 1
             first, last = min(first, entry.time), max(last, entry.time)

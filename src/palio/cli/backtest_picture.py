@@ -122,7 +122,7 @@ def _bars(axes: Axes, looked: LookedBack) -> None:
             counts = [part.side(side) for part in looked.parts]
             axes.bar(begins, counts, widths, bottom=below, align="edge", color=COLOUR[side], **edge)  # type: ignore[arg-type]
             below = [one + other for one, other in zip(below, counts, strict=True)]
-    axes.set_ylabel(f"events each {looked.every}")
+    axes.set_ylabel(f"events per {looked.every}")
     axes.set_ylim(0, max([1, *below]) * 1.06)
     _calm(axes)
 

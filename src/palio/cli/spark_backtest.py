@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark backtest 'price > 100'",
-    "palio spark backtest 'price > 100' --against 'price > 120' --picture difference.png",
-    "palio spark backtest 'price > 100' palio-lake --journals palio://127.0.0.1:7070 --since 30d",
-    "palio spark backtest 'exists(price)' examples/events.jsonl --time date --every 1mo --json",
+    "palio spark backtest 'price > 100' --against 'price > 120' -p difference.png",
+    "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
+    "palio spark backtest 'close > 50' quotes.jsonl --time date --every 1mo --json",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )
 # Parts of time, if nobody says how long they shall be: about as many as a picture or a terminal has room for.

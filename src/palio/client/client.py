@@ -200,6 +200,7 @@ class Client(Questions):
         *,
         durable: str | None = None,
         since: Since | None = None,
+        after: Mapping[str, int] | None = None,
         ready: Ready = "broker",
         limit: int = DEFAULT_LIMIT,
         when_full: WhenFull = "drop-newest",
@@ -217,8 +218,12 @@ class Client(Questions):
         if it is at a broker that cannot be reached now, that is refused, unless `anew` is asked for.
 
         `since` reaches back: a datetime or a number of seconds since 1970, "all", or the `position` of an
-        event. History comes first, and then what is published, without gap or duplicate. Without `durable`,
-        such a subscription ends with this client, and events need not be acknowledged.
+        event. History comes first, and then what is published, without gap or duplicate; where a broker names a
+        lake, what its journal does not have any more comes from there. Without `durable`, such a subscription
+        ends with this client, and events need not be acknowledged. Of the brokers that are named in `after`,
+        which goes with `since`, only what follows those sequences is wanted.
+
+        If history cannot be read, the subscription raises `HistoryUnavailable` when it is read.
 
         Raises `FilterSyntaxError`, `ContradictoryFilter`, `RequestTimeout`, and what the broker refuses with.
         """
@@ -226,14 +231,16 @@ class Client(Questions):
         session.require_open()
         wanted = as_filter(filter)
         subscription: Subscription
-        if durable is None and since is None:
+        if durable is None and since is None and after is None:
             subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full)
         else:
             temporary = durable is None
             name = f"{session.name}-{self._number()}" if durable is None else durable
             if name in session.held:
                 raise AlreadySubscribed(name)
-            attach = attach_request(name, wanted, since, in_flight=in_flight, anew=anew, temporary=temporary)
+            attach = attach_request(
+                name, wanted, since, after=after, in_flight=in_flight, anew=anew, temporary=temporary
+            )
             subscription = DurableSubscription(session, attach, temporary=temporary)
         await subscription.ask(timeout, ready=ready == "network")
         return subscription

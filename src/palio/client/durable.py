@@ -65,12 +65,14 @@ class DurableSubscription(Subscription):
         self._draining = False
         self._lost_connection = 0  # the number of the last one that is gone
         self.home: str | None = None
+        self.created = False  # by this client, rather than found
 
     def request(self) -> Any:
         return self._attach
 
     def answered(self, answer: Attached) -> None:
         self.home = answer.home
+        self.created = self.created or answer.created
         # Whoever asked to begin anew did so once.
         self._attach = msgspec.structs.replace(self._attach, anew=False)
 

@@ -39,6 +39,7 @@ def attach_request(
     filter: Filter,
     since: Since | None,
     *,
+    after: Mapping[str, int] | None = None,
     in_flight: int | None,
     anew: bool,
     temporary: bool,
@@ -51,6 +52,8 @@ def attach_request(
         more["since"] = since
     elif since is not None:
         more["since"] = as_seconds(since, 0.0)
+    if after is not None:
+        more["after"] = {**more.get("after", {}), **after}
     if temporary:
         more["linger"] = LINGER
     if in_flight is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from palio.spark.lookback import history
     from palio.spark.matching import match, unreadable
     from palio.spark.patterns import find_patterns
+    from palio.spark.reaching import reach_back
     from palio.spark.reading import Crossed, read, read_stream
     from palio.spark.registering import register
     from palio.spark.rewriting import compact, forget, sweep
@@ -44,6 +45,7 @@ _PLACES = {
     "match": "matching",
     "match_new": "runs",
     "matches": "runs",
+    "reach_back": "reaching",
     "read": "reading",
     "read_lake": "lake",
     "read_quarantine": "lake",
@@ -71,6 +73,7 @@ __all__ = [
     "match",
     "match_new",
     "matches",
+    "reach_back",
     "read",
     "read_lake",
     "read_quarantine",

@@ -98,6 +98,19 @@ class JournalMissing(PalioError):
         )
 
 
+class NameTaken(PalioError):
+    """A durable subscription of a name that was to be new."""
+
+    name: str
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"There is a durable subscription {name!r} already, which does not begin where the lake ends. "
+            "Choose another name, or end that one: palio spark reach-back --anew.",
+            name=name,
+        )
+
+
 class MissingColumn(PalioError):
     """A table without a column that it must have."""
 

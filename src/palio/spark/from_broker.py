@@ -36,7 +36,7 @@ class BrokerJournals(Journals):
         """Raises `NotConnected`, and what the broker refuses with."""
         self._thread = LoopThread()
         try:
-            self._client = self._thread.run(_connected(url))
+            self._client = self._thread.run(connected(url))
         except BaseException:
             self._thread.stop()
             raise
@@ -81,7 +81,8 @@ class BrokerJournals(Journals):
         self._thread.stop()
 
 
-async def _connected(url: str) -> Client:
+async def connected(url: str) -> Client:
+    """A client with the token of the environment. Raises `NotConnected`, and what the broker refuses with."""
     return await connect(url, token=os.environ.get(TOKEN), connect_within=10.0, request_timeout=WITHIN)
 
 

@@ -17,15 +17,16 @@ import msgspec
 from sqlalchemy import Connection, Row, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.store import schema
 from palio.store.errors import (
     JournalTrimmed,
     NoSuchJournal,
     StoreCorrupt,
-    StoreError,
     StoreTooOld,
 )
+from palio.store.lake.reading import Archive
 from palio.store.opening import backend_of, refusal
 from palio.store.reading import DamagedRow, Entry, Selection, StoredRow
 from palio.store.records import from_column, to_column
@@ -53,11 +54,11 @@ def journals_in(url: str) -> list[str]:
 class Journal:
     """The journal of one broker, to be read."""
 
-    def __init__(self, url: str, broker: str | None = None) -> None:
-        """`broker` may be left out if there is one only.
+    def __init__(self, url: str, broker: str | None = None, *, lake: str | None = None) -> None:
+        """`broker` may be left out if there is one only. With a `lake`, what was trimmed is read there.
 
-        Raises `WrongStoreUrl`, `NoSuchJournal`, `StoreTooNew`, `StoreTooOld`,
-        `StoreCorrupt` or `StoreUnavailable`.
+        Raises `WrongStoreUrl`, `NoSuchJournal`, `StoreTooNew`, `StoreTooOld`, `StoreCorrupt` or
+        `StoreUnavailable`, and for a lake `WrongLake` or `MissingDependency`.
         """
         self._backend = backend_of(url, writes=False)
         self._store = self._backend.store
@@ -68,7 +69,8 @@ class Journal:
         try:
             with self._transaction():
                 self._broker, self.broker = self._find(broker)
-        except StoreError:
+            self._archive = None if lake is None else Archive(lake, self.broker)
+        except PalioError:
             self.close()
             raise
 
@@ -89,9 +91,10 @@ class Journal:
     ) -> Iterator[Entry]:
         """What a filter selects, in order: after one sequence up to another, from one time on before another.
 
-        Raises `JournalTrimmed` and `StoreCorrupt` on the way.
+        Raises `JournalTrimmed` and `StoreCorrupt` on the way, and of a lake `LakeError`.
         """
-        selection = Selection(self._broker, filter or Filter.parse("true"), since, until)
+        wanted = filter or Filter.parse("true")
+        selection = Selection(self._broker, wanted, since, until)
         begun = False
         while True:
             with self._transaction() as connection:
@@ -99,11 +102,19 @@ class Journal:
                 if not begun:
                     begun = True
                     upto = standing.head if upto is None else min(upto, standing.head)
-                    after = max(after, standing.trimmed)
-                elif after < standing.trimmed:
+                    after = after if self._archive is not None else max(after, standing.trimmed)
+                trimmed = min(standing.trimmed, upto or 0)
+                some: list[Entry] = []
+                if after >= trimmed:
+                    after = selection.pass_over(connection, after, upto or 0)
+                    after, some = next(selection.read(connection, after, upto or 0), (after, []))
+            if after < trimmed:
+                if self._archive is None:
                     raise JournalTrimmed(self._store, after, standing.trimmed)
-                after = selection.pass_over(connection, after, upto or 0)
-                after, some = next(selection.read(connection, after, upto or 0), (after, []))
+                for row in self._archive.read(wanted, after=after, upto=trimmed, since=since):
+                    if row[1] < until:
+                        yield Entry(*row)
+                after = trimmed
             yield from some
             if after >= (upto or 0):
                 return

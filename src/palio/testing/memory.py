@@ -40,6 +40,9 @@ class MemoryStore:
         self._commits = 0
         self._closed = False
 
+    def lake_statistics(self) -> None:
+        """There is none."""
+
     @property
     def queued_bytes(self) -> int:
         return 0

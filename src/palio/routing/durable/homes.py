@@ -94,7 +94,7 @@ class Homes(CatchingUp):
             durable.stored_position = dict(beginning)
             self._stored(durable)
             if durable.taker is not None:
-                self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker))
+                self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker, created=True))
 
         self._desk.effects.append(
             Spool(

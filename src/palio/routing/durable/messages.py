@@ -175,10 +175,11 @@ DurableRequest: TypeAlias = (
 
 
 class Attached(_Message, frozen=True):
-    """The session is the taker now; the subscription is on disk at this home."""
+    """The session is the taker now; the subscription is on disk at this home, and new if it was `created`."""
 
     name: str
     home: str
+    created: bool = False
 
 
 class DurableReady(_Message, frozen=True):

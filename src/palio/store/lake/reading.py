@@ -12,7 +12,7 @@ what was trimmed, something is in neither, which is an error and not skipped.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MAX_OPEN = 8
 # After so many seconds a page is given as it is: somebody else may want something, too.
 TURN = 0.25
+# What is read at a time for somebody who wants all of it.
+PAGE = 4_096
+PAGE_BYTES = 8 << 20
 
 _Place = tuple[int, str, float]  # the sequence after which somebody goes on, its filter, and its time
 
@@ -98,8 +101,19 @@ class Archive:
             events.close()
             self._state = None  # whoever repairs a lake may have gone back to an earlier version
             raise
-        self._put_back((reached, str(filter), since), events)
+        if reached < trimmed and events.frontier is not None:
+            self._put_back((reached, str(filter), since), events)
+        else:
+            events.close()
         return LakePage(rows, reached)
+
+    def read(self, filter: Filter, *, after: int, upto: int, since: float = 0.0) -> Iterator[Row]:
+        """All of what was trimmed after one sequence up to another, in order. Raises what `page` raises."""
+        limits = {"limit": PAGE, "limit_bytes": PAGE_BYTES}
+        while after < upto:
+            page = self.page(filter, after=after, upto=upto, trimmed=upto, since=since, **limits)
+            yield from page.rows
+            after = page.upto
 
     def _read(
         self, events: LakeEvents, span: tuple[int, int], limit: int, limit_bytes: int
@@ -140,9 +154,6 @@ class Archive:
         former = self._open.pop(place, None)
         if former is not None:
             former.close()
-        if events.frontier is None:
-            events.close()
-            return
         self._open[place] = events
         if len(self._open) > MAX_OPEN:
             self._open.pop(next(iter(self._open))).close()

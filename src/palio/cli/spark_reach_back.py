@@ -1,0 +1,122 @@
+"""`palio spark reach-back`: history from a lake, and a durable subscription that goes on where it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from palio.cli.connecting import Server, connected, run
+from palio.cli.durations import parse_since
+from palio.cli.formats import format_of
+from palio.cli.spark_archive import DEFAULT_LAKE, LakeFolder
+from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.sub import Wanted, follow
+from palio.cli.terminal import error_console, help_epilog, plural
+from palio.client import Event
+from palio.model.body import Body
+from palio.model.filter import Filter
+from palio.spark.lake import read_lake
+from palio.spark.reaching import follow_from, give_up
+from palio.store.lake.manifests import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EPILOG = help_epilog(
+    "palio spark reach-back 'price > 100' --durable desk-7 --since 30d",
+    "palio spark reach-back 'price > 100' --durable desk-8 --output past",
+    "palio spark reach-back 'price > 100' --durable desk-9 --follow",
+    notes="Brokers with the setting `lake` need none of this: palio sub --since 30d reaches back by itself.",
+)
+
+
+def reach_back(
+    filter_text: Annotated[
+        str, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
+    ] = "true",
+    *,
+    durable: Annotated[str, typer.Option(metavar="NAME", help="The subscription that goes on; a new name.")],
+    server: Server = None,
+    lake: LakeFolder = DEFAULT_LAKE,
+    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 30d, a date, a time, or all.")] = "all",
+    format_text: Annotated[
+        str,
+        typer.Option("--format", "-f", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
+    ] = "json",
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the past as Parquet.")
+    ] = None,
+    going_on: Annotated[
+        bool, typer.Option("--follow", help="Go on with what is published, until Ctrl-C.")
+    ] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="End a subscription of that name first, with all that waits for it.")
+    ] = False,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Settings = None,
+) -> None:
+    """Show what a lake has of a filter, and keep all that follows in a new durable subscription.
+
+    Every event is in one of the two, and in one only: the subscription begins
+    exactly where the lake ends. Take from it with palio sub --durable, or go on
+    at once with --follow. The past comes one journal after the other, each in
+    its order; formats are those of palio sub.
+
+    If this is interrupted before all of the past was shown, the subscription is
+    ended, and can be begun again.
+    """
+    filter = Filter.parse(filter_text)
+    filter.require_satisfiable()
+    moment = parse_since(since)
+    begin = 0.0 if isinstance(moment, str) else moment
+    format = format_of(format_text)
+    place = Lake(lake)
+    state = place.state()
+    with opened(master, remote, conf, "reach-back") as spark:
+        run(_begin(server, filter, durable, state.positions, begin, anew=anew))
+        try:
+            past = read_lake(spark, place, filter=filter, since=begin, state=state)
+            if output is None:
+                shown = plural(_show(past, format), "event")
+            else:
+                past.write.mode("errorifexists").parquet(output)
+                shown = f"What was, in {output}"
+        except BaseException:
+            run(_end(server, durable))
+            raise
+    _tell(f"{shown}; the subscription {durable} goes on from there.")
+    if going_on:
+        run(follow(server, Wanted(filter_text, None, None, durable, None, False), format, quiet=False))
+
+
+async def _begin(server: str | None, filter: Filter, durable: str, *where: Any, anew: bool) -> None:
+    async with connected(server) as client:
+        if anew:
+            await give_up(client, durable)
+        await follow_from(client, filter, durable, *where)
+
+
+async def _end(server: str | None, durable: str) -> None:
+    async with connected(server) as client, asyncio.timeout(10.0):
+        await give_up(client, durable)
+
+
+def _show(past: DataFrame, format: Any) -> int:
+    """One event a line; a part of them at a time comes here."""
+    columns = ("journal", "sequence", "unix_micros(time) AS time", "id", "payload")
+    shown = 0
+    for row in past.orderBy("journal", "sequence").selectExpr(*columns).toLocalIterator():
+        journal, body = row["journal"], Body(bytes(row["payload"]), row["id"])
+        event = Event(journal, row["sequence"], row["time"] / 1e6, 0, journal, body)
+        sys.stdout.write(format(event) + "\n")
+        shown += 1
+    sys.stdout.flush()
+    return shown
+
+
+def _tell(text: str) -> None:
+    error_console().print(text, style="dim", soft_wrap=True)
