@@ -10,6 +10,7 @@ import shutil
 import signal
 from pathlib import Path
 
+import aiohttp
 import msgspec
 import pytest
 
@@ -183,6 +184,20 @@ async def test_a_lake_that_cannot_be_read_is_said_and_nothing_is_passed_over(pas
         again = await client.subscribe("n >= 0", durable="desk")
         assert await take(again, 1_001) == list(range(1_001))
         assert (await client.survey("n >= 0")).missing == ()
+
+
+async def test_event_streams_over_http_reach_back_and_say_why_they_cannot(past):
+    past.settings = msgspec.structs.replace(past.settings, http="127.0.0.1:0")
+    async with past as scene, aiohttp.ClientSession() as http:
+        address = f"http://127.0.0.1:{scene.broker.http_port}/events?filter=x=3&since=all"
+        async with http.get(f"{address}&wait=1") as stream:
+            text = await stream.text()
+        assert text.count("\ndata:") + text.startswith("data:") >= 143
+        shutil.rmtree(past.place)
+        async with http.get(address) as stream:
+            text = await stream.text()
+        assert "HistoryUnavailable" in text
+        assert "There is no lake" in text
 
 
 async def test_damaged_files_and_a_lake_of_somebody_else(past):
