@@ -5,8 +5,8 @@ events, and what few filters name is in every event.
 
 - `gauges`: every event has ten gauges, one in a hundred an alarm. Each filter wants a range of the alarm's code
   and a range of one gauge. A tenth of the filters name each gauge, all name the code.
-- `levels`: one event in two hundred is critical. Each filter wants `level = "critical"`, a service, a zone, each of
-  which fewer filters name, and a range of the load.
+- `levels`: one event in two hundred is critical. Each filter wants `level = "critical"`, a service and a zone,
+  each of which fewer filters name, and a range of the load.
 
 Three indexes get the same filters, all at once: one without hints, one with hints made from other events of the
 same kind, and one that saw those events itself before the filters came (`learned`: what hints stand in for; its
@@ -53,8 +53,8 @@ class Workload:
 
 
 def _gauge_filter(draw: random.Random) -> str:
-    code, low = draw.randrange(1_000), draw.random() * 90
-    return f"code between {code} and {code + 50} and gauge{draw.randrange(GAUGES)} between {low:.2f} and {low + 10:.2f}"
+    code, gauge, low = draw.randrange(1_000), draw.randrange(GAUGES), draw.random() * 90
+    return f"code between {code} and {code + 50} and gauge{gauge} between {low:.2f} and {low + 10:.2f}"
 
 
 def _gauge_event(draw: random.Random) -> Event:

@@ -9,18 +9,20 @@ limits of its own. Three ways to find them are measured on all cores:
 - in a stream, with checkpoints: the same, file by file, without the first file, in which everything starts,
 - the plain detector in one process, without Spark.
 
+With `--ways keys long` a stream that remembers a million keys, and one that goes on for many windows
+(`patterns_state`); with `--growth` tables of fewer and more events and symbols.
+
 The yardstick is a self-join in Spark SQL, for one pattern: events of the first kind joined with those of the
 second by symbol, with the window as a condition. It gives every pair, where a pattern has order, consumption
 and windows. For more patterns it has to be done once for each; that is measured for a few and multiplied.
 
-Nothing is written: results go to Spark's `noop`. Each way is done once before it is measured.
+Nothing is written: results go to Spark's `noop`. Everything is done once before it is measured, joins, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,85 +30,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import functions as f
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.patterns_data import KINDS, PRICES, RATE, WINDOW, Choice, write_events
+from benchmarks.patterns_state import long_run, many_keys, rate, run_stream
+from palio.cli.spark_output import quiet_session
 from palio.matching.patterns import Detector, PatternSet
 from palio.model.notification import Notification
 from palio.spark.patterns import find_patterns
-from palio.spark.session import session
 
-KINDS = 20
-RATE = 20_000  # events a second of the time that they tell: a window has six million, so nothing expires
-WINDOW = 300
-PRICES = 100
+WAYS = ("plain", "table", "stream", "keys", "long")
 JOINS = 3  # that stand for a hundred
 MOST_PLAIN = 200_000
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """What one pattern is about: two kinds, and prices between two limits.
-
-    Several patterns share the kinds and divide the prices among them, so that an event is a hit of one at most.
-    """
-
-    first: str
-    second: str
-    low: float
-    high: float
-
-    @staticmethod
-    def of(number: int, count: int) -> Choice:
-        pair, place = number % (KINDS // 2), number // (KINDS // 2)
-        width = PRICES / max(1, count // (KINDS // 2))
-        return Choice(f"k{2 * pair}", f"k{2 * pair + 1}", place * width, (place + 1) * width)
-
-    def pattern(self) -> str:
-        price = f"price >= {self.low} and price < {self.high}"
-        return (
-            f'A[kind = "{self.first}" and {price}] then B[kind = "{self.second}" and {price}] '
-            f"within {WINDOW} s by symbol"
-        )
-
-    def self_join(self, events: Any) -> Any:
-        price = f"price >= {self.low} and price < {self.high}"
-        a = events.where(f"kind = '{self.first}' and {price}").alias("a")
-        b = events.where(f"kind = '{self.second}' and {price}").alias("b")
-        after = (f.col("b.time") > f.col("a.time")) & (f.col("b.position") > f.col("a.position"))
-        soon = f.col("b.time") <= f.col("a.time") + f.expr(f"interval {WINDOW} seconds")
-        joined = a.join(b, (f.col("a.symbol") == f.col("b.symbol")) & after & soon)
-        return joined.select(
-            "a.symbol", f.col("a.position").alias("first"), f.col("b.position").alias("second")
-        )
-
-
 def patterns(count: int) -> dict[str, str]:
     return {f"p{number}": Choice.of(number, count).pattern() for number in range(count)}
-
-
-def write_events(folder: Path, count: int, keys: int, files: int, seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    folder.mkdir()
-    size = count // files
-    for number in range(files):
-        at = np.arange(number * size, (number + 1) * size)
-        table = pa.table(
-            {
-                "kind": pa.array([f"k{one}" for one in range(KINDS)]).take(
-                    pa.array(chance.integers(0, KINDS, size))
-                ),
-                "symbol": pa.array(np.char.add("s", chance.integers(0, keys, size).astype(str))),
-                "price": pa.array(chance.uniform(0, PRICES, size)),
-                "time": pa.array(at * (1_000_000 // RATE), pa.int64()).cast(pa.timestamp("us", "UTC")),
-                "position": pa.array(at),
-            }
-        )
-        pq.write_table(table, folder / f"{number:04}.parquet")
 
 
 def seconds(action: Callable[[], object], rounds: int) -> float:
@@ -118,38 +58,16 @@ def seconds(action: Callable[[], object], rounds: int) -> float:
     return best
 
 
-def several_joins(events: Any, count: int) -> float:
-    """Seconds for as many self-joins as patterns."""
+def several_joins(events: Any, count: int, rounds: int) -> float:
+    """Seconds for as many self-joins as patterns, of which some are done."""
     some = [Choice.of(number, count).self_join(events) for number in range(JOINS)]
     for one in some:
         discard(one)
-    return seconds(lambda: [discard(one) for one in some], 1) * count / JOINS
+    return seconds(lambda: [discard(one) for one in some], rounds) * count / JOINS
 
 
 def discard(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
-
-
-def streamed(spark: Any, source: Path, schema: Any, chosen: dict[str, str], buckets: int) -> tuple[float, int]:
-    """Events a second behind the first file, and the bytes of state at the end."""
-    events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
-    checkpoint = tempfile.mkdtemp()
-    try:
-        query = (
-            find_patterns(events, chosen, buckets=buckets, skew=None)
-            .writeStream.format("noop")
-            .option("checkpointLocation", checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        batches = [one for one in query.recentProgress if one["numInputRows"]][1:]
-        rows = sum(one["numInputRows"] for one in batches)
-        spent = sum(one["durationMs"]["triggerExecution"] for one in batches) / 1_000
-        state = batches[-1]["stateOperators"][0]["memoryUsedBytes"] if batches else 0
-        return rows / spent if spent else 0.0, state
-    finally:
-        shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def plain(ready: PatternSet, events: list[Notification]) -> float:
@@ -187,12 +105,16 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=2, help="the best of so many is taken")
     parser.add_argument("--buckets", type=int, default=16, help="buckets of the stream's state")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--ways", nargs="+", default=["plain", "table", "stream"], help="what to measure")
+    parser.add_argument(
+        "--ways", nargs="+", default=["plain", "table", "stream", "keys"], choices=WAYS, help="what to measure"
+    )
+    parser.add_argument("--long", type=int, default=10_000_000, help="events of the way `long`")
+    parser.add_argument("--growth", action="store_true", help="tables of fewer and more events and symbols")
     parser.add_argument("--quick", action="store_true", help="a tenth of it all, to see that it runs")
     options = parser.parse_args(words)
     if options.quick:
         options.events, options.keys, options.patterns = 100_000, 50_000, [1, 20]
-        options.files, options.rounds = 4, 1
+        options.files, options.rounds, options.long = 4, 1, 300_000
     console = Console()
     console.print(
         f"{options.events:,} events, {options.keys:,} symbols, {KINDS} kinds, windows of {WINDOW} s; "
@@ -202,9 +124,10 @@ def main(words: list[str] | None = None) -> None:
     if "plain" in options.ways:
         for count in options.patterns:
             measure_plain(count, options, table)
-    if {"table", "stream"} & {*options.ways}:
-        measure_spark(options, table)
-    console.print(table)
+    if {*WAYS[1:]} & {*options.ways} or options.growth:
+        measure_spark(console, options, table)
+    if table.row_count:
+        console.print(table)
 
 
 def measure_plain(count: int, options: argparse.Namespace, table: Table) -> None:
@@ -214,18 +137,53 @@ def measure_plain(count: int, options: argparse.Namespace, table: Table) -> None
     table.add_row(f"{count:,}", "plain detector", f"{plain(ready, events):,.0f}", "")
 
 
-def measure_spark(options: argparse.Namespace, table: Table) -> None:
+def measure_spark(console: Console, options: argparse.Namespace, table: Table) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "events"
-        write_events(source, options.events, options.keys, options.files, options.seed)
         settings = {
             "spark.sql.shuffle.partitions": "4",
             "spark.driver.memory": "4g",
             "spark.local.dir": folder,
             "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         }
-        with session("local[*]", name="palio bench patterns", settings=settings) as spark:
-            measure(spark, source, options, table)
+        with quiet_session("local[*]", name="palio bench patterns", settings=settings) as spark:
+            more = {"keys": options.keys, "buckets": options.buckets, "seed": options.seed}
+            if options.growth:
+                growth(console, spark, Path(folder), options)
+                return
+            if {"table", "stream"} & {*options.ways}:
+                source = Path(folder) / "events"
+                write_events(source, options.events, options.keys, options.files, options.seed)
+                measure(spark, source, options, table)
+            if "keys" in options.ways:
+                many_keys(console, spark, Path(folder), count=options.events, **more)
+            if "long" in options.ways:
+                long_run(console, spark, Path(folder), count=options.long, **more)
+
+
+def growth(console: Console, spark: Any, folder: Path, options: argparse.Namespace) -> None:
+    """One pattern in a table, beside the self-join, by events and by symbols."""
+    table = Table("events", "symbols", "pattern", "self-join", "times as fast", title="Growth: one pattern")
+    for number, (events, keys) in enumerate(
+        (
+            (options.events // 4, options.keys),
+            (options.events, options.keys),
+            (options.events * 2, options.keys),
+            (options.events, options.keys // 100),
+        )
+    ):
+        source = folder / f"growth-{number}"
+        write_events(source, events, keys, options.files, options.seed)
+        frame = spark.read.parquet(str(source))
+        ours, theirs = (partial(find_patterns, frame, patterns(1)), partial(Choice.of(0, 1).self_join, frame))
+        spent = []
+        for way in (ours, theirs):
+            discard(way())
+            spent.append(seconds(lambda way=way: discard(way()), options.rounds))  # type: ignore[misc]
+        table.add_row(
+            f"{events:,}", f"{keys:,}", *(f"{events / one:,.0f} events/s" for one in spent),
+            f"{spent[1] / spent[0]:.2f}",
+        )  # fmt: skip
+    console.print(table)
 
 
 def measure(spark: Any, source: Path, options: argparse.Namespace, table: Table) -> None:
@@ -241,14 +199,15 @@ def measure(spark: Any, source: Path, options: argparse.Namespace, table: Table)
             find = partial(find_patterns, events, chosen)
             discard(find())
             spent = seconds(lambda find=find: discard(find()), options.rounds)  # type: ignore[misc]
-            yardstick = joined if count == 1 else several_joins(events, count)
+            yardstick = joined if count == 1 else several_joins(events, count, options.rounds)
             said = f"{yardstick / spent:.2f} times as fast"
             if count > 1:
                 said += f" as {count:,} of them ({JOINS} measured)"
             table.add_row(f"{count:,}", "table", f"{options.events / spent:,.0f}", said)
         if "stream" in options.ways:
-            rate, state = streamed(spark, source, events.schema, chosen, options.buckets)
-            table.add_row(f"{count:,}", "stream", f"{rate:,.0f}", f"state {state / 1e6:,.1f} MB at the end")
+            steps = run_stream(spark, source, chosen, buckets=options.buckets, counted=True)
+            said = f"{steps[-1].keys:,} keys remembered at the end, {steps[-1].size / 1e6:,.1f} MB"
+            table.add_row(f"{count:,}", "stream", f"{rate(steps[1:]):,.0f}", said)
 
 
 if __name__ == "__main__":

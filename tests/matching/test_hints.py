@@ -100,7 +100,8 @@ def test_groups_that_get_crowded_choose_anew_and_find_the_same(seed):
 
 
 def test_an_index_files_by_what_it_is_told():
-    """Every filter asks for an alarm and for one of ten gauges; only alarms are rare, but all filters have them."""
+    """Every filter asks for an alarm and for one of ten gauges; alarms are rare, but all filters name them."""
+    pytest.importorskip("palio.matching.core", reason="the oracle files nothing")
     filters = [(n, f"alarm > 0 and gauge{n % 10} > 1") for n in range(200)]
     gauges = {f"gauge{n}": AttributeHints(1.0) for n in range(10)}
     told = palio.MatchIndex(filters, hints=Hints({"alarm": AttributeHints(0.001), **gauges}))
@@ -162,7 +163,7 @@ GOOD = {"format": "palio-hints", "version": 1, "attributes": {}}
         (json.dumps(GOOD | {"attributes": {"a": {"present": 1, "quantiles": [2, 1]}}}), "do not ascend"),
         (json.dumps(GOOD | {"attributes": {"a": {"present": 1, "values": [["x", 9]]}}}), "<= 1.0"),
         (json.dumps(GOOD).replace("{}", '{"a": {"present": NaN}}'), "invalid"),
-        (json.dumps(GOOD).replace("{}", "[" * 100_000), "Expected `object`"),
+        (json.dumps(GOOD).replace("{}", "[" * 100_000), "object"),
         ("\xff", "invalid"),
     ],
 )

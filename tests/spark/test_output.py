@@ -13,6 +13,8 @@ GREETINGS = b"""WARNING: Using incubator modules: jdk.incubator.vector
 Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties
 26/11/17 06:11:41 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform
 Setting Spark log level to "ERROR".
+Starting Streaming TransformWithStateInPandas Python worker.
+
 """
 ERROR = b"26/11/17 06:11:41 ERROR Executor: Exception in task 0.0\njava.lang.IllegalStateException: WARN\n"
 

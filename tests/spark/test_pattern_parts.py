@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from palio import Notification
 from palio.matching.patterns import PatternSet
 from palio.matching.patterns.hit import FOREVER
+from palio.model.values import INT_MIN, Kind
 from palio.spark.pattern_batch import BatchFinder
 from palio.spark.pattern_hits import ID, POSITION, TIME, HitFinder
-from palio.spark.pattern_selection import MAX_TEXTS, texts_needed
+from palio.spark.pattern_selection import MAX_RANGES, MAX_TEXTS, ranges_needed, texts_needed
 from palio.spark.pattern_stream import Bucket, packed
 from tests.matching.patterns import definition
 from tests.matching.patterns.drawing import Maker
@@ -145,3 +146,22 @@ def test_a_text_is_the_same_key_as_for_a_single_event(size):
 )
 def test_spark_may_leave_out_what_no_step_can_be(patterns, texts):
     assert texts_needed(PatternSet({str(n): text for n, text in enumerate(patterns)}), "t") == texts
+
+
+@pytest.mark.parametrize(
+    ("patterns", "ranges"),
+    [
+        (["A[v < 5] then B[v >= 95] within 1 s"], [(INT_MIN, 5), (95, None)]),
+        (["A[v between 1 and 3 or v = 8] then not B[v = 4] within 1 s"], [(1, 5), (8, 9)]),
+        (["A[v > 2.5] within 1 s", 'A[v = "a"] within 1 s'], [(3, None)]),  # the column has numbers only
+        (["A[v < 5] then B[v >= 3] within 1 s"], None),
+        (['A[v < 5 or t = "a"] within 1 s'], None),
+        (["A[v < 5] within 1 s", 'A[t = "a"] within 1 s'], None),
+        (["A[not v < 5] within 1 s"], None),
+        (["A[absent(v)] within 1 s"], None),
+        ([f"A[v = {2 * number}] within 1 s" for number in range(MAX_RANGES + 1)], None),
+    ],
+)
+def test_spark_may_leave_out_numbers_that_no_step_can_be(patterns, ranges):
+    chosen = PatternSet({str(n): text for n, text in enumerate(patterns)})
+    assert ranges_needed(chosen, "v", Kind.INT) == ranges

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions
 
 from palio import ImpossiblePattern, Notification
 from palio.matching.patterns import Detector, watermark_for
@@ -122,6 +123,20 @@ def test_a_table_gives_what_the_plain_detector_gives(spark, find, seed):
     assert rows(found) == expected
     assert drops(found).keys() == {"unkeyed"}
     found.unpersist()
+
+
+@pytest.mark.parametrize("kind", ["bigint", "smallint", "double", "float"])
+def test_patterns_of_ranges_alone_find_the_same(spark, find, kind):
+    patterns = {
+        "jump": "A[v < 2] then B[v >= 2.5] within 20 s by k",
+        "back": "A[v > 2] then B[v = 0] within 9 s by k",
+    }
+    events = drawn(5)
+    newest = max(microseconds(event["time"]) for event in events)
+    expected = plain(events, patterns, newest)
+    assert {one[0] for one in expected} == set(patterns)
+    found = find(table(spark, events).withColumn("v", functions.col("v").cast(kind)), patterns)
+    assert rows(found) == expected
 
 
 def test_open_absences_are_closed_only_when_asked_for(spark, find):

@@ -1,9 +1,10 @@
 """Sessions of commands, started without the half dozen lines with which Spark greets everybody.
 
-They name log profiles, native libraries and incubating modules of Java: nothing that a user could do anything
-about. Some come from Java itself before any setting of Spark is read, so they are left out on their way: while
-the session starts, standard error is a pipe, which Spark inherits, and a thread passes on everything else. It
-does so for as long as Spark runs, at once and unchanged: errors and Spark's progress bar arrive as ever.
+They name log profiles, native libraries and incubating modules of Java, and for streams each start of a worker:
+nothing that a user could do anything about. Some come from Java itself before any setting of Spark is read, so
+they are left out on their way: while the session starts, standard error is a pipe, which Spark inherits, and a
+thread passes on everything else. It does so for as long as Spark runs, at once and unchanged: errors and
+Spark's progress bar arrive as ever.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _GREETING = re.compile(
     rb"|Setting default log level to "
     rb"|Setting Spark log level to "
     rb"|To adjust logging level use "
+    rb"|(Starting )?Streaming TransformWithState"  # each worker of a stream, several times a batch
     rb"|[\d/]+ [\d:]+ WARN "  # those from before our own level, which is errors, holds
 )
 
@@ -77,6 +79,7 @@ class Passing:
         self._source = source
         self._target = target
         self._in_line = False  # whether a part of the current line has been passed on already
+        self._left_out = False  # whether the last line was not: some have an empty one behind them
 
     def run(self) -> None:
         """Until nobody is left who could write."""
@@ -96,9 +99,10 @@ class Passing:
         os.close(self._target)
 
     def _line(self, line: bytes) -> None:
-        if self._in_line or not _GREETING.match(line):
+        greeting = not self._in_line and _GREETING.match(line) is not None
+        if not greeting and not (self._left_out and line == b"\n"):
             self._write(line)
-        self._in_line = False
+        self._in_line, self._left_out = False, greeting
 
     def _write(self, data: bytes) -> None:
         with suppress(OSError):  # nobody listens any more, but Spark must not wait for that

@@ -6,6 +6,7 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from palio.cli.durations import parse_moment
@@ -98,7 +99,7 @@ def stats(
             found.events,
             None if subscriptions is None else subscriptions_at(spark, subscriptions),
             source=source,
-            filter=filter_text,
+            filter=None if found.is_filtered else filter_text,
             time=time,
             by=by,
             since=begin,
@@ -106,6 +107,7 @@ def stats(
             unreadable=found.unreadable,
             told=lambda stage, done, of: advance(done * len(STAGES) // of),
         )
+    figures = msgspec.structs.replace(figures, filter=filter_text)
     place = report(figures, output, title=title)
     if json is not None:
         write_numbers(figures, json)

@@ -48,7 +48,7 @@ class Side(Generic[Item]):
         )
 
     def be_indexed(self, matches: Matches | None, hints: Hints | None = None) -> None:
-        """Keep an index over the entries, with hints if there are some; or use one for all brokers, whose nodes are the entries' places."""
+        """Keep an index over the entries; or use one for all brokers, whose nodes are the entries' places."""
         self._matches = matches
         if matches is None:
             self._index = MatchIndex(hints=hints)

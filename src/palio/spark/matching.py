@@ -166,7 +166,7 @@ def open_shard(folder: str | None, shard: str) -> tuple[MatchIndex, Any]:
 
 
 def matched_rows(index: MatchIndex, content: Any) -> tuple[Any, Any]:
-    """Rows of a batch, and positions of the subscriptions that they satisfy; what is no event is passed over."""
+    """Rows of a batch, and positions of the subscriptions they satisfy; what is no event is passed over."""
     return _found(index, content, None, True)
 
 

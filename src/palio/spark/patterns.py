@@ -7,7 +7,7 @@ by key (`pattern_batch`), for a stream bucket by bucket, with state (`pattern_st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,10 @@ from palio.spark.errors import MissingColumn
 from palio.spark.pattern_batch import BatchFinder
 from palio.spark.pattern_found import FOUND_DDL
 from palio.spark.pattern_hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFinder
-from palio.spark.pattern_selection import texts_needed
+from palio.spark.pattern_selection import NUMBERS, ranges_needed, texts_needed
 from palio.spark.pattern_state import BucketProcessor
 from palio.spark.pattern_stream import PACKED_DDL, packed
+from palio.spark.workers import keep
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,11 +180,27 @@ def _selected(prepared: DataFrame, names: list[str], patterns: PatternSet) -> Da
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     for (column, kind), name in zip(prepared.dtypes, names, strict=True):
-        if kind == "string" and column not in BESIDE:
-            needed = texts_needed(patterns, name)
-            if needed is not None:
-                prepared = prepared.where(f.col(column).isin(sorted(needed)))
+        if column in BESIDE:
+            continue
+        if kind == "string":
+            texts = texts_needed(patterns, name)
+            if texts is not None:
+                prepared = prepared.where(f.col(column).isin(sorted(texts)))
+        elif kind in NUMBERS:
+            ranges = ranges_needed(patterns, name, NUMBERS[kind])
+            if ranges is not None:
+                prepared = prepared.where(_within(column, ranges))
     return prepared
+
+
+def _within(column: str, ranges: Sequence[tuple[float, float | None]]) -> Column:
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    found = f.lit(False)
+    for low, high in ranges:
+        inside = f.col(column) >= low
+        found = found | (inside if high is None else inside & (f.col(column) < high))
+    return found
 
 
 # In a table
@@ -233,4 +250,7 @@ def _in_stream(
 @lru_cache(maxsize=4)
 def ready(texts: Texts) -> PatternSet:
     """The patterns of a job, made ready once in each worker."""
-    return PatternSet(dict(texts))
+    patterns = PatternSet(dict(texts))
+    patterns.index  # noqa: B018 - made now, as it belongs to what stays
+    keep()
+    return patterns

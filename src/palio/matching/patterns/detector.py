@@ -70,8 +70,11 @@ class DetectorStatistics(msgspec.Struct, frozen=True):
     counts: Counts
 
 
-class _Kept(msgspec.Struct, array_like=True, frozen=True):
-    """A partition as bytes: when it is due, how many events it remembers, and the partition itself."""
+class _Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A partition as bytes: when it is due, how many events it remembers, and the partition itself.
+
+    There may be a million of them, so garbage collection leaves them alone; they hold nothing that holds them.
+    """
 
     due: int
     size: int

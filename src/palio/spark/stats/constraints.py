@@ -31,7 +31,7 @@ _LONGEST_TEXT = 1_000
 
 
 def constraints_of(subscriptions: DataFrame) -> DataFrame:
-    """Each constraint once: (attribute, operator, text, subscriptions). Filters that cannot be read have none."""
+    """Each constraint once: (attribute, operator, text, subscriptions). Unreadable filters have none."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     found = subscriptions.select(SUBSCRIPTION, FILTER).mapInArrow(_found, CONSTRAINTS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,8 +31,8 @@ _FAMILIES = {
 MOST_NAMES = 512
 
 
-class Part(NamedTuple):
-    """The values that an attribute has of one kind: by row with nulls, or only how many where `values` is None."""
+class Part(msgspec.Struct, frozen=True):
+    """The values that an attribute has of one kind: by row, with nulls; or only how many of them."""
 
     name: str
     kind: str

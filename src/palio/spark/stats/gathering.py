@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,7 +30,7 @@ from palio.spark.stats.figures import (
     Subscription,
     Traffic,
 )
-from palio.spark.stats.hits import HITS, REACH, WANTED, hit_rates, reached
+from palio.spark.stats.hits import CONSTRAINT, HITS, REACH, WANTED, hit_rates, reached
 from palio.spark.stats.looking import Places, counts, summaries
 from palio.spark.stats.preparing import Prepared, prepared
 from palio.spark.stats.steps import bin_edges, time_steps
@@ -76,11 +77,11 @@ def gather(
     """All figures of a table of events, and of subscriptions if there are some.
 
     `events` are as `palio.spark.read` and `history` give them, or have a column for each attribute;
-    `subscriptions` have `subscription_id` and `filter`. `filter`, and the times `since` and `until` (seconds since
-    1970), choose among the events. `time` names the
-    column or the attribute that says when, and `by` the attribute whose values are told apart over time:
-    `class` if there is one, or else the publisher. Events are kept by Spark (memory, then disk) between
-    looks unless `keep` is false. `told` hears of each stage: its name, its number, and how many there are.
+    `subscriptions` have `subscription_id` and `filter`. `filter`, and the times `since` and `until` (seconds
+    since 1970), choose among the events. `time` names the column or the attribute that says when, and `by` the
+    attribute whose values are told apart over time: `class` if there is one, or else the publisher. Events are
+    kept by Spark (memory, then disk) between looks unless `keep` is false. `unreadable` is how many were left
+    out before. `told` hears of each stage: its name, its number, and how many there are.
 
     Filters that cannot be read are counted and left out. Raises `NothingThere` if there are no events, or no
     subscriptions where some were given; `WrongOption`, `MissingColumn` and `UnsupportedColumn`.
@@ -102,12 +103,15 @@ def gather(
         counted = _counted(look, places)
         attributes = found.attributes(counted, places)
         selectivities: list[Selectivity] = []
-        constraints, hits, savings, wanted = 0, None, None, {}
+        constraints, hits, savings = 0, None, None
+        wanted: dict[int, int] = {}
         if subscriptions is not None:
             told(STAGES[2], 2, stages)
-            constraints, selectivities = _selectivities(look, subscriptions, found.events)
+            constraints, asked = _constraints(subscriptions)
             told(STAGES[3], 3, stages)
-            hits, wanted = _hits(look, subscriptions, places, found.events, source)
+            matched = _Matched(look, subscriptions, places, [row["text"] for row in asked])
+            hits, wanted = matched.hits(found.events), matched.by_place.get(WANTED, {})
+            selectivities = matched.selectivities(asked, found.events)
             told(STAGES[4], 4, stages)
             savings = _savings(subscriptions, hits.subscriptions)
         told("", stages, stages)
@@ -134,15 +138,15 @@ class _Found:
     def __init__(self, look: Prepared) -> None:
         from pyspark.sql import functions as f  # noqa: PLC0415
 
-        table = summaries(look).persist()
-        try:
-            order = [f.col("beside").desc(), f.col("events").desc(), "name", "family"]
-            self.rows = table.orderBy(*order).limit(MOST_ATTRIBUTES + 8).collect()
-            self.left_out = max(0, table.where("not beside").count() - MOST_ATTRIBUTES)
-        finally:
-            table.unpersist()
-        self.beside = {row["name"]: row for row in self.rows if row["beside"]}
-        self.rows = [row for row in self.rows if not row["beside"]][:MOST_ATTRIBUTES]
+        table = summaries(look)
+        order = (f.col("beside").desc(), f.col("events").desc(), f.col("name"), f.col("family"))
+        rows = table.orderBy(*order).limit(MOST_ATTRIBUTES + len(looking.BESIDE_ATTRIBUTES) + 1).collect()
+        self.beside = {row["name"]: row for row in rows if row["beside"]}
+        attributes = [row for row in rows if not row["beside"]]
+        self.rows = attributes[:MOST_ATTRIBUTES]
+        self.left_out = 0
+        if len(attributes) > MOST_ATTRIBUTES:
+            self.left_out = table.where("not beside").count() - MOST_ATTRIBUTES
         self.events = self._count(looking.EVENTS) - self._count(looking.UNREADABLE)
 
     def _count(self, name: str) -> int:
@@ -186,7 +190,7 @@ class _Found:
 
     def _attribute(self, row: Any, in_bins: dict[int, int], places: Places) -> Attribute:
         edges = places.edges.get(row["name"], ()) if row["family"] == NUMBER else ()
-        pairs = list(zip(edges, edges[1:], strict=False))
+        pairs = list(pairwise(edges))
         finite = row["least"] is not None and _finite(row["mean"], row["deviation"])
         return Attribute(
             name=row["name"],
@@ -256,78 +260,78 @@ def _finite(*numbers: float | None) -> bool:
 # Subscriptions
 
 
-def _selectivities(look: Prepared, subscriptions: DataFrame, events: int) -> tuple[int, list[Selectivity]]:
-    """How many constraints there are, and of those that most subscriptions have the share of events."""
+def _constraints(subscriptions: DataFrame) -> tuple[int, list[Any]]:
+    """How many constraints there are, and those that most subscriptions have."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    table = constraints_of(subscriptions).persist()
-    try:
-        count = table.count()
-        rows = table.orderBy(f.col("subscriptions").desc(), "text").limit(MOST_CONSTRAINTS).collect()
-    finally:
-        table.unpersist()
-    if not rows:
-        return count, []
-    asked = look.frame.sparkSession.createDataFrame(
-        [(number, row["text"]) for number, row in enumerate(rows)], f"{SUBSCRIPTION} int, {FILTER} string"
-    )
-    hits = _by_id(reached(look, build_shards(asked)))
-    return count, [
-        Selectivity(
-            row["attribute"],
-            row["operator"],
-            row["text"],
-            row["subscriptions"],
-            hits.get(number, 0),
-            hits.get(number, 0) / events,
+    table = constraints_of(subscriptions)
+    rows = table.orderBy(f.col("subscriptions").desc(), f.col("text")).limit(MOST_CONSTRAINTS + 1).collect()
+    count = len(rows) if len(rows) <= MOST_CONSTRAINTS else table.count()
+    return count, rows[:MOST_CONSTRAINTS]
+
+
+class _Matched:
+    """What subscriptions find; everything that was counted for a place or a constraint, by that."""
+
+    def __init__(
+        self, look: Prepared, subscriptions: DataFrame, places: Places, constraints: list[str]
+    ) -> None:
+        from pyspark.sql import functions as f  # noqa: PLC0415
+
+        self.shards: Shards = build_shards(subscriptions, invalid="skip")
+        if not self.shards.subscriptions:
+            reason = "none of the filters can be read." if self.shards.unreadable else "the table is empty."
+            raise NothingThere("subscriptions", "", reason)
+        counted = reached(look, self.shards, places, constraints).persist()
+        rates = hit_rates(subscriptions, counted).persist()
+        try:
+            self.by_place: dict[str, dict[int, int]] = {}
+            for row in counted.where(f.col("place").isNotNull()).collect():
+                self.by_place.setdefault(row["what"], {})[row["place"]] = row["events"]
+            events = sum(self.by_place.get(REACH, {}).values())
+            share = f.floor(f.log10(f.lit(events) / f.col(HITS))).cast("int")
+            step = f.when(f.col(HITS) > 0, f.least(share, f.lit(18)))
+            counts = f.count(f.lit(1)).alias("count"), f.sum(HITS).alias("pairs")
+            self.steps = rates.groupBy(step.alias("step")).agg(*counts).collect()
+            order = f.col(HITS).desc(), f.col(SUBSCRIPTION).cast("string")
+            self.most = rates.where(f"{HITS} > 0").orderBy(*order).limit(MOST_SUBSCRIPTIONS).collect()
+            self.never = rates.where(f"{HITS} = 0").orderBy(order[1]).limit(2 * MOST_SUBSCRIPTIONS).collect()
+        finally:
+            rates.unpersist()
+            counted.unpersist()
+
+    def hits(self, events: int) -> Hits:
+        by_share = {row["step"]: row["count"] for row in self.steps}
+        reach = self.by_place.get(REACH, {})
+        # A filter that cannot be read finds nothing, but that is another matter.
+        unmatched = by_share.pop(None, 0) - self.shards.unreadable
+        readable = [row for row in self.never if not isinstance(parsed(row[FILTER]), str)]
+        return Hits(
+            subscriptions=self.shards.subscriptions,
+            unreadable=self.shards.unreadable,
+            never=max(0, unmatched),
+            pairs=sum(row["pairs"] or 0 for row in self.steps),
+            wanted=sum(count for place, count in reach.items() if place),
+            by_share=by_share,
+            by_reach=reach,
+            most=[_subscription(row, events) for row in self.most],
+            never_some=[_subscription(row, events) for row in readable[:MOST_SUBSCRIPTIONS]],
         )
-        for number, row in enumerate(rows)
-    ]
 
-
-def _by_id(counted: DataFrame) -> dict[Any, int]:
-    rows = counted.where("what = 'subscription'").collect()
-    return {row[SUBSCRIPTION]: row["events"] for row in rows}
-
-
-def _hits(
-    look: Prepared, subscriptions: DataFrame, places: Places, events: int, source: str
-) -> tuple[Hits, dict[int, int]]:
-    """What subscriptions find, and how many events somebody wants in each step of time."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    shards: Shards = build_shards(subscriptions, invalid="skip")
-    if not shards.subscriptions:
-        reason = "none of its filters can be read." if shards.unreadable else "there are none."
-        raise NothingThere("subscriptions", source, reason)
-    counted = reached(look, shards, places).persist()
-    rates = hit_rates(subscriptions, counted).persist()
-    try:
-        reach = {row["place"]: row["events"] for row in counted.where(f.col("what") == REACH).collect()}
-        wanted = {row["place"]: row["events"] for row in counted.where(f.col("what") == WANTED).collect()}
-        share = f.floor(f.log10(f.lit(events) / f.col(HITS))).cast("int")
-        step = f.when(f.col(HITS) > 0, f.least(share, f.lit(18)))
-        by_share = {row["step"]: row["count"] for row in rates.groupBy(step.alias("step")).count().collect()}
-        pairs = rates.agg(f.sum(HITS)).first()[0] or 0
-        order = [f.col(HITS).desc(), f.col(SUBSCRIPTION).cast("string")]
-        most = rates.where(f"{HITS} > 0").orderBy(*order).limit(MOST_SUBSCRIPTIONS).collect()
-        never = rates.where(f"{HITS} = 0").orderBy(order[1]).limit(MOST_SUBSCRIPTIONS).collect()
-    finally:
-        rates.unpersist()
-        counted.unpersist()
-    # A filter that cannot be read finds nothing, but that is another matter.
-    unmatched = by_share.pop(None, 0) - shards.unreadable
-    return Hits(
-        subscriptions=shards.subscriptions,
-        unreadable=shards.unreadable,
-        never=max(0, unmatched),
-        pairs=int(pairs),
-        wanted=sum(count for place, count in reach.items() if place),
-        by_share=by_share,
-        by_reach=reach,
-        most=[_subscription(row, events) for row in most],
-        never_some=[_subscription(row, events) for row in never if not isinstance(parsed(row[FILTER]), str)],
-    ), wanted
+    def selectivities(self, asked: list[Any], events: int) -> list[Selectivity]:
+        """What share of events satisfies each constraint."""
+        found = self.by_place.get(CONSTRAINT, {})
+        return [
+            Selectivity(
+                row["attribute"],
+                row["operator"],
+                row["text"],
+                row["subscriptions"],
+                found.get(number, 0),
+                found.get(number, 0) / events,
+            )
+            for number, row in enumerate(asked)
+        ]
 
 
 def _subscription(row: Any, events: int) -> Subscription:

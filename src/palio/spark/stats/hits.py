@@ -1,17 +1,20 @@
 """How often each subscription is satisfied, and how many each event reaches: bulk matching that only counts.
 
 The shards are those of `palio.spark.match`. A task matches its events against all of them and sends, at its
-end, a number for each subscription that was satisfied: pairs never leave it.
+end, a number for each subscription that was satisfied: pairs never leave it. Single constraints are counted in
+the same pass; they are few, and each task makes an index of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from palio.matching import MatchIndex
 from palio.spark.frames import FILTER, SUBSCRIPTION
 from palio.spark.matching import matched_rows, open_shard
 from palio.spark.shards import Shards
@@ -22,17 +25,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HITS = "hits"
-# What rows of `reached` are about: a subscription, how many subscriptions an event reaches, when it came.
-_SUBSCRIPTION, REACH, WANTED = "subscription", "reach", "wanted"
+# What rows of `reached` are about: a subscription, how many of them an event reaches, when; a constraint.
+_SUBSCRIPTION, REACH, WANTED, CONSTRAINT = "subscription", "reach", "wanted", "constraint"
 # Events that are matched together; the core takes them 256 at a time.
 _TOGETHER = 1_024
+_DOUBLINGS = 64
 
 
-def reached(events: Prepared, shards: Shards, places: Places | None = None) -> DataFrame:
+def reached(
+    events: Prepared, shards: Shards, places: Places | None = None, constraints: Sequence[str] = ()
+) -> DataFrame:
     """Counts: (what, subscription_id, place, events).
 
     A row about a subscription has its id, one about "reach" the number of doublings of how many subscriptions
-    so many events satisfy, one about "wanted" the step of time of events that satisfy some.
+    so many events satisfy, one about "wanted" the step of time of events that satisfy some, and one about a
+    constraint its place among those that were given.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415
     from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType  # noqa: PLC0415
@@ -46,8 +53,8 @@ def reached(events: Prepared, shards: Shards, places: Places | None = None) -> D
         ]
     )
     names = [one.shard for one in shards.reports if one.subscriptions]
-    task = partial(_reached, events.names, shards.folder, names, places or Places())
-    found = events.frame.mapInArrow(task, schema)
+    task = _Task(events.names, shards.folder, names, places or Places(), tuple(constraints))
+    found = events.frame.mapInArrow(partial(_reached, task), schema)
     return found.groupBy("what", SUBSCRIPTION, "place").agg(f.sum("events").alias("events"))
 
 
@@ -69,36 +76,53 @@ def hit_rates(subscriptions: DataFrame, counted: DataFrame) -> DataFrame:
 # On an executor
 
 
-def _reached(
-    names: list[str], folder: str | None, shards: list[str], places: Places, batches: Batches
-) -> Batches:
+class _Task(NamedTuple):
+    """What a task has to know."""
 
-    opened = [open_shard(folder, shard) for shard in shards]
+    names: list[str]
+    folder: str | None
+    shards: list[str]
+    places: Places
+    constraints: tuple[str, ...]
+
+
+def _reached(task: _Task, batches: Batches) -> Batches:
+    places, constraints = task.places, task.constraints
+    opened = [open_shard(task.folder, shard) for shard in task.shards]
     hits = [np.zeros(len(ids), np.int64) for _, ids in opened]
-    by_reach = np.zeros(65, np.int64)
+    alone = MatchIndex(enumerate(constraints))
+    by_constraint = np.zeros(len(constraints), np.int64)
+    by_reach = np.zeros(_DOUBLINGS, np.int64)
     by_time = np.zeros(places.steps, np.int64)
     for whole in batches:
         for start in range(0, whole.num_rows, _TOGETHER):
             batch = whole.slice(start, _TOGETHER)
-            events = content(batch, names)
+            events = content(batch, task.names)
             reach = np.zeros(batch.num_rows, np.int64)
             for (index, ids), counted in zip(opened, hits, strict=True):
                 rows, found = matched_rows(index, events)
                 counted += np.bincount(np.asarray(found), minlength=len(ids))
                 reach += np.bincount(np.asarray(rows), minlength=batch.num_rows)
-            doublings = np.where(reach > 0, np.floor(np.log2(np.maximum(reach, 1))) + 1, 0).astype(np.int64)
-            by_reach += np.bincount(doublings, minlength=65)
+            by_reach += np.bincount(_doublings(reach), minlength=_DOUBLINGS)
             if places.steps:
                 steps = step_numbers(batch, places)[reach > 0]
                 by_time += np.bincount(steps[steps >= 0], minlength=places.steps)
+            if constraints:
+                _, found = matched_rows(alone, events)
+                by_constraint += np.bincount(np.asarray(found), minlength=len(constraints))
     for (_, ids), counted in zip(opened, hits, strict=True):
         there = np.flatnonzero(counted)
         if len(there):
             yield _rows(_SUBSCRIPTION, ids.take(pa.array(there)), pa.nulls(len(there)), counted[there])
     kind = opened[0][1].type if opened else pa.null()
-    for what, counted in ((REACH, by_reach), (WANTED, by_time)):
+    for what, counted in ((REACH, by_reach), (WANTED, by_time), (CONSTRAINT, by_constraint)):
         there = np.flatnonzero(counted)
         yield _rows(what, pa.nulls(len(there), kind), pa.array(there), counted[there])
+
+
+def _doublings(reach: Any) -> Any:
+    """0 for none, 1 for 1, 2 for 2 to 3, 3 for 4 to 7, and so on."""
+    return np.where(reach > 0, np.floor(np.log2(np.maximum(reach, 1))) + 1, 0).astype(np.int64)
 
 
 def _rows(what: str, ids: Any, places: Any, events: Any) -> Any:

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 # Names of sketches that are not of attributes.
 EVENTS, SIZES, TIMES, PUBLISHERS = "events", "sizes", "times", "publishers"
 OTHERS, UNREADABLE = "others", "unreadable"
+BESIDE_ATTRIBUTES = (EVENTS, SIZES, TIMES, PUBLISHERS, OTHERS, UNREADABLE)
 # Attributes that a task keeps sketches of, the most frequent ones.
 MOST_ATTRIBUTES = 1_024
+# Tasks that put sketches together; there is little to do.
+_MERGING = 4
 # Values that a row of the result lists.
 LISTED = 128
 
@@ -74,7 +77,7 @@ Key = tuple[bool, str, str]
 def summaries(events: Prepared) -> DataFrame:
     """A row for each attribute and each family of its values, and some for what is beside the attributes."""
     partial_rows = events.frame.mapInArrow(partial(_sketched, events.names), _PARTIAL)
-    return partial_rows.repartition("beside", "name", "family").mapInArrow(_summarised, SUMMARY)
+    return partial_rows.repartition(_MERGING, "beside", "name", "family").mapInArrow(_summarised, SUMMARY)
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -220,10 +223,7 @@ def _count_times(batch: Any, events: Any, places: Places, add: Any) -> None:
     add("time", "", None, numbers[there])
     if not places.groups:
         return
-    if places.by is None:
-        texts = batch.column(PUBLISHER)
-    else:
-        texts = attribute_of(events, places.by).get("string")
+    texts = batch.column(PUBLISHER) if places.by is None else attribute_of(events, places.by).get("string")
     for label in places.groups if texts is not None else ():
         chosen = np.asarray(pc.equal(texts, label).fill_null(False))
         add("group", "", label, numbers[there & chosen])

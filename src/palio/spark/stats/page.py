@@ -1,4 +1,4 @@
-"""The report: figures as one HTML file that asks for nothing from elsewhere, for every width and both themes."""
+"""The report: figures as one HTML file that needs nothing from elsewhere, for every width and both themes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
-from palio.spark.stats import sections, wording
+from palio.spark.stats import interest, sections, wording
 from palio.spark.stats.figures import Figures
 
 # The page forbids itself everything: whatever an event says, nothing is run, loaded or sent.
@@ -19,7 +19,7 @@ def page(figures: Figures, *, title: str = "What the data say") -> str:
     parts = [one for one in _sections(figures) if one[2]]
     links = "".join(f'<a href="#{name}">{heading}</a>' for name, heading, _ in parts)
     bodies = "".join(
-        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{heading}</h2>{body}</section>'
+        f'<section aria-labelledby="{name}"><h2 id="{name}">{heading}</h2>{body}</section>'
         for name, heading, body in parts
     )
     return (
@@ -37,9 +37,9 @@ def page(figures: Figures, *, title: str = "What the data say") -> str:
 
 def _sections(figures: Figures) -> Iterator[tuple[str, str, str]]:
     yield "traffic", "Traffic", sections.traffic(figures.traffic, has_subscriptions=figures.hits is not None)
-    yield "subscriptions", "Subscriptions", sections.subscriptions(figures)
-    yield "savings", "Covering and merging", sections.savings(figures.savings)
-    yield "selectivity", "Selectivity", sections.selectivities(figures)
+    yield "subscriptions", "Subscriptions", interest.subscriptions(figures)
+    yield "savings", "Covering and merging", interest.savings(figures.savings)
+    yield "selectivity", "Selectivity", interest.selectivities(figures)
     yield "attributes", "Attributes", sections.attributes(figures)
 
 
@@ -78,13 +78,15 @@ def _headlines(figures: Figures) -> Iterator[Sequence[str]]:
         seconds = traffic.last - traffic.first
         for length, name in ((1.0, "second"), (60.0, "minute"), (3_600.0, "hour"), (86_400.0, "day")):
             rate = traffic.events * length / seconds
-            if rate >= 1 or name == "day":
-                yield wording.short(rate), f"events a {name}", "on average"
+            if rate >= 10 or name == "day":
+                yield wording.short(rate), f"events per {name}", "on average"
                 break
-    names = {one.name for one in figures.attributes}
-    more = figures.attributes_left_out
-    yield wording.count(len(names)) + ("+" if more else ""), "attributes", ""
     if hits is None:
+        names = {one.name for one in figures.attributes}
+        more = figures.attributes_left_out
+        yield wording.count(len(names)) + ("+" if more else ""), "attributes", "that some event has"
+        if traffic.publishers_distinct:
+            yield wording.count(traffic.publishers_distinct), "publishers", ""
         return
     refused = f"{wording.count(hits.unreadable)} more cannot be read" if hits.unreadable else ""
     yield wording.count(hits.subscriptions), "subscriptions", refused
@@ -116,9 +118,9 @@ def _tile(number: str, what: str, more: str = "", tone: str = "") -> str:
 def _footer(figures: Figures) -> str:
     return (
         '<footer><div class="card"><h3>How this was counted</h3>'
-        "<p>Counts of events, bins, hits and selectivities are exact. A number of different values with ≈ is an "
-        "estimate, right to about three per cent. Quantiles are those of a uniform sample of 4,096 values of the "
-        "attribute. A list of frequent values leaves out those whose counts are not certain enough to be ranked.</p>"
+        "<p>Events, bins, hits and selectivities are counted exactly. A number of different values with ≈ is "
+        "an estimate, right to about three per cent. Quantiles are those of a uniform sample of 4,096 values. "
+        "A list of frequent values leaves out those whose counts are not certain enough to be ranked.</p>"
         f"<p>Made by <code>palio spark stats</code> on {wording.full_moment(round(figures.made))} (UTC). "
         "The page is one file; it loads nothing and sends nothing.</p></div></footer>"
     )

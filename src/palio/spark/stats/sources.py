@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """A table of events, and how many lines were none."""
+    """A table of events, how many lines were none, and whether the filter has been applied."""
 
     events: DataFrame
-    unreadable: int
+    unreadable: int = 0
+    is_filtered: bool = False
 
 
 def events_from(
@@ -36,13 +37,15 @@ def events_from(
         from palio.spark.lookback import history  # noqa: PLC0415
 
         url = None if lake is None else place
-        return Source(history(spark, lake or place, url, filter=filter, since=since, until=until), 0)
+        return Source(
+            history(spark, lake or place, url, filter=filter, since=since, until=until), is_filtered=True
+        )
     if is_journal(place):
         from palio.spark.reading import read  # noqa: PLC0415
 
-        return Source(read(spark, place, filter=filter, since=since, until=until), 0)
+        return Source(read(spark, place, filter=filter, since=since, until=until), is_filtered=True)
     if not has_lines(place):
-        return Source(table_at(spark, place), 0)
+        return Source(table_at(spark, place))
     # A compressed file is one partition, and reading lines is work: it is done once, and spread.
     lines = events_at(spark, place).repartition(2 * cores_of(spark)).persist()
     unreadable = lines.where(f"{REASON} is not null").count()

@@ -64,6 +64,11 @@ def number(given: float | None) -> str:
     return f"{given:,.4g}" if size < 1000 else f"{given:,.0f}"
 
 
+def fitting(given: float | None) -> str:
+    """A number in little space."""
+    return number(given) if given is None or abs(given) < 1e7 else short(given)
+
+
 def share(given: float) -> str:
     """A part of all, in per cent."""
     if given <= 0:
