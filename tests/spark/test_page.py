@@ -26,7 +26,7 @@ def test_the_examples_of_bulk_matching_run(spark, page):
 
 
 def test_every_command_that_it_names_is_there(page):
-    jobs = set(re.findall(r"palio spark (\w+)", page))
+    jobs = set(re.findall(r"palio spark ([\w-]+)", page))
     assert {"archive", "forget", "match", "package", "experiments"} <= jobs <= set(Commands()["spark"].commands)
     assert {"doctor", "spark"} <= set(Commands())
 
