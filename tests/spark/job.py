@@ -14,8 +14,11 @@ import time
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 import palio.spark
 from palio.spark.session import session
+from palio.spark.stats import gather
 
 EVENTS = 4_000
 PARTITIONS = 24
@@ -46,7 +49,8 @@ def run(spark, folder: Path, pause: float) -> dict:
         f.col("id").alias("event_id"),
         (f.col("id") % 97).alias("level"),
         f.concat(f.lit("S"), (f.col("id") % 13).cast("string")).alias("symbol"),
-    ).mapInArrow(partial(slowly, str(begun), pause), "event_id long, level long, symbol string")
+    )
+    slow = events.mapInArrow(partial(slowly, str(begun), pause), events.schema)
     subscriptions = spark.range(SUBSCRIPTIONS).select(
         f.concat(f.lit("sub-"), f.col("id").cast("string")).alias("subscription_id"),
         f.when(f.col("id") == 7, f.lit("level >"))
@@ -54,11 +58,19 @@ def run(spark, folder: Path, pause: float) -> dict:
         .alias("filter"),
     )
     shards = palio.spark.build_shards(subscriptions, invalid="skip", size=150)
-    pairs = palio.spark.match(events, shards, partitions=PARTITIONS)
+    pairs = palio.spark.match(slow, shards, partitions=PARTITIONS)
     hashed = f.xxhash64("event_id", "subscription_id") % 1_000_003
     found = pairs.agg(f.count("*").alias("pairs"), f.sum(hashed).alias("sum")).first()
     bad = [tuple(row) for row in palio.spark.unreadable(subscriptions).collect()]
-    return {"pairs": found["pairs"], "sum": found["sum"], "unreadable": bad, "shards": len(shards.reports)}
+    figures = gather(events, subscriptions)
+    return {
+        "pairs": found["pairs"],
+        "sum": found["sum"],
+        "unreadable": bad,
+        "shards": len(shards.reports),
+        "hits": msgspec.to_builtins(figures.hits, str_keys=True),
+        "distinct": {one.name: one.distinct for one in figures.attributes},
+    }
 
 
 def expected() -> dict:

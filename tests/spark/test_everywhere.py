@@ -37,6 +37,8 @@ def here(spark, tmp_path_factory):
     wanted = expected()
     assert found["pairs"] == wanted["pairs"]
     assert found["shards"] == wanted["shards"]
+    assert found["hits"]["pairs"] == wanted["pairs"]
+    assert found["distinct"] == {"level": 97, "symbol": 13}
     assert [bad[0] for bad in found["unreadable"]] == ["sub-7"]
     return json.loads(json.dumps(found))
 

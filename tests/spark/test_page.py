@@ -5,8 +5,10 @@ import re
 import pytest
 
 from palio.cli.main import Commands
+from palio.matching.hints import MAX_BYTES, Hints
 from palio.spark.matching import MOST_PAIRS
 from palio.spark.shards import SHARD_SUBSCRIPTIONS
+from palio.spark.stats import gathering, looking, sketch
 
 
 @pytest.fixture(scope="module")
@@ -14,9 +16,10 @@ def page(root) -> str:
     return (root / "docs" / "spark.md").read_text()
 
 
-def test_the_examples_of_bulk_matching_run(spark, page):
+def test_the_examples_run(spark, page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # they write files
     names: dict = {}
-    for title in ("Quick start", "Bulk matching"):
+    for title in ("Quick start", "Bulk matching", "Patterns", "What the data say"):
         section = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
         examples = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
         assert examples
@@ -27,10 +30,35 @@ def test_the_examples_of_bulk_matching_run(spark, page):
 
 def test_every_command_that_it_names_is_there(page):
     jobs = set(re.findall(r"palio spark ([\w-]+)", page))
-    assert {"archive", "forget", "match", "package", "experiments"} <= jobs <= set(Commands()["spark"].commands)
+    expected = {
+        "archive",
+        "forget",
+        "match",
+        "package",
+        "experiments",
+        "patterns",
+        "stats",
+        "backtest",
+        "reach-back",
+    }
+    assert expected <= jobs <= set(Commands()["spark"].commands)
     assert {"doctor", "spark"} <= set(Commands())
 
 
 def test_its_numbers_are_those_of_the_code(page):
     assert f"at most {MOST_PAIRS:,} pairs" in page
     assert f"at most {SHARD_SUBSCRIPTIONS // 1000} thousand subscriptions" in page
+    assert f"at most {gathering.MOST_ATTRIBUTES} attributes, {looking.LISTED} values of each" in page
+    assert f"{gathering.MOST_CONSTRAINTS} constraints" in page
+    assert f"{gathering.MOST_SUBSCRIPTIONS} subscriptions of each sort" in page
+    assert f"merging {gathering.MOST_COMPARED:,} filters" in page
+    assert f"estimates beyond {sketch.MOST_MARKS:,}" in page
+    assert f"a sample of {sketch.MOST_SAMPLED:,}" in page
+    assert f"at most {MAX_BYTES >> 20} MB" in page
+
+
+def test_the_hints_that_it_shows_are_hints(page):
+    shown = re.search(r"^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert shown is not None
+    told = Hints.decode(shown[1].encode())
+    assert told.value("symbol", "AAPL") == 0.021

@@ -116,7 +116,7 @@ def _patterns(console: Console, spark: SparkSession, lake: str, story: Story) ->
 
 
 def _report(console: Console, spark: SparkSession, lake: str, story: Story) -> None:
-    from palio.spark.stats import gather, report  # noqa: PLC0415 - numpy and pandas take their time
+    from palio.spark.stats import gather, write_report  # noqa: PLC0415 - numpy and pandas take their time
 
     started = time.perf_counter()
     figures = gather(
@@ -126,7 +126,7 @@ def _report(console: Console, spark: SparkSession, lake: str, story: Story) -> N
         filter="exists(trade)",
         by="ward",
     )
-    place = report(figures, story.report, title="A few seconds at a made-up market")
+    place = write_report(figures, story.report, title="A few seconds at a made-up market")
     console.print(
         f"What all of this says, found in {time.perf_counter() - started:.1f} s, is a page for the browser: "
         f"{place}",

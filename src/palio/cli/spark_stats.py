@@ -18,9 +18,8 @@ from palio.spark.inputs import subscriptions_at
 
 EPILOG = help_epilog(
     "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
-    "palio spark stats lake/ -f examples/filters.jsonl --since 30d --open",
-    "palio spark stats lake/ --filter 'price > 100' --json numbers.json",
-    "palio spark stats lake/ -f examples/filters.jsonl --hints hints.json",
+    "palio spark stats lake/ --filter 'price > 0' --since 30d --open",
+    "palio spark stats lake/ --json numbers.json --hints hints.json",
     notes="Then `palio up --hints hints.json`: the broker's index knows from the start what is rare.",
 )
 DEFAULT_REPORT = Path("palio-report.html")
@@ -80,9 +79,8 @@ def stats(
 
     Events are looked at where they lie; only counts come here.
     """
-    from palio.spark.stats import gather, report  # noqa: PLC0415 - numpy and pandas take their time
+    from palio.spark.stats import gather, write_hints, write_numbers, write_report  # noqa: PLC0415 - numpy and pandas take their time
     from palio.spark.stats.gathering import STAGES  # noqa: PLC0415
-    from palio.spark.stats.reporting import write_hints, write_numbers  # noqa: PLC0415
     from palio.spark.stats.sources import events_from  # noqa: PLC0415
 
     if filter_text is not None:
@@ -108,7 +106,7 @@ def stats(
             told=lambda stage, done, of: advance(done * len(STAGES) // of),
         )
     figures = msgspec.structs.replace(figures, filter=filter_text)
-    place = report(figures, output, title=title)
+    place = write_report(figures, output, title=title)
     if json is not None:
         write_numbers(figures, json)
     if hints is not None:

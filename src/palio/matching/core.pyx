@@ -20,7 +20,9 @@ must have: its rarest equality, its two rarest where one is too common, or faili
 attribute. An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that can be in use; the
 rest of the index is never touched. An `in` with few values is filed once for each of them. A pair costs one cache line,
 whether somebody has it or not; a group that has it one more, and its records, which lie side by side, usually one.
-Several events ask together, so that many of these lines are on their way at once.
+Several events ask together, so that many of these lines are on their way at once. What is rarest is known from the
+events observed, before there are enough from the filters; or from hints (`hints.py`), which set the counters of observed
+events when a value is first named, and the order in which the ranges and programs of a conjunction are asked.
 
 **Blocks** (`native/blocks.h`, `native/arrangement.h`, `native/sweep.h`). Where a group is large, its conjunctions are put
 into blocks of up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a function of the event's

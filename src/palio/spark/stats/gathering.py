@@ -302,7 +302,10 @@ class _Matched:
 
     def hits(self, events: int) -> Hits:
         by_share = {row["step"]: row["count"] for row in self.steps}
-        reach = self.by_place.get(REACH, {})
+        # What is no event reaches nobody, and is no event.
+        reach = {place: count for place, count in self.by_place.get(REACH, {}).items() if place}
+        if events > sum(reach.values()):
+            reach[0] = events - sum(reach.values())
         # A filter that cannot be read finds nothing, but that is another matter.
         unmatched = by_share.pop(None, 0) - self.shards.unreadable
         readable = [row for row in self.never if not isinstance(parsed(row[FILTER]), str)]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
 from palio.spark.stats import interest, sections, wording
 from palio.spark.stats.figures import Figures
 
+TITLE = "What the data say"
 # The page forbids itself everything: whatever an event says, nothing is run, loaded or sent.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(figures: Figures, *, title: str = "What the data say") -> str:
+def page(figures: Figures, *, title: str = TITLE) -> str:
     """The whole file."""
     style = resources.files("palio.spark.stats").joinpath("report.css").read_text(encoding="utf-8")
     parts = [one for one in _sections(figures) if one[2]]
@@ -28,8 +28,8 @@ def page(figures: Figures, *, title: str = "What the data say") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f"<title>{html.escape(title)}</title><style>{style}</style></head><body>"
-        f'<header><p class="brand">Palio</p><h1>{html.escape(title)}</h1>{_introduction(figures)}'
+        f"<title>{wording.plain(title, 200)}</title><style>{style}</style></head><body>"
+        f'<header><p class="brand">Palio</p><h1>{wording.plain(title, 200)}</h1>{_introduction(figures)}'
         f'{_tiles(figures)}<nav aria-label="Sections">{links}</nav></header>'
         f"<main>{bodies}</main>{_footer(figures)}</body></html>\n"
     )

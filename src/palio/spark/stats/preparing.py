@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from palio.matching import MatchIndex
 from palio.model.filter import Filter
+from palio.spark.columns import BESIDE as COLUMNS_BESIDE
 from palio.spark.errors import WrongOption
-from palio.spark.frames import PAYLOAD, has_payload, require_attributes
+from palio.spark.frames import EVENT, PAYLOAD, has_payload, require_attributes
 from palio.spark.stats.content import attribute_of
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 TIME, PUBLISHER = "__time", "__publisher"
 BESIDE = (TIME, PUBLISHER)
-# What journals have beside the attributes, and `events_at` adds; none of it is content.
-_NO_ATTRIBUTES = ("journal", "sequence", "id", "time", "publisher", "event_id", "reason", "properties")
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -55,29 +54,25 @@ def prepared(
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     types = dict(events.dtypes)
-    moment = (
-        time if time is not None and time in types else "time" if time is None and "time" in types else None
-    )
-    if moment is not None and types[moment] != "timestamp":
-        if time is not None and types[moment] != "string":
-            raise WrongOption("time", f"the column {time!r} is of the type {types[moment]}, not a timestamp.")
-        moment = None
-    if has_payload(events.schema):
-        content = {PAYLOAD: PAYLOAD}
+    encoded = has_payload(events.schema)
+    beside = ("time", "publisher") if encoded else ("_time", "_publisher")
+    moment = _moment(types, time, (beside[0], "time"))
+    if encoded:
+        content = [PAYLOAD]
     else:
-        content = {name: name for name in events.columns if name not in _NO_ATTRIBUTES or name == time}
+        content = [name for name in events.columns if name not in (EVENT, moment, *COLUMNS_BESIDE)]
         if not content:
             raise WrongOption("events", "the table has neither a payload nor a column for an attribute.")
         require_attributes(events.select(*map(_quoted, content)).schema)
-        if time is not None and time not in content:
+        if time is not None and moment is None and time not in content:
             raise WrongOption("time", f"there is no column {time!r}; there are {', '.join(events.columns)}.")
     micros = f.lit(None) if moment is None else f.unix_micros(f.col(_quoted(moment)))
-    publisher = f.col("publisher") if types.get("publisher") == "string" else f.lit(None)
+    publisher = f.col(beside[1]) if types.get(beside[1]) == "string" else f.lit(None)
     columns = [f.col(_quoted(name)).alias(f"__{number}") for number, name in enumerate(content)]
     frame = events.select(
         micros.cast("bigint").alias(TIME), publisher.cast("string").alias(PUBLISHER), *columns
     )
-    names = [*BESIDE, *content.values()]
+    names = [*BESIDE, *content]
     if time is not None and moment is None:
         frame = frame.mapInArrow(partial(_timed, names, time), frame.schema)
     for option, moment_given in (("since", since), ("until", until)):
@@ -91,6 +86,17 @@ def prepared(
         text = filter.source or str(filter)
         frame = frame.mapInArrow(partial(_selected, names, text), frame.schema)
     return Prepared(frame, names)
+
+
+def _moment(types: dict[str, str], time: str | None, usual: Sequence[str]) -> str | None:
+    """The column that says when; None if there is none, or an attribute says it. Raises `WrongOption`."""
+    if time is None:
+        return next((name for name in usual if types.get(name) == "timestamp"), None)
+    if time not in types or types[time] == "string":
+        return None
+    if types[time] != "timestamp":
+        raise WrongOption("time", f"the column {time!r} is of the type {types[time]}, not a timestamp.")
+    return time
 
 
 def content(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:

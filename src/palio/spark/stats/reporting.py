@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -10,11 +11,32 @@ from palio.matching.hints import AttributeHints, Hints
 from palio.spark.stats.constraints import equal_to
 from palio.spark.stats.content import NUMBER
 from palio.spark.stats.figures import Attribute, Figures, Value
-from palio.spark.stats.page import page
+from palio.spark.stats.gathering import gather
+from palio.spark.stats.page import TITLE, page
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
-def report(figures: Figures, path: str | Path, *, title: str = "What the data say") -> Path:
-    """Write the report, one HTML file, and return where it is."""
+def report(
+    events: DataFrame,
+    path: str | Path,
+    subscriptions: DataFrame | None = None,
+    *,
+    title: str = TITLE,
+    **options: Any,
+) -> Figures:
+    """Gather the figures of events, write the report of them, one HTML file, and return them.
+
+    Options are those of `gather`, and so are the errors.
+    """
+    figures = gather(events, subscriptions, **options)
+    write_report(figures, path, title=title)
+    return figures
+
+
+def write_report(figures: Figures, path: str | Path, *, title: str = TITLE) -> Path:
+    """Write the report of figures that there are already; returns where it is."""
     return _written(path, page(figures, title=title).encode())
 
 
