@@ -115,12 +115,12 @@ def main(words: list[str] | None = None) -> None:
     if options.quick:
         options.events, options.keys, options.patterns = 100_000, 50_000, [1, 20]
         options.files, options.rounds, options.long = 4, 1, 300_000
-    console = Console()
+    console = Console(width=120)
     console.print(
         f"{options.events:,} events, {options.keys:,} symbols, {KINDS} kinds, windows of {WINDOW} s; "
         f"seed {options.seed}"
     )
-    table = Table("patterns", "way", "events/s", "against the self-join", title="Finding patterns")
+    table = Table("patterns", "way", "events/s", "", title="Finding patterns")
     if "plain" in options.ways:
         for count in options.patterns:
             measure_plain(count, options, table)
@@ -174,11 +174,7 @@ def growth(console: Console, spark: Any, folder: Path, options: argparse.Namespa
         source = folder / f"growth-{number}"
         write_events(source, events, keys, options.files, options.seed)
         frame = spark.read.parquet(str(source))
-        ours, theirs = (partial(find_patterns, frame, patterns(1)), partial(Choice.of(0, 1).self_join, frame))
-        spent = []
-        for way in (ours, theirs):
-            discard(way())
-            spent.append(seconds(lambda way=way: discard(way()), options.rounds))  # type: ignore[misc]
+        spent = both(frame, Choice.of(0, 1), options.rounds)
         table.add_row(
             f"{events:,}", f"{keys:,}", *(f"{events / one:,.0f} events/s" for one in spent),
             f"{spent[1] / spent[0]:.2f}",
@@ -186,23 +182,30 @@ def growth(console: Console, spark: Any, folder: Path, options: argparse.Namespa
     console.print(table)
 
 
+def both(events: Any, choice: Choice, rounds: int) -> list[float]:
+    """Seconds for one pattern in a table, and for the self-join."""
+    spent = []
+    for way in (partial(find_patterns, events, {"p": choice.pattern()}), partial(choice.self_join, events)):
+        discard(way())
+        spent.append(seconds(lambda way=way: discard(way()), rounds))  # type: ignore[misc]
+    return spent
+
+
 def measure(spark: Any, source: Path, options: argparse.Namespace, table: Table) -> None:
     events = spark.read.parquet(str(source))
-    if "table" in options.ways:
-        alone = Choice.of(0, 1).self_join(events)
-        discard(alone)
-        joined = seconds(lambda: discard(alone), options.rounds)
-        table.add_row("1", "self-join", f"{options.events / joined:,.0f}", "")
+    if "table" in options.ways and 1 in options.patterns:
+        for name, choice in (("table", Choice.of(0, 1)), ("table, ranges alone", Choice.of_prices())):
+            ours, joined = both(events, choice, options.rounds)
+            said = f"{joined / ours:.2f} times as fast as the self-join: {options.events / joined:,.0f}"
+            table.add_row("1", name, f"{options.events / ours:,.0f}", said)
     for count in options.patterns:
         chosen = patterns(count)
-        if "table" in options.ways:
+        if "table" in options.ways and count > 1:
             find = partial(find_patterns, events, chosen)
             discard(find())
             spent = seconds(lambda find=find: discard(find()), options.rounds)  # type: ignore[misc]
-            yardstick = joined if count == 1 else several_joins(events, count, options.rounds)
-            said = f"{yardstick / spent:.2f} times as fast"
-            if count > 1:
-                said += f" as {count:,} of them ({JOINS} measured)"
+            joined = several_joins(events, count, options.rounds)
+            said = f"{joined / spent:.2f} times as fast as {count:,} self-joins ({JOINS} measured)"
             table.add_row(f"{count:,}", "table", f"{options.events / spent:,.0f}", said)
         if "stream" in options.ways:
             steps = run_stream(spark, source, chosen, buckets=options.buckets, counted=True)

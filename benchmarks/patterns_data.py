@@ -18,33 +18,30 @@ PRICES = 100
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What one pattern is about: two kinds, and prices between two limits.
-
-    Several patterns share the kinds and divide the prices among them, so that an event is a hit of one at most.
-    """
+    """What the two steps of one pattern are: conditions that filters and SQL have in common."""
 
     first: str
     second: str
-    low: float
-    high: float
 
     @staticmethod
     def of(number: int, count: int) -> Choice:
+        """One of several that share the kinds and divide the prices: an event is a hit of one at most."""
         pair, place = number % (KINDS // 2), number // (KINDS // 2)
         width = PRICES / max(1, count // (KINDS // 2))
-        return Choice(f"k{2 * pair}", f"k{2 * pair + 1}", place * width, (place + 1) * width)
+        price = f"price >= {place * width} and price < {(place + 1) * width}"
+        return Choice(f'kind = "k{2 * pair}" and {price}', f'kind = "k{2 * pair + 1}" and {price}')
+
+    @staticmethod
+    def of_prices() -> Choice:
+        """One with ranges alone, for which there are as many hits as for one of two kinds."""
+        share = PRICES / KINDS
+        return Choice(f"price < {share}", f"price >= {PRICES - share}")
 
     def pattern(self, window: int = WINDOW) -> str:
-        price = f"price >= {self.low} and price < {self.high}"
-        return (
-            f'A[kind = "{self.first}" and {price}] then B[kind = "{self.second}" and {price}] '
-            f"within {window} s by symbol"
-        )
+        return f"A[{self.first}] then B[{self.second}] within {window} s by symbol"
 
     def self_join(self, events: Any) -> Any:
-        price = f"price >= {self.low} and price < {self.high}"
-        a = events.where(f"kind = '{self.first}' and {price}").alias("a")
-        b = events.where(f"kind = '{self.second}' and {price}").alias("b")
+        a, b = events.where(self.first).alias("a"), events.where(self.second).alias("b")
         after = (f.col("b.time") > f.col("a.time")) & (f.col("b.position") > f.col("a.position"))
         soon = f.col("b.time") <= f.col("a.time") + f.expr(f"interval {WINDOW} seconds")
         joined = a.join(b, (f.col("a.symbol") == f.col("b.symbol")) & after & soon)

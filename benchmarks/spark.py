@@ -114,6 +114,21 @@ def alone(data: Data, shards: Any, runs: int, cores: int) -> Alone:
     return Alone(data, pairs, bulk, thread, best(runs, lambda: write(emitted)), cores)
 
 
+def tell_joined(console: Console, one: Joined) -> None:
+    """While the rest is still being measured."""
+    console.print(
+        f"{one.data.workload.name}, {one.data.rows:,} events: {duration(one.bulk)}, "
+        f"the join {duration(one.join)}: {one.ratio:,.0f} times as fast"
+    )
+
+
+def tell_alone(console: Console, one: Alone) -> None:
+    console.print(
+        f"{one.data.workload.name}, {one.data.rows:,} events: {duration(one.bulk)}, allowed "
+        f"{duration(one.allowed)}; one thread {duration(one.thread)}, emitting alone {duration(one.ceiling)}"
+    )
+
+
 def show_joined(console: Console, results: Sequence[Joined]) -> None:
     shown = Table(
         title="Bulk matching and Spark's cross join, both to the noop sink; pairs and checksums are equal"
@@ -166,6 +181,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--workload", choices=WORKLOADS, action="append", help="one of them; all by default")
     parser.add_argument("--events", type=int, help=f"events for the join; {EVENTS:,} by default")
     parser.add_argument("--many", type=int, help="events for the rest; some hundred thousand by default")
+    parser.add_argument(
+        "--parts", nargs="+", choices=("join", "rest"), default=["join", "rest"], help="both tables by default"
+    )
     parser.add_argument("--subscriptions", type=int, help=f"{SUBSCRIPTIONS:,} by default")
     parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--runs", type=int, default=2, help="the best of so many counts")
@@ -212,11 +230,17 @@ def _compare(
         timed_build(some)  # the first time everything has to warm up
         build, shards = timed_build(some)
         runs, cores = chosen.runs, chosen.cores
-        with_join.append(joined(some, shards, build, runs, cores))
-        console.print(f"{workload.name}: {with_join[-1].ratio:,.0f} times as fast as the join")
-        without.append((alone(some, shards, runs, cores), alone(more, shards, runs, cores)))
-    show_joined(console, with_join)
-    show_alone(console, without)
+        if "join" in chosen.parts:
+            with_join.append(joined(some, shards, build, runs, cores))
+            tell_joined(console, with_join[-1])
+        if "rest" in chosen.parts:
+            pair = [alone(data, shards, runs, cores) for data in (some, more)]
+            tell_alone(console, pair[-1])
+            without.append((pair[0], pair[1]))
+    if with_join:
+        show_joined(console, with_join)
+    if without:
+        show_alone(console, without)
 
 
 def _version() -> str:

@@ -140,7 +140,7 @@ class StockBackground(Background):
             yield maker.make(drawn, number)
 
     def matches(self, contents: Sequence[Content]) -> list[int]:
-        from palio.matching.index import MatchIndex  # noqa: PLC0415 (slow to import, rarely wanted)
+        from palio.matching import MatchIndex  # noqa: PLC0415 (slow to import, rarely wanted)
         from palio.model.notification import Notification  # noqa: PLC0415
 
         index = MatchIndex()

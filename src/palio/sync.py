@@ -32,8 +32,10 @@ from palio.client.options import ClientStatistics
 from palio.client.publishing import Confirmation
 from palio.client.states import State
 from palio.client.subscription import SubscriptionStatistics
+from palio.matching.patterns import DetectorStatistics, Match
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.model.patterns.pattern import Pattern
 from palio.model.values import Value
 from palio.routing.durable.messages import Changed, JournalRange, JournalsListed, JournalTrimmed
 from palio.routing.inquiries import Hop
@@ -143,6 +145,25 @@ class Watch(_Holding):
     def stop(self) -> None:
         """End it."""
         self._worker.run(self._held.release())
+
+
+class Detection:
+    """Matches of patterns: `for match in detection`."""
+
+    def __init__(self, detection: asynchronous.Detection, worker: Worker) -> None:
+        self._detection = detection
+        self._worker = worker
+
+    def __iter__(self) -> Iterator[Match]:
+        return self._worker.iterate(aiter(self._detection))
+
+    def statistics(self) -> DetectorStatistics:
+        """What is remembered, and what was counted, drops by their reason."""
+        return self._detection.statistics()
+
+    def stop(self) -> None:
+        """End it. Iterating over it ends."""
+        self._worker.run(self._detection.stop())
 
 
 class Subscription(_Holding):
@@ -290,6 +311,10 @@ class Client:
     def advertise(self, advertisement: Any, **options: Any) -> Advertised:
         """Say what will be published. Options: as in `palio.Client.advertise`."""
         return Advertised(self._worker.run(self._client.advertise(advertisement, **options)), self._worker)
+
+    def detect(self, patterns: Mapping[str, str | Pattern], **options: Any) -> Detection:
+        """Ask for matches of patterns, given by name; options as in `palio.Client.detect`."""
+        return Detection(self._worker.run(self._client.detect(patterns, **options)), self._worker)
 
     def watch(self, advertisement: Any, *, timeout: float | None = None) -> Watch:
         """Learn whether anybody wants what an advertisement describes."""

@@ -168,6 +168,9 @@ def test_a_wider_subscription_over_several_brokers(tmp_path: Path) -> None:
                 event = await subscription.next(timeout=10)
                 assert event["topic"] == "public"
                 await event.ack()
+            assert [event["topic"] async for event in mallory.replay("true")] == ["public"]
+            survey = await mallory.survey("true", samples=10)
+            assert (survey.count, [one["topic"] for one in survey.samples]) == (1, ["public"])
             # Rights that change count for what comes: for durable subscriptions without a gap, for others when
             # the network has heard of it.
             world.grant("mallory", None, 'topic = "other"')
@@ -180,10 +183,15 @@ def test_a_wider_subscription_over_several_brokers(tmp_path: Path) -> None:
             world.grant("mallory", None, None)
             with pytest.raises(NotAllowed):
                 await mallory.subscribe("true")
+            beside = await world.connect(network["c"].address, "admin")
+            seen = await beside.subscribe('topic = "public"', ready="network")
             await admin.publish(PUBLIC)
-            assert [one.statistics().waiting for one in subscriptions] == [0, 0, 0]
-            await mallory.close()
-            await admin.close()
+            assert (await seen.next(timeout=10))["topic"] == "public"  # so it has come as far as this
+            for subscription in subscriptions:
+                while subscription.statistics().waiting:  # one that it could see already has got both
+                    assert (await subscription.next(timeout=10))["topic"] == "other"
+            for client in (mallory, admin, beside):
+                await client.close()
 
     play(scene)
 

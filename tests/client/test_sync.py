@@ -45,6 +45,18 @@ def test_publishing_and_subscribing():
             client.publish_nowait({"n": float("nan")})
 
 
+def test_patterns():
+    with testing.broker() as address, palio.sync.connect(address) as client:
+        detection = client.detect({"rise": "A[n > 0] then B[n > A.n * 2] within 1 min"}, delay=0)
+        for n in (1, 2, 3, 4):
+            client.publish({"n": n}, id=f"e{n}")
+        match = next(iter(detection))
+        assert [one.id for one in match.constituents] == ["e1", "e3"]
+        assert detection.statistics().counts.matches == 1
+        detection.stop()
+        assert list(detection) == []
+
+
 def test_durable_subscriptions():
     with testing.broker(journal=True) as address:
         with palio.sync.connect(address) as client:

@@ -30,11 +30,18 @@ def test_the_examples_run(spark, page, tmp_path, monkeypatch):
 
 def test_every_command_that_it_names_is_there(page):
     jobs = set(re.findall(r"palio spark ([\w-]+)", page))
-    assert (
-        {"archive", "forget", "match", "package", "experiments", "patterns", "stats"}
-        <= jobs
-        <= set(Commands()["spark"].commands)
-    )
+    expected = {
+        "archive",
+        "forget",
+        "match",
+        "package",
+        "experiments",
+        "patterns",
+        "stats",
+        "backtest",
+        "reach-back",
+    }
+    assert expected <= jobs <= set(Commands()["spark"].commands)
     assert {"doctor", "spark"} <= set(Commands())
 
 

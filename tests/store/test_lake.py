@@ -1,11 +1,13 @@
 """A journal in a lake, read without Spark: page by page, in order, and always as the lake is now."""
 
+import sys
 import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palio.model.errors import MissingDependency
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.durable.effects import Read, Trim
@@ -253,3 +255,10 @@ def test_a_journal_without_its_broker_goes_on_in_the_lake(trimmed, file_url, tmp
         assert [(entry.sequence, entry.publisher) for entry in some] == [(2, "p"), (3, "p")]
     with Journal(file_url) as journal:
         assert [entry.sequence for entry in journal.read()] == list(range(61, 101))
+
+
+def test_a_broker_without_arrow_says_what_is_missing(file_url, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependency, match=r"palio\[arrow\]"):
+        Driven(file_url, lake=str(tmp_path))
+    Driven(file_url).store.close()

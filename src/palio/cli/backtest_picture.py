@@ -63,6 +63,7 @@ def draw(looked: LookedBack, file: Path) -> None:
         _bars(upper, looked)
         _traffic(lower, looked)
         _times(lower, looked)
+        figure.align_ylabels([upper, lower])
         figure.savefig(file, metadata=_metadata(file))
 
 
@@ -93,9 +94,8 @@ def _heading(looked: LookedBack) -> list[tuple[str, str, str]]:
 
 def _title(figure: Figure, heading: list[tuple[str, str, str]]) -> None:
     height = figure.get_figheight()
-    what = "What this filter would have delivered"
-    if any(label == "B" for label, *_ in heading):
-        what = "What these two filters would have delivered"
+    two = any(label == "B" for label, *_ in heading)
+    what = f"What {'these two filters' if two else 'this filter'} would have delivered"
     figure.text(0.02, 1 - 0.12 / height, what, fontsize=13, fontweight="bold", va="top")
     for number, (label, text, colour) in enumerate(heading):
         y = 1 - (0.47 + 0.19 * number) / height
@@ -105,12 +105,7 @@ def _title(figure: Figure, heading: list[tuple[str, str, str]]) -> None:
             figure.text(0.115, y, text, fontsize=9.5, color=_DIM, va="center_baseline")
         else:
             figure.text(0.02, y, label, fontsize=9.5, fontweight="bold", va="center_baseline")
-            left = 0.042 if label or _is_labelled(heading) else 0.02
-            figure.text(left, y, text, fontsize=9, family="monospace", va="center_baseline")
-
-
-def _is_labelled(heading: list[tuple[str, str, str]]) -> bool:
-    return any(label == "B" for label, *_ in heading)
+            figure.text(0.042 if two else 0.02, y, text, fontsize=9, family="monospace", va="center_baseline")
 
 
 def _bars(axes: Axes, looked: LookedBack) -> None:
@@ -167,4 +162,4 @@ def _times(axes: Axes, looked: LookedBack) -> None:
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     if looked.parts and looked.end is not None:
         axes.set_xlim(looked.parts[0].begin, looked.end)  # type: ignore[arg-type]
-    axes.text(1.0, -0.42, "UTC", transform=axes.transAxes, ha="right", va="top", fontsize=8, color=_DIM)
+    axes.text(0.0, -0.3, "UTC", transform=axes.transAxes, ha="left", va="top", fontsize=8, color=_DIM)

@@ -182,6 +182,8 @@ async def test_parameters_are_looked_at():
         assert found["path"] == "priority"
         await problem(await published(session, {}, lifetime="nan"), 400, "WrongParameter")
         await problem(await published(session, {}, urgency="1"), 400, "WrongParameter")
+        both = await session.post("/events?id=", json={}, headers={"Idempotency-Key": "k"})
+        assert (await problem(both, 400, "WrongParameter"))["path"] == "id"
 
 
 async def test_limits():

@@ -13,12 +13,13 @@ _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 
 def read_key(headers: Mapping[str, str], query: Mapping[str, str]) -> str | None:
     """The key of a request: that of the header, or the parameter `id`. Raises `WrongParameter`."""
+    keys = []
     for name, given in (("Idempotency-Key", headers.get("idempotency-key")), ("id", query.get("id"))):
         if given is not None:
             if not re.fullmatch(KEY_PATTERN[1:-1], given):
                 raise WrongParameter(name, "It has 1 to 200 characters, of ASCII and without spaces.")
-            return given
-    return None
+            keys.append(given)
+    return keys[0] if keys else None
 
 
 def read_number(name: str, text: str, low: float, high: float) -> float:

@@ -47,6 +47,7 @@ STATUSES = {
     "NotNow": 503,
     "NotStored": 503,
     "HomeUnreachable": 503,
+    "HistoryUnavailable": 503,
     "VisitEnded": 503,
     "NoAnswer": 504,
 }

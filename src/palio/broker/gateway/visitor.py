@@ -15,7 +15,7 @@ from palio.broker.connection import Connection
 from palio.broker.gateway.credentials import NOTHING_SHOWN, Credentials
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.transports import BufferedTransport
-from palio.model.errors import PalioError
+from palio.model.errors import HistoryUnavailable, PalioError
 from palio.routing.durable.messages import Attached, Changed, Done, Taken
 from palio.routing.messages import Accepted, Ended, Published, Refused
 from palio.routing.protocol import (
@@ -230,6 +230,9 @@ class Visitor:
         future = self._asked.get(refused.subject)
         if future is not None and not future.done():
             future.set_exception(problem)
+        elif refused.error == HistoryUnavailable.__name__:  # what was attached before goes no further for now
+            self.say(Bye(refused.reason))
+            self._end(problem)
 
     def _resolve(self, subject: str, answer: Any) -> None:
         future = self._asked.get(subject)
