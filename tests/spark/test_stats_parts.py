@@ -97,7 +97,7 @@ def test_long_and_many_texts_do_not_make_it_grow():
     events = [{"x": "y" * (LONGEST_LISTED + 1), "z": f"{number}"} for number in range(5 * MOST_VALUES)]
     found = sketches(events)
     assert found["x", "string"].values == {}
-    assert found["x", "string"].missed == len(events)
+    assert found["x", "string"].count == len(events)
     assert found["x", "string"].distinct == 1
     assert len(found["z", "string"].encode()) < 100_000
 

@@ -88,7 +88,7 @@ def _top(most: float) -> float:
     if most <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(most))
-    return next(step * power for step in (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10) if step * power >= most * 0.999)
+    return next(step * power for step in (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10) if step * power >= most)
 
 
 def bars(rows: Sequence[Row], described: str, *, colour: int = 1) -> str:

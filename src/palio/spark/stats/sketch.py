@@ -128,13 +128,9 @@ class Sketch:
             self.missed += int(counts[order[: len(counts) - MOST_VALUES]].max())
             chosen = order[len(counts) - MOST_VALUES :]
             unique, counts = unique.take(pa.array(chosen)), counts[chosen]
-        listed = unique.to_pylist()
-        if family == STRING:
-            long = [n for value, n in zip(listed, counts.tolist(), strict=True) if len(value) > LONGEST_LISTED]
-            self.missed += max(long, default=0)
         self._add_counts(
             (value, count)
-            for value, count in zip(listed, counts.tolist(), strict=True)
+            for value, count in zip(unique.to_pylist(), counts.tolist(), strict=True)
             if family != STRING or len(value) <= LONGEST_LISTED
         )
 
