@@ -125,10 +125,16 @@ class _Passing:
 
 
 def _seen(deliveries: list[_Delivery], scopes: Scopes) -> list[_Delivery]:
-    """Only what the sessions' owners may see now; what several sessions of an owner get is looked at once."""
+    """Only what the sessions' owners may see now; what several sessions of an owner get is looked at once.
+
+    Who has subscribed to nothing beyond that was matched by its scope already.
+    """
     known: dict[tuple[str, tuple[int, ...]], list[bool] | None] = {}
     kept: list[_Delivery] = []
     for session, handles, envelopes in deliveries:
+        if scopes.is_exact(session):
+            kept.append((session, handles, envelopes))
+            continue
         key = owner_of(session), tuple(map(id, envelopes))
         if key not in known:
             known[key] = scopes.visible(session, envelopes, "delivery")

@@ -4,13 +4,15 @@ Rights are filters. Where a router is `scoped`, sessions and durable subscriptio
 the shell says what each owner may see and publish (`SetScope`); an owner of whom nothing was said may do
 neither. Then
 
-- what a subscription asks for, *f*, is told to the network as *f* and the scope: what nobody may have is not
-  carried around;
-- whatever is about to leave for a session is matched once more against the scope as it is at that moment. That
-  check is what counts. It holds for what comes live, for spools, pages of the past, requests and replies.
+- what a subscription asks for, *f*, is held and told to the network as *f* and the scope: what nobody may have
+  is not carried around;
+- whatever is about to leave for a session is matched against the scope as it is at that moment. That check is
+  what counts. What comes live is matched by the subscription that is held, which is *f* and the scope; where
+  that would be too large a filter and more is held, and for spools, pages of the past, requests and replies, it
+  is matched once more.
 
-When a scope changes, subscriptions are told anew to the network, durable ones catch up from where they are, and
-surveys that would mix two scopes are refused.
+When a scope changes, what is held changes in the same step, before anything else is matched; durable ones catch
+up from where they are, and surveys that would mix two scopes are refused.
 """
 
 from __future__ import annotations
@@ -73,6 +75,7 @@ class Scopes:
     def __init__(self, *, on: bool) -> None:
         self.on = on
         self._scopes: dict[str, _Scope] = {}
+        self._loose: set[str] = set()  # owners of subscriptions that select more than they may see
         self.withheld: Counter[str] = Counter()  # by what it was: what would have been seen otherwise
 
     def set(self, message: SetScope) -> bool:
@@ -97,7 +100,12 @@ class Scopes:
         try:
             return filter.intersect(scope.subscribe)
         except FilterTooLarge:
+            self._loose.add(owner_of(name))
             return filter
+
+    def is_exact(self, name: str) -> bool:
+        """Whether all that the owner of a name has subscribed to was narrowed to what it may see."""
+        return owner_of(name) not in self._loose
 
     def exactly(self, name: str, filter: Filter, what: str) -> Filter:
         """What of a filter its owner may see, not more. Raises `NotAllowed`, or `FilterTooLarge`."""
