@@ -264,6 +264,19 @@ def test_what_is_published_names_its_constituents(spark, find):
     assert said["pattern.key.k"] in {event["k"] for event in events}
 
 
+def test_ten_thousand_patterns_are_small_enough_for_a_stream_and_what_is_not_is_refused(spark, find, tmp_path):
+    """PySpark broadcasts functions of a megabyte, and the processor of a stream does not get broadcasts."""
+    from palio.spark.errors import TooManyPatterns
+    from palio.spark.patterns import MOST_BYTES, packed_texts
+
+    texts = {f"p{n}": f'A[what = "A" and v = {n}] then B[v > A.v] within {n + 1} s by k' for n in range(10_000)}
+    assert len(packed_texts(texts)) < MOST_BYTES / 4
+    (tmp_path / "events").mkdir()
+    events = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "events"))
+    with pytest.raises(TooManyPatterns, match="in several streams"):
+        find(events, {os.urandom(1_000_000).hex(): SEQUENCE})
+
+
 def test_what_is_wrong_is_said_before_anything_runs(spark, find):
     from palio.spark.errors import MissingColumn
 

@@ -201,6 +201,21 @@ class UnknownInput(PalioError):
         super().__init__(f"{place} cannot be read: {reason}", place=place)
 
 
+class TooManyPatterns(PalioError):
+    """More patterns than one stream can take with it; sizes in bytes, packed."""
+
+    limit: int
+    got: int
+
+    def __init__(self, *, limit: int, got: int) -> None:
+        super().__init__(
+            f"These patterns take {got:,} bytes, and one stream takes at most {limit:,} with it. "
+            "Look for them in several streams.",
+            limit=limit,
+            got=got,
+        )
+
+
 class NothingThere(PalioError):
     """A job that would have nothing to say; `what` there is none of."""
 

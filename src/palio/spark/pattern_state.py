@@ -15,7 +15,7 @@ from palio.spark.pattern_stream import STATE_DDL, Bucket
 class BucketProcessor(StatefulProcessor):
     """Looks at a bucket whenever something, or only the time, has come for it."""
 
-    def __init__(self, texts: tuple[tuple[str, str], ...], delay: int) -> None:
+    def __init__(self, texts: bytes, delay: int) -> None:
         self._texts = texts
         self._delay = delay
 

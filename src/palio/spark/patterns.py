@@ -7,15 +7,18 @@ by key (`pattern_batch`), for a stream bucket by bucket, with state (`pattern_st
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from palio.matching.patterns import PatternSet
 from palio.matching.patterns.hit import FOREVER, NEVER
 from palio.matching.patterns.match import PATTERN_NAME
 from palio.model.patterns.pattern import Pattern
-from palio.spark.errors import MissingColumn
+from palio.spark.errors import MissingColumn, TooManyPatterns
 from palio.spark.pattern_batch import BatchFinder
 from palio.spark.pattern_found import FOUND_DDL
 from palio.spark.pattern_hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFinder
@@ -42,7 +45,8 @@ _PAYLOADS = ("_payload", "payload")
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
-Texts = tuple[tuple[str, str], ...]
+# What a stream's processor may bring with it: PySpark sends more as a broadcast, which state does not get.
+MOST_BYTES = 900_000
 
 
 def find_patterns(
@@ -72,12 +76,14 @@ def find_patterns(
     older than the newest by `delay` microseconds; what comes later is dropped, and so is what is ahead of the
     clock by more than `skew`.
 
-    Raises what `Pattern.parse` raises, and `MissingColumn`.
+    Raises what `Pattern.parse` raises, `MissingColumn`, and `TooManyPatterns` for a stream.
     """
     patternset = PatternSet(patterns)
-    texts = tuple((name, given if isinstance(given, str) else str(given)) for name, given in patterns.items())
+    texts = packed_texts(patterns)
     prepared, names = _prepared(events, patternset, time=time, position=position, id=id)
     if events.isStreaming:
+        if len(texts) > MOST_BYTES:
+            raise TooManyPatterns(limit=MOST_BYTES, got=len(texts))
         return _in_stream(prepared, names, texts, delay=delay, skew=skew, buckets=buckets)
     if close:
         until = FOREVER
@@ -206,7 +212,7 @@ def _within(column: str, ranges: Sequence[tuple[float, float | None]]) -> Column
 # In a table
 
 
-def _in_table(prepared: DataFrame, names: list[str], texts: Texts, until: int) -> DataFrame:
+def _in_table(prepared: DataFrame, names: list[str], texts: bytes, until: int) -> DataFrame:
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     def hits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -228,7 +234,7 @@ def _in_table(prepared: DataFrame, names: list[str], texts: Texts, until: int) -
 
 
 def _in_stream(
-    prepared: DataFrame, names: list[str], texts: Texts, *, delay: int, skew: int | None, buckets: int
+    prepared: DataFrame, names: list[str], texts: bytes, *, delay: int, skew: int | None, buckets: int
 ) -> DataFrame:
     spark = prepared.sparkSession
     if spark.conf.get(_PROVIDER, "") != _ROCKSDB:  # the only one that keeps such state
@@ -247,10 +253,15 @@ def _in_stream(
     )
 
 
+def packed_texts(patterns: Mapping[str, Pattern | str]) -> bytes:
+    """Names and texts, as they travel to workers: patterns are much alike, so little is left of them."""
+    return zlib.compress(msgspec.msgpack.encode({name: str(given) for name, given in patterns.items()}))
+
+
 @lru_cache(maxsize=4)
-def ready(texts: Texts) -> PatternSet:
+def ready(texts: bytes) -> PatternSet:
     """The patterns of a job, made ready once in each worker."""
-    patterns = PatternSet(dict(texts))
+    patterns = PatternSet(msgspec.msgpack.decode(zlib.decompress(texts), type=dict[str, str]))
     patterns.index  # noqa: B018 - made now, as it belongs to what stays
     keep()
     return patterns
