@@ -89,4 +89,3 @@ def test_hints_that_cannot_be_used_are_a_wrong_setting(command, tmp_path):
     assert (result.exit_code, "has no hints that can be used" in result.stderr) == (3, True)
     started = command("up", "--hints", str(bad), "--listen", "127.0.0.1:0", "--http", "off", "--no-journal")
     assert (started.exit_code, "has no hints that can be used" in started.stderr) == (3, True)
-    assert not Path("palio-report.html").exists()
