@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from pathlib import Path
 
 import pytest
 
