@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -24,12 +25,12 @@ WINDOW = 8
 _TICK = 0.01
 
 
-class Source:
+class Source(ABC):
     """Events, some at a time."""
 
+    @abstractmethod
     async def take(self, most: int) -> list[Notification]:
         """What there is, at least one unless it is the end, and at most so many."""
-        raise NotImplementedError
 
 
 class Made(Source):
