@@ -141,7 +141,7 @@ _EVENT = {
         "id": {"type": "string", "minLength": 1},
         "source": {"type": "string", "minLength": 1},
         "type": {"type": "string", "minLength": 1},
-        "time": {"type": "string", "format": "date-time"},
+        "time": {"type": ["string", "null"], "format": "date-time"},  # null is absent, as everywhere
         "data": {},
     },
 }
