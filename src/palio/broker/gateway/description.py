@@ -157,6 +157,20 @@ _EVENT = {
         "data": {},
     },
 }
+_SENT = {
+    "type": "object",
+    "description": "Each event of the stream.",
+    "required": ["data"],
+    "properties": {
+        "event": {
+            "type": "string",
+            "enum": ["message", "lost", "end"],
+            "description": "Where it is no notification: that some were lost, or why the stream ends.",
+        },
+        "id": {"type": "string", "description": "Where to go on (Last-Event-ID)."},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 
 _SENTENCES = {
     400: "What is wrong with the request.",
@@ -256,7 +270,7 @@ PUBLISH = _route(
 STREAM = _route(
     "Read events as they come",
     (400, 501, *_COMMON),
-    {200: _answer("Server-sent events, without end.", _TEXT, "text/event-stream")},
+    {200: _answer("Server-sent events, without end.", _SENT, "text/event-stream")},
     description=(
         "A subscription for whoever can read a stream: curl -N 'http://…/events?filter=price>100'. Each event "
         "has an id; whoever comes back with it (Last-Event-ID) goes on there. With durable, that acknowledges."
