@@ -17,7 +17,8 @@ pytest.importorskip("pyarrow", reason="Spark's part needs pyarrow")
 
 
 def test_reading_with_the_rights_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from palio.spark.from_broker import TOKEN, BrokerJournals
+    from palio.client.environment import TOKEN
+    from palio.spark.from_broker import BrokerJournals
     from palio.spark.journals import Span, Wanted
 
     async def scene() -> None:

@@ -159,6 +159,9 @@ def show(console: Console, looked: LookedBack) -> None:
     if looked.parts and looked.end is not None:
         said += f", {_day(looked.parts[0].begin)} to {_day(looked.end)} (UTC), each {looked.every}"
     console.print(said, style="bold", soft_wrap=True)
+    if not events:
+        console.print("Nothing was published in that time.", style="yellow", soft_wrap=True)
+        return
     cells = max(20, console.width - _LABEL - 2)
     columns = {side: squeezed([part.side(side) for part in looked.parts], cells) for side in looked.sides}
     most = max([1, *[count for counts in columns.values() for count in counts]])
@@ -182,4 +185,4 @@ def show(console: Console, looked: LookedBack) -> None:
 
 
 def _day(moment: object) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
+    return f"{moment:%Y-%m-%d %H:%M:%S}".removesuffix(":00").removesuffix(" 00:00")

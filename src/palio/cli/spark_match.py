@@ -89,8 +89,11 @@ def match(
             return
         pairs = palio.spark.match(found.drop(JOURNAL, SEQUENCE), filters, **options)
         if output is None:
-            for row in pairs.toLocalIterator():
+            shown = 0
+            for shown, row in enumerate(pairs.toLocalIterator(), 1):
                 write_json({EVENT: row[EVENT], SUBSCRIPTION: row[SUBSCRIPTION]})
+            if not shown:
+                _tell("There are no pairs: no event satisfies a filter, or one of both has no rows.")
             return
         pairs.write.mode("overwrite" if overwrite else "errorifexists").parquet(str(output))
         _tell(f"{plural(spark.read.parquet(str(output)).count(), 'pair')} in {output}")
