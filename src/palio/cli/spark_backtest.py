@@ -38,7 +38,7 @@ EPILOG = help_epilog(
     "palio spark backtest 'price > 100'",
     "palio spark backtest 'price > 100' --against 'price > 120' -p difference.png",
     "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
-    "palio spark backtest 'close > 50' quotes.jsonl --time date --every 1mo --json",
+    "palio spark backtest 'price > 50' examples/trades.jsonl --time time --every 1m",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )
 # Parts of time, if nobody says how long they shall be: about as many as a picture or a terminal has room for.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.control import Control, ControlType
 
 from palio.cli.credentials import SAID
 from palio.cli.spark_output import quiet_session
@@ -53,6 +54,9 @@ _KNOWN = {
     r"(?:java.lang.)?OutOfMemoryError[^\n]*": "Give Spark more memory: --conf spark.driver.memory=4g.",
     r"Python versions? in worker[^\n]*": "PYSPARK_PYTHON must name a Python of the same version as this one.",
 }
+_ENDED = (
+    "Somebody has killed it, or the machine was out of memory: --conf spark.driver.memory=1g lets it use less."
+)
 _MORE = "All that Spark says about it shows --conf spark.log.level=ERROR."
 
 
@@ -71,11 +75,27 @@ def opened(
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
     for name, file in SAID.get({}).items():
         os.environ[f"PALIO_{name.upper()}"] = os.path.abspath(file)  # from there workers inherit it
-    with (
-        quiet_session(master, remote=remote, name=f"palio {name}", settings=chosen) as spark,
-        _in_a_sentence(),
-    ):
-        yield spark
+    with ExitStack() as kept:
+        with _starting():
+            spark = kept.enter_context(
+                quiet_session(master, remote=remote, name=f"palio {name}", settings=chosen)
+            )
+        with _in_a_sentence():
+            yield spark
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """A line in a terminal while nothing else is to be seen; it takes seconds."""
+    console = error_console()
+    if not console.is_terminal:
+        yield
+        return
+    console.print("Starting Spark …", style="dim", end="\r")
+    try:
+        yield
+    finally:
+        console.control(Control((ControlType.ERASE_IN_LINE, 2)))
 
 
 @contextmanager
@@ -88,6 +108,8 @@ def _in_a_sentence() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as problem:  # the second where results are streamed
         raise _failure(str(problem)) from None
+    except (ConnectionRefusedError, ConnectionResetError):
+        raise JobFailed("Spark's Java has ended meanwhile.", _ENDED) from None
 
 
 def _failure(text: str) -> JobFailed:

@@ -35,6 +35,7 @@ _GREETING = re.compile(
     rb"|To adjust logging level use "
     rb"|(Starting )?Streaming TransformWithState"  # each worker of a stream, several times a batch
     rb"|[\d/]+ [\d:]+ WARN "  # those from before our own level holds
+    rb"|\s+at [\w.$/]+\("  # where in Java it was that something went wrong
 )
 
 
