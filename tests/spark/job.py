@@ -1,10 +1,10 @@
 """The same work wherever Spark runs: `python -m tests.spark.job FOLDER [--master M | --remote R] [--conf
 K=V]…`.
 
-It matches events that come slowly, so that there is time for something to go wrong; publishes some, archives them
-and looks back on them; and finds patterns, in a table and in a stream. What came out it writes to the folder: how
-many pairs, their checksum, what could not be read, and so on. A file for each partition that was begun says how
-far it is.
+It matches events that come slowly, so that there is time for something to go wrong; publishes some, archives
+them and looks back on them; and finds patterns, in a table and in a stream. What came out it writes to the
+folder: how many pairs, their checksum, what could not be read, and so on. A file for each partition that was
+begun says how far it is.
 """
 
 from __future__ import annotations
@@ -119,11 +119,15 @@ def patterns(spark, folder: Path) -> dict:
     quotes.write.parquet(rows)
     stream = spark.readStream.schema(quotes.schema).parquet(rows)
     found = palio.spark.find_patterns(stream, sought, delay=0, buckets=4)
-    writer = found.writeStream.option("checkpointLocation", str(folder / "state")).option("path", str(folder / "found"))
+    writer = found.writeStream.option("checkpointLocation", str(folder / "state")).option(
+        "path", str(folder / "found")
+    )
     writer.format("parquet").trigger(availableNow=True).start().awaitTermination()
     both = {"table": table, "stream": spark.read.parquet(str(folder / "found"))}
     return {
-        name: sorted([one.position for one in row.events] for row in some.where("pattern is not null").collect())
+        name: sorted(
+            [one.position for one in row.events] for row in some.where("pattern is not null").collect()
+        )
         for name, some in both.items()
     }
 

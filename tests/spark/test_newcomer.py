@@ -56,9 +56,16 @@ def test_the_page_from_its_top_to_the_cluster(walk, spark, root, tmp_path):
     assert names["before"].count() == 3
     assert sum(row["both"] for row in names["counts"].collect()) == 2
     backtested = [json.loads(done.stdout) for line, done in said.items() if line.endswith("--every 1m --json")]
-    assert [one["found"] for one in backtested] == [3]
+    assert [one["only_first"] for one in backtested] == [3]
     assert (tmp_path / "difference.png").read_bytes().startswith(b"\x89PNG")
-    assert len(said["palio spark reach-back 'price > 50' --lake palio-lake --since 30d --durable desk-8"].stdout.splitlines()) == 3
+    assert (
+        len(
+            said[
+                "palio spark reach-back 'price > 50' --lake palio-lake --since 30d --durable desk-8"
+            ].stdout.splitlines()
+        )
+        == 3
+    )
     assert palio.Hints.load(tmp_path / "hints.json").value("symbol", "ACME") is not None
     assert spark.read.parquet(str(tmp_path / "found")).count() > 0
     # What is printed looks like what is shown.
@@ -78,7 +85,10 @@ def test_the_part_of_the_readme_that_is_about_it(walk, spark, root):
         else:
             for line in typed(block):
                 walk.type(line.replace("palio doctor", "palio doctor --no-executors"))
-    found = {(row["subscription_id"], row["count"]) for row in walk.names["pairs"].groupBy("subscription_id").count().collect()}
+    found = {
+        (row["subscription_id"], row["count"])
+        for row in walk.names["pairs"].groupBy("subscription_id").count().collect()
+    }
     assert found == {("desk-7", 1), ("acme", 2)}
 
 

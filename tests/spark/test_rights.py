@@ -1,4 +1,4 @@
-"""Tasks over `palios://`: what they read is what their principal may see, what they write what it may publish."""
+"""Tasks over `palios://` read what their principal may see, and write what it may publish."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.security.world import World
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from pyspark.errors import PySparkException  # noqa: E402
+from pyspark.errors import PySparkException
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def require_known(words: list[str]) -> None:
 
 def settings_of(words: list[str]) -> Iterator[str]:
     """The settings of Spark that a command line names."""
-    for option, value in zip(words, words[1:], strict=False):
+    for option, value in pairwise(words):
         if option == "--conf":
             yield value.partition("=")[0]
 

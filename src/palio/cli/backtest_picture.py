@@ -29,11 +29,11 @@ _DIM = "#555555"
 _SIZE = (9.0, 5.2)
 _TEXT_WIDTH = 92
 _MOST_LINES = 3
-# How years, months, days, hours, minutes and seconds are written; where such a part begins; and beside the axis.
+# How years, months, days, hours, minutes and seconds are written, where such a part begins, and below the axis.
 _FORMATS: dict[str, Any] = {
     "formats": ["%Y", "%b", "%d", "%H:%M", "%H:%M", "%H:%M:%S"],
     "zero_formats": ["", "%Y", "%b", "%b %d", "%H:%M", "%H:%M:%S"],
-    "offset_formats": ["", "%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d"],
+    "offset_formats": ["", "%Y", "%Y-%m", "%Y", "%Y-%m-%d", "%Y-%m-%d"],
 }
 # Beyond so many, bars are so narrow that edges between them would be all that is seen.
 _MANY = 150
@@ -63,7 +63,13 @@ def draw(looked: LookedBack, file: Path) -> None:
             1,
             sharex=True,
             height_ratios=(4, 1),
-            gridspec_kw={"left": 0.085, "right": 0.98, "top": top, "bottom": 0.085, "hspace": 0.12},
+            gridspec_kw={
+                "left": 0.085,
+                "right": 0.96,  # a time at the end reaches beyond it
+                "top": top,
+                "bottom": 0.085,
+                "hspace": 0.12,
+            },
         )
         _title(figure, heading)
         _bars(upper, looked)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark match -e examples/events.jsonl -f examples/filters.jsonl",
-    notes="As Parquet: add -o pairs. From a lake, day by day: -e palio-lake -f subscriptions.parquet -o pairs --new",
+    notes="As Parquet: add -o pairs. From a lake, day by day: -e palio-lake -f filters.jsonl -o pairs --new",
 )
 
 
@@ -88,10 +88,11 @@ def match(
             return
         pairs = palio.spark.match(found.drop(JOURNAL, SEQUENCE), filters, **options)
         if output is None:
-            shown = 0
-            for shown, row in enumerate(pairs.toLocalIterator(), 1):
+            found_any = False
+            for row in pairs.toLocalIterator():
+                found_any = True
                 write_json({EVENT: row[EVENT], SUBSCRIPTION: row[SUBSCRIPTION]})
-            if not shown:
+            if not found_any:
                 _tell("There are no pairs: no event satisfies a filter, or one of both has no rows.")
             return
         pairs.write.mode("overwrite" if overwrite else "errorifexists").parquet(output)

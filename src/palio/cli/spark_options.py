@@ -43,10 +43,10 @@ _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:\s+.*\n)+(\S.*)"
 _CLASS = re.compile(r"^\[[A-Z_.]+\] | SQLSTATE: \w+$")
 # What users can do something about, and what.
 _KNOWN = {
-    r"No space left on device": "Make room, or let another folder be used: --conf spark.local.dir=FOLDER for what "
-    "Spark keeps meanwhile, and the option that names the output.",
-    r'Cannot run program "[^"]*"': "This is how workers are started: PYSPARK_PYTHON must name a Python with palio, "
-    "or not be set.",
+    r"No space left on device": "Make room, or let another folder be used: --conf spark.local.dir=FOLDER for "
+    "what Spark keeps meanwhile, and the option that names the output.",
+    r'Cannot run program "[^"]*"': "This is how workers are started: PYSPARK_PYTHON must name a Python with "
+    "palio, or not be set.",
     r"No module named '[^']*'": "The Python of the workers, which PYSPARK_PYTHON names, lacks it: `palio spark "
     "package` brings palio to them, and `palio doctor` looks at them.",
     r"[Pp]ath \S+ already exists": "Choose another one, or remove it first.",
@@ -73,8 +73,8 @@ def opened(
     chosen = dict(_setting(one) for one in settings or ())
     if error_console().is_terminal:
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
-    for name, file in SAID.get({}).items():
-        os.environ[f"PALIO_{name.upper()}"] = os.path.abspath(file)  # from there workers inherit it
+    for option, file in SAID.get({}).items():
+        os.environ[f"PALIO_{option.upper()}"] = os.path.abspath(file)  # from there workers inherit it
     with ExitStack() as kept:
         with _starting():
             spark = kept.enter_context(

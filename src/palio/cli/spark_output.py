@@ -6,8 +6,8 @@ they are left out on their way: while the session starts, standard error is a pi
 thread passes on everything else. It does so for as long as Spark runs, at once and unchanged: Spark's progress
 bar arrives as ever.
 
-Of a task that fails Spark logs a stack of Java for each attempt. The command says in a sentence why a job failed,
-so from when the session is there the log is silent.
+Of a task that fails Spark logs a stack of Java for each attempt. The command says in a sentence why a job
+failed, so from when the session is there the log is silent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How a program that nobody can ask shows brokers who it is: what its environment says.
 
 It is the same that the command line reads: a token (`PALIO_TOKEN`, or the file `PALIO_TOKEN_FILE`), who signs
-the certificates of brokers (`PALIO_AUTHORITY`), and a certificate of one's own (`PALIO_CERTIFICATE`, `PALIO_KEY`).
-Tasks of Spark use it, since what is an option there is shown in plans and logs.
+the certificates of brokers (`PALIO_AUTHORITY`), and a certificate of one's own (`PALIO_CERTIFICATE` and
+`PALIO_KEY`). Tasks of Spark use it, since what is an option there is shown in plans and logs.
 """
 
 from __future__ import annotations

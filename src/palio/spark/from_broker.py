@@ -81,7 +81,7 @@ class BrokerJournals(Journals):
 
 
 async def connected(url: str) -> Client:
-    """A client with the credentials of the environment. Raises `NotConnected`, and what the broker refuses with."""
+    """A client with the environment's credentials. Raises `NotConnected`, and what the broker refuses with."""
     return await connect(url, **credentials(url), connect_within=10.0, request_timeout=WITHIN)
 
 

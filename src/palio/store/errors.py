@@ -93,7 +93,11 @@ class StoreUnavailable(StoreError):
 
     def __init__(self, store: str, reason: str) -> None:
         # A database that is away says its name itself.
-        named = reason if reason.startswith(f"The store {store} ") else f"The store {store} cannot be opened: {reason}"
+        named = (
+            reason
+            if reason.startswith(f"The store {store} ")
+            else f"The store {store} cannot be opened: {reason}"
+        )
         super().__init__(named, store=store)
 
 

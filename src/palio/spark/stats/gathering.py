@@ -286,7 +286,8 @@ class _Matched:
             reason = "the table is empty."
             if self.shards.unreadable:
                 first = self.shards.reports[0]
-                reason = f"none of the filters can be read, for example that of {first.first_id}: {first.first_reason}"
+                example = f"for example that of {first.first_id}: {first.first_reason}"
+                reason = f"none of the filters can be read, {example}"
             raise NothingThere("subscriptions", "", reason)
         counted = reached(look, self.shards, places, constraints).persist()
         rates = hit_rates(subscriptions, counted).persist()
