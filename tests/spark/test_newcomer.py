@@ -27,10 +27,14 @@ def walk(spark, root, tmp_path, monkeypatch) -> Iterator[Walk]:
     shutil.copytree(root / "examples", "examples")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("webbrowser.open", lambda address: True)
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
     with live_broker(tmp_path, "palio-data") as broker:
         monkeypatch.setenv("PALIO_SERVER", broker.server)
-        yield Walk(broker.server)
+        walk = Walk(broker.server)
+        yield walk
+    if any("--open" in line for line in walk.said):
+        assert (tmp_path / "palio-report.html").as_uri() in opened
 
 
 def test_the_page_from_its_top_to_the_cluster(walk, spark, root, tmp_path):

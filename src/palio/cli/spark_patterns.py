@@ -24,7 +24,7 @@ EPILOG = help_epilog(
     "palio spark patterns palio-lake -p examples/patterns.jsonl",
     "palio spark patterns palio-lake -p examples/patterns.jsonl -o found --close",
     "palio spark patterns palio://127.0.0.1:7070 -p jump.txt --checkpoint state",
-    notes="docs/filters.md has the language: jump.txt would have a pattern a line. Without Spark: palio patterns.",
+    notes="docs/filters.md has the language: jump.txt has a pattern a line. Without Spark: palio patterns",
 )
 # State is written for each partition in each small batch; a few a core are enough.
 _STREAM_PARTITIONS = "4"
