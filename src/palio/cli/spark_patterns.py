@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EPILOG = help_epilog(
-    "palio spark patterns lake/ -p examples/patterns.jsonl",
-    "palio spark patterns lake/ -p examples/patterns.jsonl -o found/ --close",
-    "palio spark patterns lake/ -p examples/patterns.jsonl --checkpoint state/",
-    notes="docs/filters.md has the language; palio patterns tries it on a file, without Spark.",
+    "palio spark patterns palio-lake -p examples/patterns.jsonl",
+    "palio spark patterns palio-lake -p examples/patterns.jsonl -o found --close",
+    "palio spark patterns palio://127.0.0.1:7070 -p jump.txt --checkpoint state",
+    notes="docs/filters.md has the language: jump.txt has a pattern a line. Without Spark: palio patterns",
 )
 # State is written for each partition in each small batch; a few a core are enough.
 _STREAM_PARTITIONS = "4"

@@ -6,6 +6,7 @@ becomes an encoded notification, and a line that says nothing sensible a row wit
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,9 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
 
 def table_at(spark: SparkSession, place: str) -> DataFrame:
     """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
+    if has_lines(place):
+        _require_file(place)
+        raise UnknownInput(place, "this takes a lake, journals or Parquet; `palio patterns` takes lines.")
     return _journaled(spark, place) if is_journal(place) or is_lake(place) else _parquet(spark, place)
 
 
@@ -135,14 +139,22 @@ def _parquet(spark: SparkSession, place: str) -> DataFrame:
     _require_file(place)
     try:
         return spark.read.parquet(place)
-    except Exception as problem:  # noqa: BLE001 - whatever it is, it is no Parquet
-        reason = str(problem).strip().splitlines()[0]
-        raise UnknownInput(place, f"it is neither Parquet, a lake nor a file of lines ({reason}).") from None
+    except Exception:  # noqa: BLE001 - whatever it is, it is no Parquet
+        reason = f"it is neither Parquet, a lake, nor a file of lines ({', '.join(_LINES)})."
+        raise UnknownInput(place, reason) from None
 
 
 def _require_file(place: str) -> None:
-    if "://" not in place and not Path(place).exists():
-        raise UnknownInput(place, "there is no such file or folder.")
+    if "://" in place:
+        return
+    path = Path(place)
+    if not path.exists():
+        advice = "" if path.suffix else "; `palio spark archive` makes a lake"
+        raise UnknownInput(place, f"there is no such file or folder{advice}.")
+    if path.is_dir() and not any(path.iterdir()):
+        raise UnknownInput(place, "the folder is empty.")
+    if not os.access(path, os.R_OK):
+        raise UnknownInput(place, "you may not read it.")
 
 
 def _events(batches: Batches) -> Batches:
@@ -179,7 +191,8 @@ def _subscription(number: str, line: str) -> list[tuple[Any, ...]]:
         document = jsontext.read(text)
     except PalioError:
         return [(number, text)]  # which is no filter, and will be found to be none
-    return [(str(document.get("id", number)), document.get("filter"))]
+    filter = document.get("filter")
+    return [(str(document.get("id", number)), filter if filter is None or isinstance(filter, str) else text)]
 
 
 def _mapped(

@@ -97,7 +97,10 @@ def gather(
         told(STAGES[0], 0, stages)
         found = _Found(look)
         if not found.events:
-            raise NothingThere("events", source, "nothing was published, or nothing that the filter selects.")
+            reason = "nothing was published in that time, or nothing that the filter selects."
+            if unreadable:
+                reason = f"{unreadable:,} of its lines cannot be read."
+            raise NothingThere("events", source, reason)
         told(STAGES[1], 1, stages)
         places = found.places(by)
         counted = _counted(look, places)
@@ -280,7 +283,11 @@ class _Matched:
 
         self.shards: Shards = build_shards(subscriptions, invalid="skip")
         if not self.shards.subscriptions:
-            reason = "none of the filters can be read." if self.shards.unreadable else "the table is empty."
+            reason = "the table is empty."
+            if self.shards.unreadable:
+                first = self.shards.reports[0]
+                example = f"for example that of {first.first_id}: {first.first_reason}"
+                reason = f"none of the filters can be read, {example}"
             raise NothingThere("subscriptions", "", reason)
         counted = reached(look, self.shards, places, constraints).persist()
         rates = hit_rates(subscriptions, counted).persist()
