@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.control import Control, ControlType
+from rich.control import Control
+from rich.segment import ControlType
 
 from palio.cli.credentials import SAID
 from palio.cli.spark_output import quiet_session
