@@ -34,10 +34,14 @@ def session_of(frame: DataFrame) -> Any:
     return frame.sparkSession
 
 
+def over_connect(spark: Any) -> bool:
+    """Whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def travels_by_artifacts(spark: Any) -> bool:
     """Whether executors may be on other machines than this process, so that they share no folder with it."""
-    over_connect = type(spark).__module__.startswith("pyspark.sql.connect")
-    return over_connect or not str(spark.conf.get("spark.master", "")).startswith("local")
+    return over_connect(spark) or not str(spark.conf.get("spark.master", "")).startswith("local")
 
 
 def spread(frame: DataFrame, partitions: int) -> DataFrame:
