@@ -19,8 +19,8 @@ PAYLOAD = columns.PAYLOAD
 _HASHED_COLUMNS = 5
 # So that a core which is done early finds something to do.
 PARTITIONS_A_CORE = 4
-# Up to how many times as large as the mean one the largest of even parts is.
-_EVEN = 1.25
+# The share of its time that a core may have to wait for another one that is still busy with the largest part.
+_WAITING = 0.2
 
 
 def require_columns(table: str, frame: DataFrame, *names: str) -> None:
@@ -57,8 +57,8 @@ def spread(frame: DataFrame, partitions: int) -> DataFrame:
     return frame.repartition(partitions, *keys)
 
 
-def lies_evenly(frame: DataFrame, partitions: int) -> bool:
-    """Whether a table is in at least so many parts already, of about the same size: then it need not be spread.
+def lies_evenly(frame: DataFrame, cores: int) -> bool:
+    """Whether a table is in enough parts already, and none of them is large: then it need not be spread.
 
     The rows of each part are counted. Of plain Parquet that is reading the ends of its files; of anything else
     it may be as much work as is to be saved.
@@ -66,8 +66,11 @@ def lies_evenly(frame: DataFrame, partitions: int) -> bool:
     from pyspark.sql import functions  # noqa: PLC0415
 
     sizes = frame.groupBy(functions.spark_partition_id().alias("part")).agg(functions.count("*").alias("rows"))
-    there = sizes.selectExpr("count(*) AS parts", "max(rows) AS largest", "avg(rows) AS mean").first()
-    return there is not None and there["parts"] >= partitions and there["largest"] <= _EVEN * there["mean"]
+    there = sizes.selectExpr("count(*) AS parts", "max(rows) AS largest", "sum(rows) AS rows").first()
+    if there is None or there["parts"] < PARTITIONS_A_CORE * cores:
+        return False
+    # At worst the largest part is begun last, when the rest has just been done by all cores together.
+    return bool(there["largest"] * (cores - 1) <= _WAITING * there["rows"])
 
 
 def _hash_cost(kind: Any) -> int | None:

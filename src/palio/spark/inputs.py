@@ -63,10 +63,10 @@ def partitions_of(spark: SparkSession, place: str, events: DataFrame) -> int | N
     """
     if has_lines(place) or is_journal(place):
         return None
-    parts = PARTITIONS_A_CORE * cores_of(spark)
+    cores = cores_of(spark)
     if spark.conf.get(_LEAST_PARTS, None) is None:
-        spark.conf.set(_LEAST_PARTS, str(parts))
-    return 0 if lies_evenly(events, parts) else None
+        spark.conf.set(_LEAST_PARTS, str(PARTITIONS_A_CORE * cores))
+    return 0 if lies_evenly(events, cores) else None
 
 
 def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
