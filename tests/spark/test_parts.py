@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import palio.spark
 from palio.spark import parts, pieces
 from palio.spark.archiving import archive
 from palio.spark.pieces import Cut

@@ -16,7 +16,16 @@ from palio.cli.bars import squeezed, standing
 from palio.cli.durations import parse_moment
 from palio.cli.looked_back import LookedBack, gather
 from palio.cli.spark_archive import DEFAULT_LAKE
-from palio.cli.spark_checkpoint import Checkpoint, asked_of, kept_in, place_of, settings_with
+from palio.cli.spark_checkpoint import (
+    LINES,
+    Checkpoint,
+    asked_of,
+    kept_in,
+    place_of,
+    readable,
+    settings_with,
+    unreadable,
+)
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import (
     ExitCode,
@@ -32,7 +41,7 @@ from palio.spark.backtesting import TIME, ends_of, span_in, together
 from palio.spark.buckets import Every
 from palio.spark.errors import UnknownInput
 from palio.spark.inputs import REASON, past_events
-from palio.spark.parts import Looks
+from palio.spark.parts import one_file
 from palio.spark.pieces import cut
 
 if TYPE_CHECKING:
@@ -51,8 +60,8 @@ MOST_PARTS = 96
 _NAMES = {"only_first": "only A", "both": "both", "only_second": "only B"}
 _COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"}
 _LABEL = 20
-# The looks that are taken: which lines are none, from when to when, and how many.
-_LINES, _ENDS, _COUNTS = "lines", "ends", "counts"
+# The looks that are taken: from when to when, and how many.
+_ENDS, _COUNTS = "ends", "counts"
 
 _Times = tuple[float | None, float | None]
 
@@ -131,7 +140,7 @@ def backtest(
 
         def count(some: DataFrame, every: Every, times: _Times) -> DataFrame:
             return palio.spark.backtest(
-                _readable(some),
+                readable(some),
                 filters[0],
                 against=filters[1],
                 every=every,
@@ -144,17 +153,18 @@ def backtest(
         chosen = None if every is None else Every.parse(every)
         count(events, chosen or Every.parse("1d"), times)  # what is wrong is found before anything is kept
         has_reasons = REASON in events.columns
-        stages = [*([_LINES] if has_reasons else ()), *([_ENDS] if chosen is None else ()), _COUNTS]
+        stages = [*([LINES] if has_reasons else ()), *([_ENDS] if chosen is None else ()), _COUNTS]
         cutting = partial(cut, spark, source, journals, **span)
         with kept_in(checkpoint, spark, events, asked, cutting, stages=stages) as looks:
-            if has_reasons:
-                _tell_unreadable(looks)
+            wrong = unreadable(looks) if has_reasons else 0
+            if wrong:
+                error_console().print(f"{plural(wrong, 'line')} cannot be read, and left out.", style="yellow")
             if chosen is None:
-                there = span_in(looks.look(_ENDS, lambda some: ends_of(_readable(some), axis)))
+                there = span_in(looks.look(_ENDS, lambda some: ends_of(readable(some), axis)))
                 chosen = Every.parse("1d") if there is None else Every.fitting(*there, MOST_PARTS)
             first = looks.kept("times", lambda: times, _Times)  # those of the first run
             counting = partial(count, every=chosen, times=first)
-            found = looks.look(_COUNTS, counting, lambda found: found.coalesce(1))
+            found = looks.look(_COUNTS, counting, one_file)
             found = together(found, samples).persist()  # as large as the picture, and read more than once
             looked = gather(found, (filters[0].source or filter_text, against), chosen, samples)
             if output is not None:
@@ -179,18 +189,6 @@ def _satisfiable(text: str) -> Filter:
     filter = Filter.parse(text)
     filter.require_satisfiable()
     return filter
-
-
-def _readable(events: DataFrame) -> DataFrame:
-    """Without lines that are no events."""
-    return events.where(f"{REASON} is null").drop(REASON) if REASON in events.columns else events
-
-
-def _tell_unreadable(looks: Looks) -> None:
-    reasons = looks.look(_LINES, lambda some: some.where(f"{REASON} is not null").groupBy().count())
-    wrong = sum(row["count"] for row in reasons.collect())
-    if wrong:
-        error_console().print(f"{plural(wrong, 'line')} cannot be read, and left out.", style="yellow")
 
 
 def show(console: Console, looked: LookedBack) -> None:

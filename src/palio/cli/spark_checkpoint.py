@@ -13,6 +13,7 @@ import typer
 
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import error_console
+from palio.spark.inputs import REASON
 from palio.spark.journals import absolute
 from palio.spark.parts import Asked, Looks, Parts, Whole, open_parts
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
 ]
+# The look at lines that says how many of them are no events.
+LINES = "lines"
 # One bar is enough.
 _QUIET = "spark.ui.showConsoleProgress=false"
 
@@ -43,6 +46,17 @@ def place_of(place: str | None) -> str | None:
     if place is None:
         return None
     return absolute(place) if "://" in place else str(Path(place).absolute())
+
+
+def readable(events: DataFrame) -> DataFrame:
+    """Without lines that are no events."""
+    return events.where(f"{REASON} is null").drop(REASON) if REASON in events.columns else events
+
+
+def unreadable(looks: Looks) -> int:
+    """How many lines are no events."""
+    found = looks.look(LINES, lambda some: some.where(f"{REASON} is not null").groupBy().count())
+    return sum(row["count"] for row in found.collect())
 
 
 @contextmanager

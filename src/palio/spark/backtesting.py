@@ -352,9 +352,8 @@ def _ranks(values: Any) -> Any:
     """Numbers that are ordered as values are."""
     if pa.types.is_integer(values.type):
         return pc.fill_null(values, _UNTIMED).to_numpy(zero_copy_only=False)
-    return pc.rank(values, sort_keys="ascending", null_placement="at_start", tiebreaker="dense").to_numpy(
-        zero_copy_only=False
-    )
+    there = pc.fill_null(values, "" if pa.types.is_string(values.type) else b"")
+    return pc.rank(there, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False)
 
 
 def _about(batch: pa.RecordBatch, row: int) -> tuple[Any, ...]:

@@ -73,6 +73,11 @@ class Whole(Looks):
         return make()
 
 
+def one_file(found: DataFrame) -> DataFrame:
+    """What a look gave, if it is small: kept in one file."""
+    return found.coalesce(1)
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What the first run has fixed for all others."""
 

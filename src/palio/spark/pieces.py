@@ -136,11 +136,7 @@ class Cut(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def _read_files(self, spark: SparkSession, piece: Piece) -> DataFrame:
         paths = [one.path for one in piece.files]
-        there = {one.path: one for one in _listed(spark, paths)}
-        for file in piece.files:
-            if there.get(file.path) != file:
-                said = "is not there any more" if file.path not in there else "has changed since"
-                raise SourceChanged(self.place, f"{file.path} {said}.")
+        require_unchanged(self.place, piece.files, _listed(spark, paths))
         if self.schema is None:
             return events_at(spark, self.place)
         reader = spark.read.schema(struct_of(_schema(self.schema)))
@@ -167,13 +163,25 @@ def cut(
         return Cut(place, tuple(pieces or [Piece()]), url=absolute(place), since=since, until=until)
     if has_lines(place):
         events_at(spark, place)  # raises if there is no such file
-        where = _absolute(place)
-        return Cut(where, (Piece(files=tuple(_listed(spark, [where]))),))
+        return Cut(_absolute(place), (Piece(files=files_at(spark, place)),))
     schema = parquet_at(spark, place).schema.json()
-    where = _absolute(place)
-    groups = grouped(_listed(spark, [where]), lambda file: file.size, LEAST_BYTES)
+    groups = grouped(files_at(spark, place), lambda file: file.size, LEAST_BYTES)
     pieces = [Piece(files=tuple(several)) for several in groups]
-    return Cut(where, tuple(pieces or [Piece()]), schema=schema)
+    return Cut(_absolute(place), tuple(pieces or [Piece()]), schema=schema)
+
+
+def files_at(spark: SparkSession, place: str) -> tuple[File, ...]:
+    """The files of a place, as they are now."""
+    return tuple(_listed(spark, [_absolute(place)]))
+
+
+def require_unchanged(place: str, before: Iterable[File], now: Iterable[File]) -> None:
+    """Raises `SourceChanged` if one of the files is not as it was, or is new."""
+    old, new = ({one.path: one for one in files} for files in (before, now))
+    for path in {**old, **new}:
+        if old.get(path) != new.get(path):
+            said = "is new" if path not in old else "is gone" if path not in new else "has changed"
+            raise SourceChanged(place, f"{path} {said}.")
 
 
 def _cut_lake(place: str, url: str | None, since: float | None, until: float | None) -> Cut:
