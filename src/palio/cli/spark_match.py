@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +11,7 @@ from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
 from palio.spark.errors import BadEvent, UnknownInput
 from palio.spark.frames import EVENT, SUBSCRIPTION
-from palio.spark.inputs import REASON, events_at, subscriptions_at
+from palio.spark.inputs import REASON, events_at, partitions_of, subscriptions_at
 from palio.spark.runs import JOURNAL, SEQUENCE
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark match -e examples/events.jsonl -f examples/filters.jsonl",
-    notes="As Parquet: add -o pairs. From a lake, day by day: -e lake -f subscriptions.parquet -o pairs --new",
+    notes="As Parquet: add -o pairs. From a lake, day by day: -e palio-lake -f filters.jsonl -o pairs --new",
 )
 
 
@@ -37,7 +36,7 @@ def match(
         typer.Option("--filters", "-f", metavar="PLACE", help="Parquet or JSON lines: subscriptions' filters."),
     ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--output", "-o", metavar="FOLDER", help="Parquet; without it pairs are shown as JSON."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the output holds.")] = False,
@@ -48,7 +47,7 @@ def match(
         str | None, typer.Option("--event-id", metavar="COLUMN", help="The id's column; event_id by default.")
     ] = None,
     quarantine: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--quarantine", metavar="FOLDER", help="What cannot be read goes there, with the reason."),
     ] = None,
     storage: Annotated[
@@ -87,24 +86,29 @@ def match(
             run = palio.spark.match_new(found, filters, output, **options)
             _tell(f"Run {run.number}: {plural(run.found, 'pair')} in {output}")
             return
-        pairs = palio.spark.match(found.drop(JOURNAL, SEQUENCE), filters, **options)
+        parts = partitions_of(spark, events, found)
+        pairs = palio.spark.match(found.drop(JOURNAL, SEQUENCE), filters, partitions=parts, **options)
         if output is None:
+            found_any = False
             for row in pairs.toLocalIterator():
+                found_any = True
                 write_json({EVENT: row[EVENT], SUBSCRIPTION: row[SUBSCRIPTION]})
+            if not found_any:
+                _tell("There are no pairs: no event satisfies a filter, or one of both has no rows.")
             return
-        pairs.write.mode("overwrite" if overwrite else "errorifexists").parquet(str(output))
-        _tell(f"{plural(spark.read.parquet(str(output)).count(), 'pair')} in {output}")
+        pairs.write.mode("overwrite" if overwrite else "errorifexists").parquet(output)
+        _tell(f"{plural(spark.read.parquet(output).count(), 'pair')} in {output}")
 
 
-def _readable(events: DataFrame, filters: DataFrame, quarantine: Path | None) -> DataFrame:
+def _readable(events: DataFrame, filters: DataFrame, quarantine: str | None) -> DataFrame:
     """Events without lines that are none; with a quarantine, all that cannot be read goes there."""
     good = events.where(f"{REASON} is null").drop(REASON) if REASON in events.columns else events
     if quarantine is not None:
-        palio.spark.unreadable(filters).write.mode("overwrite").parquet(str(quarantine / "subscriptions"))
+        palio.spark.unreadable(filters).write.mode("overwrite").parquet(f"{quarantine}/subscriptions")
         if REASON in events.columns:
-            events.where(f"{REASON} is not null").write.mode("overwrite").parquet(str(quarantine / "events"))
+            events.where(f"{REASON} is not null").write.mode("overwrite").parquet(f"{quarantine}/events")
         elif "payload" in events.columns:
-            palio.spark.unreadable(events).write.mode("overwrite").parquet(str(quarantine / "events"))
+            palio.spark.unreadable(events).write.mode("overwrite").parquet(f"{quarantine}/events")
     elif REASON in events.columns:
         first = events.where(f"{REASON} is not null").first()
         if first is not None:

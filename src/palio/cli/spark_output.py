@@ -3,8 +3,11 @@
 They name log profiles, native libraries and incubating modules of Java, and for streams each start of a worker:
 nothing that a user could do anything about. Some come from Java itself before any setting of Spark is read, so
 they are left out on their way: while the session starts, standard error is a pipe, which Spark inherits, and a
-thread passes on everything else. It does so for as long as Spark runs, at once and unchanged: errors and
-Spark's progress bar arrive as ever.
+thread passes on everything else. It does so for as long as Spark runs, at once and unchanged: Spark's progress
+bar arrives as ever.
+
+Of a task that fails Spark logs a stack of Java for each attempt. The command says in a sentence why a job
+failed, so from when the session is there the log is silent.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ _GREETING = re.compile(
     rb"|Setting Spark log level to "
     rb"|To adjust logging level use "
     rb"|(Starting )?Streaming TransformWithState"  # each worker of a stream, several times a batch
-    rb"|[\d/]+ [\d:]+ WARN "  # those from before our own level, which is errors, holds
+    rb"|[\d/]+ [\d:]+ WARN "  # those from before our own level holds
+    rb"|\s+at [\w.$/]+\("  # where in Java it was that something went wrong
 )
 
 
@@ -44,11 +48,12 @@ def quiet_session(
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
     """What `palio.spark.session.session` gives. Whoever sets a level of logging gets everything."""
+    chosen = {_LOG_LEVEL: "OFF"} | dict(settings or {})
     with ExitStack() as kept:
         with ExitStack() as starting:
             if _LOG_LEVEL not in (settings or {}):
                 starting.enter_context(_without_greetings())
-            spark = kept.enter_context(session(master, remote=remote, name=name, settings=settings))
+            spark = kept.enter_context(session(master, remote=remote, name=name, settings=chosen))
         yield spark
 
 
