@@ -144,7 +144,7 @@ def in_parts(spark, folder: Path, events) -> list:
     pieces.LEAST_BYTES = 1
 
     def opened():
-        return open_parts(spark, folder / "state", {}, lambda: pieces.cut(spark, place), stages=["counts"])
+        return open_parts(spark, folder / "parts", {}, lambda: pieces.cut(spark, place), stages=["counts"])
 
     def count(some):
         return palio.spark.backtest(some, "level > 90", every="1d", time="at", samples=2)
