@@ -351,6 +351,20 @@ def test_a_lake_may_be_compacted_meanwhile_but_not_swept(spark, world):
         found.read(spark, found.pieces[0])
 
 
+def test_files_that_come_later_are_in_no_piece(spark, world, monkeypatch):
+    monkeypatch.setattr(pieces, "LEAST_BYTES", 1 << 30)
+    found = cut(spark, world.write(50))
+    world.write(20)
+    [piece] = found.pieces
+    assert found.read(spark, piece).count() == 50
+    [first, *_] = piece.files
+    alone = cut(spark, first.path.removeprefix("file:"))
+    assert alone.read(spark, alone.pieces[0]).columns == ["event_id", "price", "date"]
+    Path(first.path.removeprefix("file:")).unlink()
+    with pytest.raises(SourceChanged, match="is gone"):
+        found.read(spark, piece)
+
+
 # Pieces
 
 

@@ -135,14 +135,18 @@ class Cut(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def _read_files(self, spark: SparkSession, piece: Piece) -> DataFrame:
+        if self.schema is None:
+            require_unchanged(self.place, piece.files, files_at(spark, self.place))
+            return events_at(spark, self.place)
         paths = [one.path for one in piece.files]
         require_unchanged(self.place, piece.files, _listed(spark, paths))
-        if self.schema is None:
-            return events_at(spark, self.place)
-        reader = spark.read.schema(struct_of(_schema(self.schema)))
-        if len(self.pieces) == 1:
-            return reader.parquet(self.place)
-        return reader.option("basePath", self.place).parquet(*paths)
+        schema = struct_of(_schema(self.schema))
+        if not paths:
+            return spark.createDataFrame([], schema)
+        reader = spark.read.schema(schema)
+        if paths in ([self.place], [f"file:{self.place}"]):
+            return reader.parquet(*paths)
+        return reader.option("basePath", self.place).parquet(*paths)  # columns may be in the names of folders
 
 
 def cut(
