@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,19 +36,29 @@ Settings = Annotated[
 
 @contextmanager
 def opened(
-    master: str | None, remote: str | None, settings: list[str] | None, name: str
+    master: str | None, remote: str | None, settings: list[str] | None, name: str, *, own_bar: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for a job. In a terminal Spark's own bar shows how far its stages are."""
+    """A session for a job. In a terminal Spark's bar shows how far its stages are, unless there is a better one."""
     if master is not None and remote is not None:
         raise typer.BadParameter("--master and --remote exclude each other.")
     chosen = dict(_setting(one) for one in settings or ())
-    if error_console().is_terminal:
+    if error_console().is_terminal and not own_bar:
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
     with (
         quiet_session(master, remote=remote, name=f"palio {name}", settings=chosen) as spark,
         _in_a_sentence(),
     ):
         yield spark
+
+
+@contextmanager
+def told_if_interrupted(told: Callable[[], str]) -> Iterator[None]:
+    """Who interrupts a job hears what became of the work, and how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        error_console().print(f"Interrupted: {told()}", style="yellow", soft_wrap=True)
+        raise
 
 
 @contextmanager
