@@ -38,7 +38,7 @@ Settings = Annotated[
 def opened(
     master: str | None, remote: str | None, settings: list[str] | None, name: str, *, own_bar: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for a job. In a terminal Spark's bar shows how far its stages are, unless there is a better one."""
+    """A session for a job. In a terminal Spark's bar shows how far its stages are; or the job has its own."""
     if master is not None and remote is not None:
         raise typer.BadParameter("--master and --remote exclude each other.")
     chosen = dict(_setting(one) for one in settings or ())

@@ -1,13 +1,13 @@
-"""Sessions of commands, without the half dozen lines with which Spark greets everybody, and without its last words.
+"""Sessions of commands: without the half dozen lines with which Spark greets everybody, and its last words.
 
-Greetings name log profiles, native libraries and incubating modules of Java, and for streams each start of a worker:
-nothing that a user could do anything about. Some come from Java itself before any setting of Spark is read, so
-they are left out on their way: while the session starts, standard error is a pipe, which Spark inherits, and a
-thread passes on everything else. It does so for as long as Spark runs, at once and unchanged: errors and
-Spark's progress bar arrive as ever.
+Greetings name log profiles, native libraries and incubating modules of Java, and for streams each start of a
+worker: nothing that a user could do anything about. Some come from Java itself before any setting of Spark is
+read, so they are left out on their way: while the session starts, standard error is a pipe, which Spark
+inherits, and a thread passes on everything else. It does so for as long as Spark runs, at once and unchanged:
+errors and Spark's progress bar arrive as ever.
 
-An interrupt is no error. It ends the job at once, and from then on nobody speaks but the command itself: neither
-Java about the tasks that it gives up, nor the bridge to it about the answer that it was waiting for.
+An interrupt is no error. It ends the job at once, and from then on nobody speaks but the command itself:
+neither Java about the tasks that it gives up, nor the bridge to it about the answer that it was waiting for.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def quiet_session(
 
 
 class _Hearing:
-    """Who is heard: of Spark everything but greetings, and nothing any more once the user has interrupted it."""
+    """Who is heard: of Spark everything but greetings, and nothing any more once it was interrupted."""
 
     def __init__(self) -> None:
         self.interrupted = False

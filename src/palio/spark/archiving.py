@@ -104,6 +104,14 @@ def archive(
                 told(done)
 
 
+def waiting(url: str, place: str, *, lossy: bool = False) -> int:
+    """How many events journals have that a lake does not have yet, about: some may have been erased."""
+    state = Lake(place).create()
+    with open_journals(absolute(url)) as journals:
+        standings = journals.standings(lossy=lossy)
+    return _rows(_start(state, standings, lossy=lossy), offsets.end_of(standings))
+
+
 def archive_continuously(
     spark: SparkSession,
     url: str,
