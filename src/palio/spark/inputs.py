@@ -45,7 +45,7 @@ def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> Data
         return found.select(position.alias(EVENT), JOURNAL, SEQUENCE, PAYLOAD)
     if has_lines(place):
         return _lines(spark, place).mapInArrow(_events, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
-    table = _parquet(spark, place)
+    table = parquet_at(spark, place)
     chosen = id or EVENT
     if chosen not in table.columns:
         raise UnknownInput(place, f"it has no column {chosen!r}; --event-id names the one that is meant.")
@@ -59,12 +59,12 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
     """
     if has_lines(place):
         return _lines(spark, place).mapInArrow(_subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
-    return _parquet(spark, place)
+    return parquet_at(spark, place)
 
 
 def table_at(spark: SparkSession, place: str) -> DataFrame:
     """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
-    return _journaled(spark, place) if is_journal(place) or is_lake(place) else _parquet(spark, place)
+    return _journaled(spark, place) if is_journal(place) or is_lake(place) else parquet_at(spark, place)
 
 
 def past_events(
@@ -84,7 +84,7 @@ def past_events(
         return history(spark, place, url, since=since, until=until)
     if place.startswith(_STORES):
         return read(spark, place, since=since, until=until)
-    return events_at(spark, place) if has_lines(place) else _parquet(spark, place)
+    return events_at(spark, place) if has_lines(place) else parquet_at(spark, place)
 
 
 def stream_at(spark: SparkSession, place: str) -> DataFrame:
@@ -95,7 +95,7 @@ def stream_at(spark: SparkSession, place: str) -> DataFrame:
         return read_stream(spark, place)
     if is_lake(place):
         raise UnknownInput(place, "a lake is no stream; name the journals that it is made from.")
-    return spark.readStream.schema(_parquet(spark, place).schema).parquet(place)
+    return spark.readStream.schema(parquet_at(spark, place).schema).parquet(place)
 
 
 def is_journal(place: str) -> bool:
@@ -131,7 +131,8 @@ def _lines(spark: SparkSession, place: str) -> DataFrame:
     return spark.read.text(place).select(number, "value")
 
 
-def _parquet(spark: SparkSession, place: str) -> DataFrame:
+def parquet_at(spark: SparkSession, place: str) -> DataFrame:
+    """A table of Parquet files as it is. Raises `UnknownInput`."""
     _require_file(place)
     try:
         return spark.read.parquet(place)
