@@ -50,7 +50,11 @@ def test_the_examples_of_the_help_run(spark, command, tmp_path):
     shown = examples(command("spark", "patterns", "--help").stdout)
     assert len(shown) == 3
     for example in shown:
-        words = example.replace("lake/", f"{tmp_path}/lake").replace("found/", f"{tmp_path}/found")
+        words = (
+            example.replace("events/", "lake/")
+            .replace("lake/", f"{tmp_path}/lake")
+            .replace("found/", f"{tmp_path}/found")
+        )
         result = command(*shlex.split(words.replace("state/", f"{tmp_path}/state"))[1:])
         assert result.exit_code == 0, result.output
         if "found" not in example:

@@ -27,24 +27,23 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from palio.spark import offsets
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
-from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns, session_of
+from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns
 from palio.spark.matching import match
+from palio.spark.positions import JOURNAL, SEQUENCE, InTable, Positioned, Positions
 from palio.spark.shards import Shards, build_shards
 from palio.store.lake.once import create_once
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-JOURNAL = "journal"
-SEQUENCE = "sequence"
 REVISION = "revision"
 _SINCE = "since"
 _RUN = "run"
@@ -53,9 +52,6 @@ _RUNS = "_runs"
 MOST_RUNS = 64
 # Seconds for which whatever belongs to no run may belong to one that is under way.
 GRACE = 86_400.0
-
-Positions: TypeAlias = dict[str, int]
-Between: TypeAlias = Callable[[Positions, Positions], "DataFrame"]
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -87,12 +83,11 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def match_new(
-    events: DataFrame,
+    events: DataFrame | Positioned,
     subscriptions: DataFrame,
     place: str | os.PathLike[str],
     *,
     rows: int | None = None,
-    between: Between | None = None,
     told: Callable[[Run, int, int], None] | None = None,
     invalid: str = "error",
     partitions: int | None = None,
@@ -105,22 +100,23 @@ def match_new(
     `DoubledSubscriptions`, and `RunsChanged` if another run was faster.
 
     With `rows` a run has about so many events, and there are as many runs as it takes; `told` hears of each,
-    and how many events of how many are done. Each reads its part of `events` with a `where`; `between` gives
-    what lies between two positions, if there is a quicker way.
+    and how many events of how many are done. Each reads its part of a table with a `where`; `Positioned` is for
+    events of which a part can be had in a quicker way.
     """
-    require_columns("events", events, EVENT, JOURNAL, SEQUENCE)
+    if not isinstance(events, Positioned):
+        events = InTable(events)
     require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
     folder = Path(place).absolute()
     _sweep(folder)
     last = last_run(folder) or Run(0, {}, "", "", 0, 0)
     number = last.number + 1
-    spark = session_of(events)
+    spark = events.spark
     seen_at = f"subscriptions/{_mark(number)}"
     _known_since(spark, folder, subscriptions, last, number).write.parquet(str(folder / seen_at))
     seen = spark.read.parquet(str(folder / seen_at))
     _require_single(seen)
     counts = {row[_SINCE]: row["count"] for row in seen.groupBy(_SINCE).count().collect()}
-    begins, ends = _ends(events)
+    begins, ends = events.ends()
     run = Run(
         number,
         begins | last.positions,
@@ -134,7 +130,7 @@ def match_new(
         run.behind[number] = last.positions | begins
     goal = {journal: max(upto, ends.get(journal, 0)) for journal, upto in run.positions.items()}
     options = {"invalid": invalid, "partitions": partitions, "storage": storage}
-    matching = _Matching(seen, between or partial(_between, events), options)
+    matching = _Matching(seen, events, options)
     everything = sum(one.events for one in plan(run, goal, sys.maxsize)[0])
     rows = sys.maxsize if rows is None else max(rows, -(-everything // MOST_RUNS))
     done = 0
@@ -177,9 +173,9 @@ def plan(run: Run, goal: Positions, rows: int) -> tuple[list[Stretch], Positions
 class _Matching:
     """Pairs of stretches; the index of the same subscriptions is built once."""
 
-    def __init__(self, seen: DataFrame, between: Between, options: Mapping[str, Any]) -> None:
+    def __init__(self, seen: DataFrame, events: Positioned, options: Mapping[str, Any]) -> None:
         self._seen = seen
-        self._between = between
+        self._events = events
         self._options = options
         self._shards: dict[int | None, Shards] = {}
 
@@ -193,7 +189,7 @@ class _Matching:
             chosen = self._seen if one.since is None else self._seen.where(functions.col(_SINCE) == one.since)
             building = {name: self._options[name] for name in ("invalid", "storage")}
             self._shards[one.since] = build_shards(chosen, **building)
-        events = self._between(one.after, one.upto).drop(JOURNAL, SEQUENCE)
+        events = self._events.between(one.after, one.upto).drop(JOURNAL, SEQUENCE)
         return match(events, self._shards[one.since], **self._options)
 
 
@@ -264,30 +260,6 @@ def _require_single(subscriptions: DataFrame) -> None:
     doubled = subscriptions.groupBy(SUBSCRIPTION).count().where("count > 1").first()
     if doubled is not None:
         raise DoubledSubscriptions(doubled[SUBSCRIPTION])
-
-
-def _ends(events: DataFrame) -> tuple[Positions, Positions]:
-    """Where each journal begins and ends in a table; there are as many as brokers."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
-    first, last = functions.min(SEQUENCE).alias("first"), functions.max(SEQUENCE).alias("last")
-    rows = events.groupBy(JOURNAL).agg(first, last).collect()
-    begins = {row[JOURNAL]: int(row["first"]) - 1 for row in rows}
-    return begins, {row[JOURNAL]: int(row["last"]) for row in rows}
-
-
-def _between(events: DataFrame, after: Positions, upto: Positions) -> DataFrame:
-    return events.where(_within(upto) & ~_within(after))
-
-
-def _within(positions: Positions) -> Column:
-    """Whether an event is at or before a position, as a condition that Parquet's statistics can answer."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
-    found = functions.lit(False)
-    for journal, sequence in positions.items():
-        found = found | ((functions.col(JOURNAL) == journal) & (functions.col(SEQUENCE) <= sequence))
-    return found
 
 
 def _mark(number: int) -> str:
