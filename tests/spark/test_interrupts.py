@@ -139,31 +139,37 @@ def pairs_in(frame) -> list[tuple[str, str]]:
     return sorted((row["event_id"], row["subscription_id"]) for row in frame.collect())
 
 
-@pytest.mark.slow
-def test_matching_that_is_killed_goes_on_with_the_same_command(spark, lake, command, environment, tmp_path):
-    arguments = ("match", "-e", lake, "-f", str(tmp_path / "filters.jsonl"), "-o")
-    assert command("spark", *arguments, str(tmp_path / "wanted")).exit_code == 0
-    wanted = pairs_in(spark.read.parquet(str(tmp_path / "wanted")))
-    assert len(wanted) == 40 + 14
+# What the subscriptions find: x is below 40 in the first forty events, and every seventh has that symbol.
+WANTED = sorted(
+    [(f"b:{at}", "low") for at in range(1, 41)] + [(f"b:{at}", "odd") for at in range(4, EVENTS + 1, 7)]
+)
 
-    new = (*arguments, str(tmp_path / "new"), "--new")
+
+@pytest.mark.slow
+def test_matching_what_is_new_goes_on_after_a_kill(spark, lake, command, environment, tmp_path):
+    place = tmp_path / "new"
+    new = ("match", "-e", lake, "-f", str(tmp_path / "filters.jsonl"), "-o", str(place), "--new")
     killed(tmp_path, environment, ("runs", "_commit", 3), *new)
-    found = pairs_in(palio.spark.matches(spark, tmp_path / "new"))
-    assert found == [one for one in wanted if int(one[0].split(":")[1]) <= 40], "two runs are there"
+    found = pairs_in(palio.spark.matches(spark, place))
+    assert found == [one for one in WANTED if int(one[0].split(":")[1]) <= 40], "two runs are there"
     again = command("spark", *new)
     assert (again.exit_code, "Run 3: 8 pairs" in again.stderr) == (0, True), again.stderr
-    assert pairs_in(palio.spark.matches(spark, tmp_path / "new")) == wanted
+    assert pairs_in(palio.spark.matches(spark, place)) == WANTED
 
-    kept = (*arguments, str(tmp_path / "pairs"), "--checkpoint", str(tmp_path / "state"))
+
+@pytest.mark.slow
+def test_matching_in_parts_goes_on_after_a_kill(spark, lake, command, environment, tmp_path):
+    filters, output, state = (tmp_path / name for name in ("filters.jsonl", "pairs", "state"))
+    kept = ("match", "-e", lake, "-f", str(filters), "-o", str(output), "--checkpoint", str(state))
     killed(tmp_path, environment, ("parts", "create_once", 4), *kept)  # plan, filters, a part, and then
-    parts = sorted((tmp_path / "state" / "pairs").glob("*.json"))
+    parts = sorted((state / "pairs").glob("*.json"))
     times = [part.stat().st_mtime_ns for part in parts]
     assert len(parts) == 1
     again = command("spark", *kept)
     assert (again.exit_code, "54 pairs" in again.stderr) == (0, True), again.stderr
-    assert pairs_in(spark.read.parquet(str(tmp_path / "pairs"))) == wanted
+    assert pairs_in(spark.read.parquet(str(output))) == WANTED
     assert [part.stat().st_mtime_ns for part in parts] == times, "what was done stays done"
-    (tmp_path / "filters.jsonl").write_text(FILTERS.replace("40", "41"))
+    filters.write_text(FILTERS.replace("40", "41"))
     changed = command("spark", *kept, "--overwrite")
     assert (changed.exit_code, "has changed" in changed.stderr) == (3, True)
 
