@@ -13,14 +13,15 @@ from rich.text import Text
 import palio.spark
 from palio.cli.backtest_picture import check_picture, draw
 from palio.cli.bars import squeezed, standing
-from palio.cli.durations import parse_moment
 from palio.cli.looked_back import LookedBack, gather
 from palio.cli.spark_archive import DEFAULT_LAKE
 from palio.cli.spark_checkpoint import (
     LINES,
     Checkpoint,
+    Times,
     asked_of,
     kept_in,
+    moment_of,
     place_of,
     readable,
     settings_with,
@@ -62,8 +63,6 @@ _COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"
 _LABEL = 20
 # The looks that are taken: from when to when, and how many.
 _ENDS, _COUNTS = "ends", "counts"
-
-_Times = tuple[float | None, float | None]
 
 
 def backtest(
@@ -115,7 +114,7 @@ def backtest(
     Exits with 1 if nothing is selected.
     """
     filters = _satisfiable(filter_text), None if against is None else _satisfiable(against)
-    times = _moment(since), _moment(until)
+    times = moment_of(since), moment_of(until)
     axis = time or TIME
     if picture is not None:
         check_picture(picture)
@@ -138,7 +137,7 @@ def backtest(
             reason = "its events do not say when they were published; --time names the attribute that does."
             raise UnknownInput(source, reason)
 
-        def count(some: DataFrame, every: Every, times: _Times) -> DataFrame:
+        def count(some: DataFrame, every: Every, times: Times) -> DataFrame:
             return palio.spark.backtest(
                 readable(some),
                 filters[0],
@@ -162,7 +161,7 @@ def backtest(
             if chosen is None:
                 there = span_in(looks.look(_ENDS, lambda some: ends_of(readable(some), axis)))
                 chosen = Every.parse("1d") if there is None else Every.fitting(*there, MOST_PARTS)
-            first = looks.kept("times", lambda: times, _Times)  # those of the first run
+            first = looks.kept("times", lambda: times, Times)  # those of the first run
             counting = partial(count, every=chosen, times=first)
             found = looks.look(_COUNTS, counting, one_file)
             found = together(found, samples).persist()  # as large as the picture, and read more than once
@@ -179,10 +178,6 @@ def backtest(
         show(output_console(), looked)
     if not looked.found:
         raise typer.Exit(ExitCode.NO)
-
-
-def _moment(text: str | None) -> float | None:
-    return None if text is None else parse_moment(text)
 
 
 def _satisfiable(text: str) -> Filter:

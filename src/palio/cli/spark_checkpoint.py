@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from palio.cli.durations import parse_moment
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import error_console
 from palio.spark.inputs import REASON
@@ -25,10 +26,17 @@ if TYPE_CHECKING:
 Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
 ]
+# From when to when.
+Times = tuple[float | None, float | None]
 # The look at lines that says how many of them are no events.
 LINES = "lines"
 # One bar is enough.
 _QUIET = "spark.ui.showConsoleProgress=false"
+
+
+def moment_of(text: str | None) -> float | None:
+    """A time as it was typed, in seconds since 1970, if there is one. Raises `WrongTime`."""
+    return None if text is None else parse_moment(text)
 
 
 def settings_with(checkpoint: str | None, settings: list[str] | None) -> list[str]:

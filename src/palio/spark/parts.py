@@ -73,6 +73,20 @@ class Whole(Looks):
         return make()
 
 
+class Through(Looks):
+    """The events of others, in another form."""
+
+    def __init__(self, looks: Looks, shape: Look) -> None:
+        self._looks = looks
+        self._shape = shape
+
+    def look(self, stage: str, make: Look, narrow: Look | None = None) -> DataFrame:
+        return self._looks.look(stage, lambda some: make(self._shape(some)), narrow)
+
+    def kept(self, name: str, make: Callable[[], Kept], kind: Any) -> Kept:
+        return self._looks.kept(name, make, kind)
+
+
 def one_file(found: DataFrame) -> DataFrame:
     """What a look gave, if it is small: kept in one file."""
     return found.coalesce(1)
