@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import palio
+from palio.client.environment import TOKEN
 from palio.model.notification import Notification
 from tests.live.network import play
 from tests.security.papers import Papers, secured
@@ -17,7 +18,7 @@ pytest.importorskip("pyarrow", reason="Spark's part needs pyarrow")
 
 
 def test_reading_with_the_rights_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from palio.spark.from_broker import TOKEN, BrokerJournals
+    from palio.spark.from_broker import BrokerJournals
     from palio.spark.journals import Span, Wanted
 
     async def scene() -> None:

@@ -41,6 +41,10 @@ def here(spark, tmp_path_factory):
     assert found["distinct"] == {"level": 97, "symbol": 13}
     assert [bad[0] for bad in found["unreadable"]] == ["sub-7"]
     assert [row[1:] for row in found["looked_back"]] == wanted["looked_back"]
+    assert found["backtest"] == wanted["backtest"]
+    assert [len(part) for part in found["reached_back"]] == wanted["reached_back"]
+    assert found["patterns"]["table"]
+    assert found["patterns"]["stream"] == found["patterns"]["table"]
     return json.loads(json.dumps(found))
 
 

@@ -231,7 +231,7 @@ def interrupted(arguments: list[str], environment: dict[str, str], sight: str) -
             "Archiving",
             r"Interrupted: \d+ events came to \S+other, and the",
         ),
-        ("match -e {lake} -f {folder}/filters.jsonl -o {folder}/out", "Spark is starting", None),
+        ("match -e {lake} -f {folder}/filters.jsonl -o {folder}/out", "Starting Spark", None),
         (
             "match -e {lake} -f {folder}/filters.jsonl -o {folder}/out --new",
             "Matching",

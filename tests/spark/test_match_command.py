@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
-
-import pytest
 
 from palio.cli.main import Commands
 
@@ -14,23 +10,8 @@ FILES = ("-e", "examples/events.jsonl", "-f", "examples/filters.jsonl")
 JOBS = ("archive", "forget", "match", "package", "experiments")
 
 
-def examples(text: str) -> list[str]:
-    return re.findall(r"^\s*\$ (palio spark .*?)\s*$", text, re.MULTILINE)
-
-
 def test_every_job_is_there():
     assert set(JOBS) <= set(Commands()["spark"].commands)
-
-
-@pytest.mark.parametrize("job", ["match", "package"])
-def test_the_examples_of_the_help_run(spark, command, tmp_path, job):
-    shown = examples(command("spark", job, "--help").stdout)
-    assert shown
-    for example in shown:
-        words = [word.replace("/tmp", str(tmp_path)) for word in shlex.split(example)[1:]]
-        result = command(*words)
-        assert result.exit_code == 0, (example, result.stderr)
-        assert result.stdout or result.stderr, example
 
 
 def test_it_answers_as_palio_match_does(spark, command):

@@ -6,6 +6,7 @@ import pytest
 
 from palio.cli.main import Commands
 from palio.matching.hints import MAX_BYTES, Hints
+from palio.spark import lakefiles, rewriting
 from palio.spark.matching import MOST_PAIRS
 from palio.spark.shards import SHARD_SUBSCRIPTIONS
 from palio.spark.stats import gathering, looking, sketch
@@ -14,18 +15,6 @@ from palio.spark.stats import gathering, looking, sketch
 @pytest.fixture(scope="module")
 def page(root) -> str:
     return (root / "docs" / "spark.md").read_text()
-
-
-def test_the_examples_run(spark, page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # they write files
-    names: dict = {}
-    for title in ("Quick start", "Bulk matching", "Patterns", "What the data say"):
-        section = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
-        examples = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
-        assert examples
-        for example in examples:
-            exec(example, names)
-    assert names["spark"] is spark
 
 
 def test_every_command_that_it_names_is_there(page):
@@ -55,6 +44,9 @@ def test_its_numbers_are_those_of_the_code(page):
     assert f"estimates beyond {sketch.MOST_MARKS:,}" in page
     assert f"a sample of {sketch.MOST_SAMPLED:,}" in page
     assert f"at most {MAX_BYTES >> 20} MB" in page
+    assert f"beyond {lakefiles.MAX_COLUMNS} typed columns" in page
+    assert rewriting.GRACE == 86_400.0
+    assert "after `--grace` (a day)" in page
 
 
 def test_the_hints_that_it_shows_are_hints(page):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ import palio.spark
 import palio.sync
 import palio.testing
 from palio.model.values import parse_time
-from tests.cli.test_program import examples
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -38,28 +36,23 @@ def lines(result):
     return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
 
 
-def test_the_examples_of_the_help_run(spark, command, tmp_path):
+def test_parquet_at_once_closed_and_as_a_stream(spark, command, tmp_path):
     trades = [json.loads(line) for line in Path("examples/trades.jsonl").read_text().splitlines()]
     rows = [
         {**trade, "time": parse_time(trade["time"]["$time"]), "position": at} for at, trade in enumerate(trades)
     ]
-    (tmp_path / "lake").mkdir()
+    place, found = tmp_path / "trades", str(tmp_path / "found")
+    place.mkdir()
     names = dict.fromkeys(name for row in rows for name in row)
     table = pa.table({name: [row.get(name) for row in rows] for name in names})
-    pq.write_table(table, tmp_path / "lake" / "trades.parquet")
-    shown = examples(command("spark", "patterns", "--help").stdout)
-    assert len(shown) == 3
-    for example in shown:
-        words = (
-            example.replace("events/", "lake/")
-            .replace("lake/", f"{tmp_path}/lake")
-            .replace("found/", f"{tmp_path}/found")
-        )
-        result = command(*shlex.split(words.replace("state/", f"{tmp_path}/state"))[1:])
+    pq.write_table(table, place / "trades.parquet")
+    job = ("spark", "patterns", str(place), "-p", "examples/patterns.jsonl")
+    for more in ((), ("--checkpoint", str(tmp_path / "state"))):
+        result = command(*job, *more)
         assert result.exit_code == 0, result.output
-        if "found" not in example:
-            assert {one["pattern"] for one in lines(result)} == {"jump", "break-in", "unanswered"}
-    assert spark.read.parquet(str(tmp_path / "found")).count() == 4
+        assert {one["pattern"] for one in lines(result)} == {"jump", "break-in", "unanswered"}
+    assert command(*job, "-o", found, "--close").exit_code == 0
+    assert spark.read.parquet(found).count() == 4
 
 
 def test_a_journal_at_once_and_with_a_checkpoint(spark, command, tmp_path, patterns):

@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 import json
-import shlex
-import time
 
 import pytest
 
 import palio
 import palio.spark
 from palio.broker.settings import Settings, WrongSetting, require_files
-from tests.cli.test_program import examples
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 FILES = ("examples/events.jsonl", "-f", "examples/filters.jsonl")
-
-
-def test_the_examples_of_the_help_run(spark, command, tmp_path, monkeypatch):
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    url, lake = f"sqlite:///{tmp_path}/palio.db", str(tmp_path / "lake")
-    events = [{"symbol": "ACME", "price": 90.0 + number} for number in range(20)]
-    fill(url, events, at=time.time() - 60)
-    palio.spark.archive(spark, url, lake)
-    shown = examples(command("spark", "stats", "--help").stdout)
-    assert len(shown) == 3
-    for number, example in enumerate(shown):
-        words = [word.replace("lake/", lake) for word in shlex.split(example)[1:]]
-        words = [f"{tmp_path}/{word}" if word in ("numbers.json", "hints.json") else word for word in words]
-        place = tmp_path / f"{number}.html"
-        result = command(*words, "-o", str(place))
-        assert result.exit_code == 0, (example, result.stderr)
-        assert json.loads(result.stdout)["report"] == str(place)
-        assert "What the data say" in place.read_text()
-    assert opened == [(tmp_path / "1.html").as_uri()]
-    assert json.loads((tmp_path / "numbers.json").read_text())["traffic"]["events"] == 20
-    told = palio.Hints.load(tmp_path / "hints.json")
-    assert told.value("symbol", "ACME") == 1.0
-    require_files(Settings(hints=str(tmp_path / "hints.json")))
 
 
 def test_the_journal_beyond_a_lake_is_looked_at_too(spark, command, tmp_path):

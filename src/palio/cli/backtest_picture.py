@@ -29,6 +29,12 @@ _DIM = "#555555"
 _SIZE = (9.0, 5.2)
 _TEXT_WIDTH = 92
 _MOST_LINES = 3
+# How years, months, days, hours, minutes and seconds are written, where such a part begins, and below the axis.
+_FORMATS: dict[str, Any] = {
+    "formats": ["%Y", "%b", "%d", "%H:%M", "%H:%M", "%H:%M:%S"],
+    "zero_formats": ["", "%Y", "%b", "%b %d", "%H:%M", "%H:%M:%S"],
+    "offset_formats": ["", "%Y", "%Y-%m", "%Y", "%Y-%m-%d", "%Y-%m-%d"],
+}
 # Beyond so many, bars are so narrow that edges between them would be all that is seen.
 _MANY = 150
 
@@ -57,7 +63,13 @@ def draw(looked: LookedBack, file: Path) -> None:
             1,
             sharex=True,
             height_ratios=(4, 1),
-            gridspec_kw={"left": 0.085, "right": 0.98, "top": top, "bottom": 0.085, "hspace": 0.12},
+            gridspec_kw={
+                "left": 0.085,
+                "right": 0.96,  # a time at the end reaches beyond it
+                "top": top,
+                "bottom": 0.085,
+                "hspace": 0.12,
+            },
         )
         _title(figure, heading)
         _bars(upper, looked)
@@ -159,7 +171,7 @@ def _times(axes: Axes, looked: LookedBack) -> None:
 
     locator = AutoDateLocator(minticks=5, maxticks=11)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, **_FORMATS))  # type: ignore[no-untyped-call]
     if looked.parts and looked.end is not None:
         axes.set_xlim(looked.parts[0].begin, looked.end)  # type: ignore[arg-type]
     axes.text(0.0, -0.3, "UTC", transform=axes.transAxes, ha="left", va="top", fontsize=8, color=_DIM)

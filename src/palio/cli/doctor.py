@@ -15,9 +15,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from palio.cli.connecting import run
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console
-from palio.model.errors import PalioError
+from palio.client import connect
+from palio.model.errors import NotAuthenticated, PalioError
 from palio.spark.health import Check, executor_checks, java_check, python_checks
 
 EPILOG = help_epilog(
@@ -28,6 +30,8 @@ _HERE = "this machine"
 # Enough tasks for each of some executors to get one.
 _TASKS = 16
 _SPACE = 1 << 30
+# Seconds that something that has a port gets to say that it is a broker.
+_ANSWER_WITHIN = 2.0
 
 
 def doctor(
@@ -60,7 +64,7 @@ def doctor(
             checks += _at_executors(checks, master, remote, conf)
     table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False)
     for name in ("", "where", "what", "found", "to do"):
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for one in checks:
         mark = Text("✓", style="green") if one.well else Text("✗", style="red")
         table.add_row(mark, one.where, one.name, Text(one.found), Text(one.advice))
@@ -121,9 +125,30 @@ def _port_check(address: str) -> Check:
         try:
             ours.bind((host.strip("[]") or "127.0.0.1", int(port)))
         except OSError as problem:
-            advice = "end the program that has it, or choose another one; a running broker has it, too"
+            if _is_broker(host, port):
+                return Check(_HERE, name, True, "a broker of Palio has it")
+            advice = "end the program that has it, or choose another one"
             return Check(_HERE, name, False, os.strerror(problem.errno or 0), advice)
     return Check(_HERE, name, True, "free")
+
+
+def _is_broker(host: str, port: str) -> bool:
+    """Whether a broker answers there, to clients or by HTTP."""
+    answers = (_greets(f"{scheme}://{host}:{port}") for scheme in ("palio", "ws"))
+    return any(answers)
+
+
+def _greets(address: str) -> bool:
+    async def greet() -> None:
+        await (await connect(address, connect_timeout=_ANSWER_WITHIN, reconnect=False)).close()
+
+    try:
+        run(greet())
+    except NotAuthenticated:
+        return True
+    except PalioError:
+        return False
+    return True
 
 
 def _at_executors(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark archive",
-    "palio spark archive sqlite:///palio-data/palio.db --lake /data/lake",
-    "palio spark archive palio://127.0.0.1:7070 --lake /data/lake --every 5m",
+    "palio spark archive sqlite:///palio-data/palio.db --lake palio-lake",
+    "palio spark archive palio://127.0.0.1:7070 --lake palio-lake --every 5m",
     "palio spark archive --compact --grace 7d",
     notes="Then `palio journal trim` lets the journals go; palio.spark.history reads both as one.",
 )

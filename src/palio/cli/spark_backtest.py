@@ -52,7 +52,7 @@ EPILOG = help_epilog(
     "palio spark backtest 'price > 100'",
     "palio spark backtest 'price > 100' --against 'price > 120' -p difference.png",
     "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
-    "palio spark backtest 'close > 50' quotes.jsonl --time date --every 1mo --json",
+    "palio spark backtest 'price > 50' examples/trades.jsonl --time time --every 1m",
     "palio spark backtest 'price > 100' --checkpoint state/",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )
@@ -196,6 +196,9 @@ def show(console: Console, looked: LookedBack) -> None:
     if looked.parts and looked.end is not None:
         said += f", {_day(looked.parts[0].begin)} to {_day(looked.end)} (UTC), each {looked.every}"
     console.print(said, style="bold", soft_wrap=True)
+    if not events:
+        console.print("Nothing was published in that time.", style="yellow", soft_wrap=True)
+        return
     cells = max(20, console.width - _LABEL - 2)
     columns = {side: squeezed([part.side(side) for part in looked.parts], cells) for side in looked.sides}
     most = max([1, *[count for counts in columns.values() for count in counts]])
@@ -219,4 +222,4 @@ def show(console: Console, looked: LookedBack) -> None:
 
 
 def _day(moment: object) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
+    return f"{moment:%Y-%m-%d %H:%M:%S}".removesuffix(":00").removesuffix(" 00:00")

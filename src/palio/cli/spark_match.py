@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,15 @@ from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_in
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
 from palio.spark.errors import BadEvent, UnknownInput
 from palio.spark.frames import EVENT, SUBSCRIPTION
-from palio.spark.inputs import REASON, events_at, has_lines, identified, positioned_at, subscriptions_at
+from palio.spark.inputs import (
+    REASON,
+    events_at,
+    has_lines,
+    identified,
+    partitions_of,
+    positioned_at,
+    subscriptions_at,
+)
 from palio.spark.pieces import Cut, File, Piece, cut, files_at, require_unchanged
 from palio.spark.positions import JOURNAL, SEQUENCE, Positioned
 from palio.spark.runs import Run
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark match -e examples/events.jsonl -f examples/filters.jsonl",
-    notes="As Parquet: add -o pairs. From a lake, day by day: -e lake -f subscriptions.parquet -o pairs --new",
+    notes="As Parquet: add -o pairs. From a lake, day by day: -e palio-lake -f filters.jsonl -o pairs --new",
 )
 # Events for each core that one run of --new matches: what an interruption costs at the most.
 ROWS_PER_RUN = 1_000_000
@@ -47,7 +54,7 @@ def match(
         typer.Option("--filters", "-f", metavar="PLACE", help="Parquet or JSON lines: subscriptions' filters."),
     ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--output", "-o", metavar="FOLDER", help="Parquet; without it pairs are shown as JSON."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the output holds.")] = False,
@@ -58,7 +65,7 @@ def match(
         str | None, typer.Option("--event-id", metavar="COLUMN", help="The id's column; event_id by default.")
     ] = None,
     quarantine: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--quarantine", metavar="FOLDER", help="What cannot be read goes there, with the reason."),
     ] = None,
     storage: Annotated[
@@ -97,7 +104,7 @@ def match(
     with opened(master, remote, conf, "match", own_bar=own_bar) as spark:
         filters = subscriptions_at(spark, subscriptions)
         if quarantine is not None:
-            palio.spark.unreadable(filters).write.mode("overwrite").parquet(str(quarantine / "subscriptions"))
+            palio.spark.unreadable(filters).write.mode("overwrite").parquet(f"{quarantine}/subscriptions")
         if new:
             assert output is not None
             positioned = positioned_at(spark, events)
@@ -131,22 +138,28 @@ def match(
                 known = files_at(spark, subscriptions)
                 require_unchanged(subscriptions, looks.kept("filters", lambda: known, tuple[File, ...]), known)
             shards = palio.spark.build_shards(filters, invalid=invalid, storage=storage)
-            pairs = looks.look(
-                _PAIRS,
-                lambda some: palio.spark.match(readable(some).drop(JOURNAL, SEQUENCE), shards, invalid=invalid),
-            )
+
+            def match_some(some: DataFrame) -> DataFrame:
+                parts, wanted = partitions_of(spark, events, some), readable(some).drop(JOURNAL, SEQUENCE)
+                return palio.spark.match(wanted, shards, invalid=invalid, partitions=parts)
+
+            pairs = looks.look(_PAIRS, match_some)
             if quarantine is not None:
                 bad = looks.look(_UNREADABLE, _unreadable_of)
-                bad.write.mode("overwrite").parquet(str(quarantine / "events"))
+                bad.write.mode("overwrite").parquet(f"{quarantine}/events")
             if output is None:
+                found_any = False
                 for row in pairs.toLocalIterator():
+                    found_any = True
                     write_json({EVENT: row[EVENT], SUBSCRIPTION: row[SUBSCRIPTION]})
+                if not found_any:
+                    _tell("There are no pairs: no event satisfies a filter, or one of both has no rows.")
                 return
-            write_table(pairs, str(output), overwrite=overwrite)
-        _tell(f"{plural(spark.read.parquet(str(output)).count(), 'pair')} in {output}")
+            write_table(pairs, output, overwrite=overwrite)
+        _tell(f"{plural(spark.read.parquet(output).count(), 'pair')} in {output}")
 
 
-def _add_new(events: Positioned, filters: DataFrame, output: Path, **options: Any) -> None:
+def _add_new(events: Positioned, filters: DataFrame, output: str, **options: Any) -> None:
     runs: list[Run] = []
 
     def told(run: Run, done: int, of: int) -> None:
@@ -174,8 +187,8 @@ def _unreadable_of(events: DataFrame) -> DataFrame:
     return events.select(EVENT).limit(0)
 
 
-def _set_aside(events: DataFrame, quarantine: Path) -> None:
-    _unreadable_of(events).write.mode("overwrite").parquet(str(quarantine / "events"))
+def _set_aside(events: DataFrame, quarantine: str) -> None:
+    _unreadable_of(events).write.mode("overwrite").parquet(f"{quarantine}/events")
 
 
 def _require_readable(events: DataFrame) -> None:

@@ -4,7 +4,10 @@ Greetings name log profiles, native libraries and incubating modules of Java, an
 worker: nothing that a user could do anything about. Some come from Java itself before any setting of Spark is
 read, so they are left out on their way: while the session starts, standard error is a pipe, which Spark
 inherits, and a thread passes on everything else. It does so for as long as Spark runs, at once and unchanged:
-errors and Spark's progress bar arrive as ever.
+Spark's progress bar arrives as ever.
+
+Of a task that fails Spark logs a stack of Java for each attempt. The command says in a sentence why a job
+failed, so from when the session is there the log is silent.
 
 An interrupt is no error. It ends the job at once, and from then on nobody speaks but the command itself:
 neither Java about the tasks that it gives up, nor the bridge to it about the answer that it was waiting for.
@@ -22,8 +25,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from palio.spark.session import session
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ _GREETING = re.compile(
     rb"|Setting Spark log level to "
     rb"|To adjust logging level use "
     rb"|(Starting )?Streaming TransformWithState"  # each worker of a stream, several times a batch
-    rb"|[\d/]+ [\d:]+ WARN "  # those from before our own level, which is errors, holds
+    rb"|[\d/]+ [\d:]+ WARN "  # those from before our own level holds
+    rb"|\s+at [\w.$/]+\("  # where in Java it was that something went wrong
 )
 
 
@@ -52,18 +54,19 @@ def quiet_session(
 ) -> Iterator[SparkSession]:
     """What `palio.spark.session.session` gives. Whoever sets a level of logging gets everything.
 
-    In a terminal it says that Spark is starting. Interrupts end it with `KeyboardInterrupt`, and nothing else.
+    Interrupts end it with `KeyboardInterrupt`, and nothing else.
     """
     if _LOG_LEVEL in (settings or {}):
         with session(master, remote=remote, name=name, settings=settings) as spark:
             yield spark
         return
+    chosen = {_LOG_LEVEL: "OFF"} | dict(settings or {})
     hearing = _Hearing()
     try:
         with ExitStack() as kept:
             kept.enter_context(hearing.of_interrupts())
-            with _told_that_it_starts(), hearing.without_greetings():
-                spark = kept.enter_context(session(master, remote=remote, name=name, settings=settings))
+            with hearing.without_greetings():
+                spark = kept.enter_context(session(master, remote=remote, name=name, settings=chosen))
             hearing.listen()  # Spark has put an ear of its own there
             yield spark
     except Exception:
@@ -124,18 +127,6 @@ class _Hearing:
         finally:
             sys.stderr.flush()
             os.dup2(original, _STANDARD_ERROR)
-
-
-@contextmanager
-def _told_that_it_starts() -> Iterator[None]:
-    """It takes seconds; in a terminal one sees why nothing happens yet."""
-    try:
-        direct = os.fdopen(os.dup(_STANDARD_ERROR), "w", encoding="utf-8")
-    except OSError:
-        yield
-        return
-    with direct, Console(file=direct, highlight=False).status("Spark is starting"):
-        yield
 
 
 class Passing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,16 +15,18 @@ from palio.cli.patterns import Close, Delay, PatternFile, microseconds, patterns
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.notification import Notification
+from palio.spark.frames import over_connect
 from palio.spark.inputs import is_journal, stream_at, table_at
+from palio.spark.running import run_to_end
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 EPILOG = help_epilog(
-    "palio spark patterns lake/ -p examples/patterns.jsonl",
-    "palio spark patterns lake/ -p examples/patterns.jsonl -o found/ --close",
-    "palio spark patterns events/ -p examples/patterns.jsonl --checkpoint state/",
-    notes="docs/filters.md has the language; palio patterns tries it on a file, without Spark.",
+    "palio spark patterns palio-lake -p examples/patterns.jsonl",
+    "palio spark patterns palio-lake -p examples/patterns.jsonl -o found --close",
+    "palio spark patterns palio://127.0.0.1:7070 -p jump.txt --checkpoint state",
+    notes="docs/filters.md has the language: jump.txt has a pattern a line. Without Spark: palio patterns",
 )
 # State is written for each partition in each small batch; a few a core are enough.
 _STREAM_PARTITIONS = "4"
@@ -96,6 +97,7 @@ def patterns(
             with told_if_interrupted(lambda: _lost(source)):
                 outcome.take(find(table_at(spark, source), chosen, close=close, **columns), 0)
         else:
+            outcome.require_a_place(spark)
             bounds: dict[str, Any] = {"delay": microseconds(delay), "skew": microseconds(skew)}
             found = find(stream_at(spark, source, rows=_ROWS_PER_BATCH), chosen, **bounds, **columns)
             with told_if_interrupted(lambda: f"{outcome.summary()} so far; the same command goes on."):
@@ -105,14 +107,7 @@ def patterns(
 
 def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:
     writer = found.writeStream.foreachBatch(outcome.take).option("checkpointLocation", checkpoint)
-    query = (writer if follow else writer.trigger(availableNow=True)).start()
-    try:
-        query.awaitTermination()
-    except KeyboardInterrupt:
-        with suppress(Exception):  # the checkpoint knows where it was, however it ends
-            query.stop()
-        raise
-    query.stop()
+    run_to_end((writer if follow else writer.trigger(availableNow=True)).start)
 
 
 def _lost(source: str) -> str:
@@ -128,6 +123,13 @@ class _Outcome:
         self._to = to
         self._matches = 0
         self._dropped: Counter[str] = Counter()
+        self._far = False
+
+    def require_a_place(self, spark: SparkSession) -> None:
+        """Over Spark Connect a stream's batches are taken at the server, where nobody sees what is shown."""
+        self._far = over_connect(spark)
+        if self._far and self._output is None and self._to is None:
+            raise typer.BadParameter("Over Spark Connect, what a stream finds needs an --output or --to.")
 
     def take(self, found: DataFrame, number: int) -> None:
         """What was found in a small batch, or in all there is. Done again, it changes nothing."""
@@ -154,5 +156,7 @@ class _Outcome:
             write_json(match_line(said, row["id"], events))
 
     def summary(self) -> str:
+        if self._far:
+            return f"What was found is in {self._output or self._to}."
         parts = [plural(self._matches, "match"), *(f"{count:,} {why}" for why, count in self._dropped.items())]
         return ", ".join(parts)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
-    "palio spark stats lake/ --filter 'price > 0' --since 30d --open",
-    "palio spark stats lake/ --json numbers.json --hints hints.json --checkpoint state/",
+    "palio spark stats palio-lake --filter 'price > 0' --since 30d --open",
+    "palio spark stats palio-lake --json numbers.json --hints hints.json --checkpoint state/",
     notes="Then `palio up --hints hints.json`: the broker's index knows from the start what is rare.",
 )
 DEFAULT_REPORT = Path("palio-report.html")

@@ -7,11 +7,12 @@ rich looks after that, and after NO_COLOR.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import Any
 
@@ -109,7 +110,9 @@ def orderly_endings() -> Iterator[None]:
         raise typer.Exit(ExitCode.CLOSED_PIPE) from None
     except OSError as problem:
         # Reading has its own errors, so this is the output: a full disk, most likely.
-        error_console().print(f"Cannot write the output: {problem.strerror or problem}.", style="red")
+        what = problem.filename if isinstance(problem.filename, str) else "the output"
+        reason = f"Cannot write {printable(what)}: {problem.strerror or problem}."
+        error_console().print(reason, style="red", soft_wrap=True)
         _abandon_output()
         raise typer.Exit(ExitCode.BAD_INPUT) from None
     except SystemExit as ending:
@@ -126,4 +129,5 @@ def _abandon_output() -> None:
     """Nobody reads on: what is still in buffers must not cause an error when the interpreter flushes them."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
-        os.dup2(nowhere, stream.fileno())
+        with suppress(io.UnsupportedOperation):  # a stream that is no file
+            os.dup2(nowhere, stream.fileno())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import ssl
 from collections.abc import Callable, Sequence
@@ -75,12 +76,19 @@ async def dial(
             except ssl.SSLCertVerificationError as problem:
                 problems[name] = f"its certificate cannot be trusted: {problem.verify_message}"
             except OSError as problem:
-                problems[name] = problem.strerror or str(problem).rstrip(".") or "no connection"
+                problems[name] = _why(problem)
         pause = backoff.pause(attempt)
         if loop.time() + pause > until:
             raise refusal or NotConnected(problems)
         await asyncio.sleep(pause)
         attempt += 1
+
+
+def _why(problem: OSError) -> str:
+    """What the system calls it: asyncio has words of its own for a call that failed."""
+    if isinstance(problem, ConnectionError) and problem.errno:
+        return os.strerror(problem.errno)
+    return problem.strerror or str(problem).rstrip(".") or "no connection"
 
 
 async def _greet(

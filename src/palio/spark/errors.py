@@ -92,8 +92,9 @@ class JournalMissing(PalioError):
 
     def __init__(self, brokers: tuple[str, ...]) -> None:
         super().__init__(
-            f"The journals of {', '.join(brokers)} cannot be reached now. Try again when they can, let the "
-            "network forget what is gone for good (`palio forget`), or do without them: failOnDataLoss=false.",
+            f"The journals of {', '.join(brokers)} cannot be reached now. Try again when they can; let the "
+            f"network forget what is gone for good (`palio forget {brokers[0]} --yes`); or do without them: "
+            "failOnDataLoss=false, or `palio spark archive --lossy`.",
             brokers=brokers,
         )
 
@@ -120,7 +121,7 @@ class MissingColumn(PalioError):
     def __init__(self, table: str, column: str, there: list[str]) -> None:
         super().__init__(
             f"The table of {table} needs a column {column!r}; it has {', '.join(there) or 'none'}. "
-            f"Rename the one that is meant with withColumnRenamed.",
+            "Name the one that is meant, or rename it with withColumnRenamed.",
             table=table,
             column=column,
         )
@@ -258,9 +259,10 @@ class NothingThere(PalioError):
 
 
 class JobFailed(PalioError):
-    """Spark ended a job; `reason` is what its task said."""
+    """Spark ended a job; `reason` is what its task said, and `advice` what is to be done about it."""
 
     reason: str
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"The job failed: {reason}", reason=reason)
+    def __init__(self, reason: str, advice: str = "") -> None:
+        told = f"The job failed: {reason if reason.endswith(('.', '!', '?')) else f'{reason}.'}"
+        super().__init__(f"{told} {advice}" if advice else told, reason=reason)

@@ -7,13 +7,13 @@ rights of whoever asks, so what they do not cover does not come, and is not miss
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 import pyarrow as pa
 
 from palio.client.blocking import LoopThread
 from palio.client.client import Client, connect
+from palio.client.environment import credentials
 from palio.client.event import Event
 from palio.client.history import Replay
 from palio.matching.projection import properties_of
@@ -22,7 +22,6 @@ from palio.spark.errors import JournalMissing
 from palio.spark.journals import Journals, Span, Standing, Wanted, require_kept
 from palio.spark.rows import EVENT, UTC_MICROSECONDS, Damage
 
-TOKEN = "PALIO_TOKEN"
 # Events that a broker reads for one answer; it may give fewer.
 PAGE = 1_000
 # Seconds within which a page has to come: a broker may look through much of a journal for a few events.
@@ -82,8 +81,8 @@ class BrokerJournals(Journals):
 
 
 async def connected(url: str) -> Client:
-    """A client with the token of the environment. Raises `NotConnected`, and what the broker refuses with."""
-    return await connect(url, token=os.environ.get(TOKEN), connect_within=10.0, request_timeout=WITHIN)
+    """A client with the environment's credentials. Raises `NotConnected`, and what the broker refuses with."""
+    return await connect(url, **credentials(url), connect_within=10.0, request_timeout=WITHIN)
 
 
 async def _next(events: AsyncIterator[Event], count: int) -> list[Event]:

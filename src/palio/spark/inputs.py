@@ -6,6 +6,7 @@ becomes an encoded notification, and a line that says nothing sensible a row wit
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,10 @@ from palio.model import jsontext
 from palio.model.errors import InvalidNotification, PalioError
 from palio.model.notification import Notification
 from palio.spark.errors import UnknownInput
-from palio.spark.frames import EVENT, FILTER, PAYLOAD, SUBSCRIPTION
+from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
 from palio.spark.journals import absolute, open_journals
 from palio.spark.positions import InJournals, InLake, Positioned, with_ids
+from palio.spark.session import cores_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,6 +30,7 @@ REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
 _LINES = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
 _NUMBER = "number"
+_LEAST_PARTS = "spark.sql.files.minPartitionNum"
 
 Batches = Iterator["pyarrow.RecordBatch"]
 
@@ -60,6 +63,20 @@ def positioned_at(spark: SparkSession, place: str) -> Positioned | None:
     return InJournals(spark, place) if is_journal(place) else None
 
 
+def partitions_of(spark: SparkSession, place: str, events: DataFrame) -> int | None:
+    """How `match` shall spread the events of a place: 0, not at all, if they lie in even parts already.
+
+    Only files that Spark reads by itself are looked at. It is told to split them as finely as `match` would
+    spread them, unless somebody has told it otherwise; what cannot be split, or not evenly, is spread.
+    """
+    if has_lines(place) or is_journal(place):
+        return None
+    parts = PARTITIONS_A_CORE * cores_of(spark)
+    if spark.conf.get(_LEAST_PARTS, None) is None:
+        spark.conf.set(_LEAST_PARTS, str(parts))
+    return 0 if lies_evenly(events, parts) else None
+
+
 def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
     """Subscriptions: Parquet with the columns, or lines `{"id": …, "filter": "…"}`.
 
@@ -72,6 +89,9 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
 
 def table_at(spark: SparkSession, place: str) -> DataFrame:
     """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
+    if has_lines(place):
+        _require_file(place)
+        raise UnknownInput(place, "this takes a lake, journals or Parquet; `palio patterns` takes lines.")
     return _journaled(spark, place) if is_journal(place) or is_lake(place) else parquet_at(spark, place)
 
 
@@ -106,7 +126,8 @@ def stream_at(spark: SparkSession, place: str, *, rows: int) -> DataFrame:
 
         with open_journals(absolute(place)) as journals:
             alone = len(journals.standings()) == 1
-        return read_stream(spark, place, **({"maxRowsPerTrigger": rows} if alone else {}))
+        limit: dict[str, Any] = {"maxRowsPerTrigger": rows} if alone else {}
+        return read_stream(spark, place, **limit)
     if is_lake(place):
         raise UnknownInput(place, "a lake is no stream; name the journals that it is made from.")
     return spark.readStream.schema(parquet_at(spark, place).schema).parquet(place)
@@ -150,14 +171,22 @@ def parquet_at(spark: SparkSession, place: str) -> DataFrame:
     _require_file(place)
     try:
         return spark.read.parquet(place)
-    except Exception as problem:  # noqa: BLE001 - whatever it is, it is no Parquet
-        reason = str(problem).strip().splitlines()[0]
-        raise UnknownInput(place, f"it is neither Parquet, a lake nor a file of lines ({reason}).") from None
+    except Exception:  # noqa: BLE001 - whatever it is, it is no Parquet
+        reason = f"it is neither Parquet, a lake, nor a file of lines ({', '.join(_LINES)})."
+        raise UnknownInput(place, reason) from None
 
 
 def _require_file(place: str) -> None:
-    if "://" not in place and not Path(place).exists():
-        raise UnknownInput(place, "there is no such file or folder.")
+    if "://" in place:
+        return
+    path = Path(place)
+    if not path.exists():
+        advice = "" if path.suffix else "; `palio spark archive` makes a lake"
+        raise UnknownInput(place, f"there is no such file or folder{advice}.")
+    if path.is_dir() and not any(path.iterdir()):
+        raise UnknownInput(place, "the folder is empty.")
+    if not os.access(path, os.R_OK):
+        raise UnknownInput(place, "you may not read it.")
 
 
 def _events(batches: Batches) -> Batches:
@@ -194,7 +223,8 @@ def _subscription(number: str, line: str) -> list[tuple[Any, ...]]:
         document = jsontext.read(text)
     except PalioError:
         return [(number, text)]  # which is no filter, and will be found to be none
-    return [(str(document.get("id", number)), document.get("filter"))]
+    filter = document.get("filter")
+    return [(str(document.get("id", number)), filter if filter is None or isinstance(filter, str) else text)]
 
 
 def _mapped(

@@ -4,7 +4,8 @@ A URL names a store, which is read directly, or brokers, which read for us and s
 the same events; a broker does not tell who published them. What is not selected never leaves there.
 
 Neither URL nor options may hold a password or token, as Spark shows them in plans and logs: they come from the
-environment (`PALIO_TOKEN`, and all that PostgreSQL's own library reads, such as `PGPASSWORD` or `~/.pgpass`).
+environment (`palio.client.environment`, and all that PostgreSQL's own library reads, such as `PGPASSWORD` or
+`~/.pgpass`).
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def require_open(url: str) -> None:
         raise WrongOption(
             "url",
             "It holds a password, and Spark shows options in plans and logs. Put it into the environment of "
-            "driver and executors: PGPASSWORD or ~/.pgpass for a store, PALIO_TOKEN for a broker.",
+            "driver and executors: PGPASSWORD or ~/.pgpass for a store, PALIO_TOKEN or PALIO_TOKEN_FILE for a "
+            "broker.",
         )
 
 

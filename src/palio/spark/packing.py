@@ -50,6 +50,7 @@ class Package(msgspec.Struct, frozen=True):
 def build_package(path: str | os.PathLike[str]) -> Package:
     """Write the archive: palio, what it needs on executors, and nothing else. Raises `MissingDependency`."""
     target = Path(path).absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
     chosen = _needed()
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -104,7 +104,7 @@ class InJournals(Positioned):
     def between(self, after: Positions, upto: Positions) -> DataFrame:
         there = {one.journal for one in self._standings}
         start, end = ({name: at for name, at in one.items() if name in there} for one in (after, upto))
-        options = {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
+        options: dict[str, Any] = {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
         return with_ids(read(self.spark, self._url, **options))
 
 

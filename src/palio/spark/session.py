@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from palio.model.errors import MissingDependency
@@ -29,6 +29,7 @@ Session: TypeAlias = "SparkSession"
 LOCAL = "local[*]"
 # `local[4]`, and also `local[4,2]`, where the second number says how often a task may fail.
 _LOCAL_CORES = re.compile(r"local\[(\d+|\*)(?:,|\])")
+_MASTERS = ("local", "spark://", "yarn", "k8s://")
 # Rows enough for a partition on each core of any cluster.
 _MANY_ROWS = 1 << 16
 # What we would set anyway; whoever asks for something else gets it.
@@ -72,7 +73,8 @@ def session(
         yield found
     finally:
         if ours:
-            found.stop()
+            with suppress(ConnectionError):  # its Java has ended already
+                found.stop()
 
 
 def cores_of(spark: Session) -> int:
@@ -105,6 +107,8 @@ def _started(
     if master is None and remote is None and not given:
         master = LOCAL
     where = remote or master or "the one that the environment names"
+    if master is not None and not master.startswith(_MASTERS):
+        raise SparkUnavailable(master, "a master is local[4], spark://host:port, yarn or k8s://….")
     if not given and not where.startswith("sc://"):
         java_version()
     if where.startswith("local"):
@@ -122,8 +126,7 @@ def _started(
     except ImportError as problem:
         raise MissingDependency(_package(problem), "connect" if remote else "spark") from None
     except Exception as problem:  # noqa: BLE001 - Spark's errors have no common type
-        reason = next((line for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
-        raise SparkUnavailable(where, reason) from None
+        raise SparkUnavailable(where, _reason(problem)) from None
 
 
 def _sessions() -> Any:
@@ -133,6 +136,15 @@ def _sessions() -> Any:
     except ImportError as problem:
         raise MissingDependency(_package(problem), "spark") from None
     return SparkSession
+
+
+def _reason(problem: Exception) -> str:
+    """What went wrong, of all that Spark says: the last cause of Java, or else the first line."""
+    text = str(problem)
+    causes = re.findall(r"^(?:Caused by|: ?)[\s:]*[\w.$]+(?:Exception|Error): (.+)$", text, re.MULTILINE)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = (causes[-1:] or lines or [type(problem).__name__])[0]
+    return re.sub(r"^\[[A-Z_.]+\] ", "", said)
 
 
 def _package(problem: ImportError) -> str:

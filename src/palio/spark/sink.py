@@ -12,7 +12,6 @@ see `writing`.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from pyspark.sql.datasource import (
 )
 
 from palio.client.client import connect
+from palio.client.environment import credentials
 from palio.matching import columns
 from palio.matching.projection import body_of
 from palio.model.body import Body
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-TOKEN = "PALIO_TOKEN"
 PAYLOAD = "payload"
 DEFAULT_SINK = "spark"
 # Events in one request, and requests under way: enough for the broker to be busy while we make the next.
@@ -107,10 +106,13 @@ def publish_all(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Wri
 
 
 async def _publish_all(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
-    token = os.environ.get(TOKEN)
     count = 0
     async with connect(
-        options.url, token=token, publisher=options.sink, connect_within=WITHIN, request_timeout=WITHIN
+        options.url,
+        **credentials(options.url),
+        publisher=options.sink,
+        connect_within=WITHIN,
+        request_timeout=WITHIN,
     ) as client:
         under_way: set[asyncio.Task[Any]] = set()
 

@@ -92,7 +92,13 @@ class StoreUnavailable(StoreError):
     store: str
 
     def __init__(self, store: str, reason: str) -> None:
-        super().__init__(f"The store {store} cannot be opened: {reason}", store=store)
+        # A database that is away says its name itself.
+        named = (
+            reason
+            if reason.startswith(f"The store {store} ")
+            else f"The store {store} cannot be opened: {reason}"
+        )
+        super().__init__(named, store=store)
 
 
 class StoreTooOld(StoreError):
@@ -140,4 +146,4 @@ class JournalTrimmed(StoreError):
 def sentence(problem: object) -> str:
     """What a driver says, on one line, as a sentence."""
     text = " ".join(str(problem).split()) or type(problem).__name__
-    return text if text.endswith(".") else f"{text}."
+    return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -56,7 +56,8 @@ class HomeUnreachable(PalioError):
         brokers = ", ".join(missing)
         super().__init__(
             f"The durable subscription {name!r} may have its home at {brokers}, which cannot be reached now. "
-            "Try again later, or begin anew.",
+            "Try again later, begin anew, or let the network forget a broker that is gone for good "
+            "(`palio forget`).",
             name=name,
             missing=missing,
         )

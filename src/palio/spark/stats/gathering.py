@@ -106,7 +106,10 @@ def gather(
         told(STAGES[0], 0, stages)
         found = _Found(summarised(looks.look(LOOKS[0], lambda some: sketches(shape(some)), united)))
         if not found.events:
-            raise NothingThere("events", source, "nothing was published, or nothing that the filter selects.")
+            reason = "nothing was published in that time, or nothing that the filter selects."
+            if unreadable:
+                reason = f"{unreadable:,} of its lines cannot be read."
+            raise NothingThere("events", source, reason)
         told(STAGES[1], 1, stages)
         places = looks.kept("places", lambda: found.places(by), Places)
         counted = _counted(looks, shape, places)
@@ -306,7 +309,11 @@ class _Matched:
         shards = cache(lambda: build_shards(subscriptions, invalid="skip"))  # not if everything is counted
         self.subscriptions, self.unreadable = looks.kept("subscriptions", lambda: _sizes(shards()), _Sizes)
         if not self.subscriptions:
-            reason = "none of the filters can be read." if self.unreadable else "the table is empty."
+            reason = "the table is empty."
+            if self.unreadable:
+                first = shards().reports[0]
+                example = f"for example that of {first.first_id}: {first.first_reason}"
+                reason = f"none of the filters can be read, {example}"
             raise NothingThere("subscriptions", "", reason)
         found = looks.look(LOOKS[2], lambda some: reached(shape(some), shards(), places, constraints))
         counted = summed(found).persist()
