@@ -77,6 +77,7 @@ def kept_in(
     *,
     stages: Sequence[str],
     read: Callable[[Cut, Piece], DataFrame] | None = None,
+    what: str = "Counting",
 ) -> Iterator[Looks]:
     """Looks at events: at all of them in one pass, or in parts that are kept in the folder, with a bar.
 
@@ -93,7 +94,7 @@ def kept_in(
         told = f"This was found before, in what there was on {began:%Y-%m-%d %H:%M} (UTC);"
         console.print(f"{told} remove {checkpoint} to look anew.", style="dim", soft_wrap=True)
     try:
-        with progress_bar(console, "Counting", parts.total) as advance:
+        with progress_bar(console, what, parts.total) as advance:
             parts.tell(advance)
             yield parts
     except KeyboardInterrupt:

@@ -24,8 +24,8 @@ from palio.spark.errors import SourceChanged, UnknownInput
 from palio.spark.inputs import events_at, has_lines, is_journal, is_lake, parquet_at
 from palio.spark.journals import Span, absolute, open_journals
 from palio.spark.lake import read_lake
+from palio.spark.positions import JOURNAL, SEQUENCE
 from palio.spark.reading import read, struct_of
-from palio.spark.runs import JOURNAL, SEQUENCE
 from palio.store.lake.manifests import Lake, LakeFile, State
 
 if TYPE_CHECKING:
