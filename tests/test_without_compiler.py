@@ -6,18 +6,27 @@ import subprocess
 
 import pytest
 
+# Seconds. No speed is tested here: on a machine with nothing else to do it takes a quarter of an hour.
+PATIENCE = 2 * 3600
+
 
 @pytest.mark.slow
 def test_everything_works_without_a_compiler(root, tmp_path):
     copy = tmp_path / "palio"
     ignored = shutil.ignore_patterns(
-        ".venv", ".git", "*.so", "core.c", "build", "__pycache__", ".*_cache", ".hypothesis"
+        ".venv", ".git", "*.so", "core.c", "quick.c", "build", "__pycache__", ".*_cache", ".hypothesis"
     )
     shutil.copytree(root, copy, ignore=ignored)
     environment = os.environ | {"CC": "/bin/false", "CXX": "/bin/false"}
     environment.pop("VIRTUAL_ENV", None)
     done = subprocess.run(
-        ["make", "test"], cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=1800
+        ["make", "test"],
+        cwd=copy,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )
-    assert not list(copy.glob("src/palio/matching/core*.so")), "there was a compiler after all"
+    assert not list(copy.glob("src/**/*.so")), "there was a compiler after all"
     assert done.returncode == 0, done.stdout[-5_000:] + done.stderr[-2_000:]

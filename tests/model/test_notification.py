@@ -101,6 +101,13 @@ def test_ints_among_floats_become_floats_where_nothing_is_lost():
     assert Notification({"x": [True, 1]}).unindexed == ("x",)
 
 
+def test_what_is_unindexed_has_the_order_of_its_names():
+    one, other = Notification({"b": [1, "x"], "a": [{}]}), Notification({"a": [{}], "b": [1, "x"]})
+    assert one == other
+    assert one.unindexed == ("a", "b")
+    assert one.payload == b'{"a":[{}],"b":[1,"x"]}'
+
+
 @pytest.mark.parametrize(
     ("content", "path", "reason"),
     [

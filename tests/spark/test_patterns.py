@@ -13,6 +13,7 @@ from pyspark.sql import functions
 
 from palio import ImpossiblePattern, Notification
 from palio.matching.patterns import Detector, watermark_for
+from palio.spark.running import run_to_end
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIENA = [("B", 4), ("A", 3), ("A", 1), ("B", 2), ("A", 5), ("B", 6), ("A", 7), ("B", 8)]
@@ -193,16 +194,8 @@ class Stream:
             if number == fail_at:
                 raise RuntimeError("killed")
 
-        query = (
-            self.found.writeStream.foreachBatch(keep)
-            .option("checkpointLocation", str(self.folder / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
+        writer = self.found.writeStream.foreachBatch(keep).trigger(availableNow=True)
+        run_to_end(writer.option("checkpointLocation", str(self.folder / "checkpoint")).start)
 
     def result(self):
         return self.spark.read.parquet(str(self.folder / "found"))

@@ -63,6 +63,7 @@ CONNECT = """
     import palio.spark
     from palio.spark.archiving import archive
     from palio.spark.rewriting import forget
+    from palio.spark.running import run_to_end
     from palio.model.filter import Filter
 
     def main():
@@ -78,10 +79,11 @@ CONNECT = """
         palio.spark.write(palio.spark.read(spark, url, schema="x int"), address, sink="connect")
         assert palio.spark.read(spark, address).count() == 100
         stream = palio.spark.read_stream(spark, url, schema="x int")
-        query = palio.spark.write_stream(
-            stream, address, sink="stream", checkpoint=place + "-checkpoint", availableNow=True
+        run_to_end(
+            lambda: palio.spark.write_stream(
+                stream, address, sink="stream", checkpoint=place + "-checkpoint", availableNow=True
+            )
         )
-        assert query.awaitTermination(100)
         assert palio.spark.read(spark, address).count() == 200
         spark.stop()
         print("done")

@@ -1,6 +1,7 @@
 """The sink publishes each row once, however often a task or a query has to begin anew."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -9,6 +10,7 @@ import palio.spark
 import palio.sync
 import palio.testing
 from palio.spark.errors import WrongOption
+from palio.spark.running import run_to_end
 from palio.spark.sink import write_options
 from tests.spark.filling import fill
 
@@ -96,9 +98,8 @@ def test_a_stream_that_is_restarted_in_mid_batch(spark, address, tmp_path):
         )
 
     with pytest.raises(Exception, match="half-way"):
-        start(fail=True).awaitTermination(120)
-    query = start(fail=False)
-    assert query.awaitTermination(120)
+        run_to_end(partial(start, fail=True))
+    run_to_end(partial(start, fail=False))
     assert Counter(event["x"] for event in published(address)) == Counter(n % 10 for n in range(100))
 
 

@@ -11,21 +11,15 @@ import palio.sync
 import palio.testing
 from palio.spark import offsets
 from palio.spark.journals import Span, Standing, Wanted, open_journals
+from palio.spark.running import run_to_end
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 
-def started(frame, folder, **trigger):
-    query = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
-    return query.option("path", str(folder / "out")).trigger(**(trigger or {"availableNow": True})).start()
-
-
 def finished(frame, folder):
-    query = started(frame, folder)
-    assert query.awaitTermination(120)
-    assert query.exception() is None
-    return query
+    query = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    return run_to_end(query.option("path", str(folder / "out")).trigger(availableNow=True).start)
 
 
 def written(spark, folder):
@@ -62,9 +56,8 @@ def test_reading_below_what_was_trimmed_is_an_error_unless_one_wants_it(spark, t
     fill(url, [{"x": n} for n in range(20)])
     finished(palio.spark.read_stream(spark, url, schema="x int"), tmp_path)
     fill(url, [{"x": n} for n in range(20, 40)], trim=30)
-    query = started(palio.spark.read_stream(spark, url, schema="x int"), tmp_path)
     with pytest.raises(Exception, match="from 21 on, but begins with 31"):
-        query.awaitTermination(120)
+        finished(palio.spark.read_stream(spark, url, schema="x int"), tmp_path)
     finished(palio.spark.read_stream(spark, url, schema="x int", failOnDataLoss=False), tmp_path)
     assert written(spark, tmp_path) == [*range(20), *range(30, 40)]
 

@@ -11,7 +11,7 @@ from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
 from palio.spark.errors import BadEvent, UnknownInput
 from palio.spark.frames import EVENT, SUBSCRIPTION
-from palio.spark.inputs import REASON, events_at, subscriptions_at
+from palio.spark.inputs import REASON, events_at, partitions_of, subscriptions_at
 from palio.spark.runs import JOURNAL, SEQUENCE
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ def match(
             run = palio.spark.match_new(found, filters, output, **options)
             _tell(f"Run {run.number}: {plural(run.found, 'pair')} in {output}")
             return
-        pairs = palio.spark.match(found.drop(JOURNAL, SEQUENCE), filters, **options)
+        parts = partitions_of(spark, events, found)
+        pairs = palio.spark.match(found.drop(JOURNAL, SEQUENCE), filters, partitions=parts, **options)
         if output is None:
             found_any = False
             for row in pairs.toLocalIterator():

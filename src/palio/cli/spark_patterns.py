@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, wri
 from palio.model.notification import Notification
 from palio.spark.frames import over_connect
 from palio.spark.inputs import stream_at, table_at
+from palio.spark.running import run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,13 +101,9 @@ def patterns(
 
 def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:
     writer = found.writeStream.foreachBatch(outcome.take).option("checkpointLocation", checkpoint)
-    query = (writer if follow else writer.trigger(availableNow=True)).start()
-    try:
-        query.awaitTermination()
-    except KeyboardInterrupt:
-        pass  # the checkpoint knows where it was
-    finally:
-        query.stop()
+    # The checkpoint knows where it was when somebody ends it.
+    with suppress(KeyboardInterrupt):
+        run_to_end((writer if follow else writer.trigger(availableNow=True)).start)
 
 
 class _Outcome:

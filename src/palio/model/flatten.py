@@ -29,7 +29,7 @@ from palio.model.values import (
 
 
 class Flat(msgspec.Struct):
-    """The attributes, and by dotted name what they cannot hold."""
+    """The attributes, and by dotted name what they cannot hold, in the order of these names."""
 
     attributes: dict[str, Any]
     unindexed: dict[str, Any]
@@ -41,6 +41,9 @@ def flatten(
     """Flatten nested data. Raises `InvalidNotification` with the path of what is wrong."""
     flat = Flat({}, {})
     _Flattener(flat, keep_null, strict).mapping(data, prefix, "$" + (f".{prefix[:-1]}" if prefix else ""), 0)
+    # Members of an object have no order, but the bytes of the payload do: the same content is the same bytes.
+    if len(flat.unindexed) > 1:
+        flat.unindexed = dict(sorted(flat.unindexed.items()))
     return flat
 
 

@@ -17,6 +17,10 @@ FILTER = "filter"
 PAYLOAD = columns.PAYLOAD
 # Columns that say which part a row belongs to: enough to tell rows apart, and no more, as each costs time.
 _HASHED_COLUMNS = 5
+# So that a core which is done early finds something to do.
+PARTITIONS_A_CORE = 4
+# Up to how many times as large as the mean one the largest of even parts is.
+_EVEN = 1.25
 
 
 def require_columns(table: str, frame: DataFrame, *names: str) -> None:
@@ -51,6 +55,19 @@ def spread(frame: DataFrame, partitions: int) -> DataFrame:
     usable.sort(key=lambda field: (field.name != EVENT, _hash_cost(field.dataType)))
     keys = [frame[f"`{field.name}`"] for field in usable[:_HASHED_COLUMNS]]
     return frame.repartition(partitions, *keys)
+
+
+def lies_evenly(frame: DataFrame, partitions: int) -> bool:
+    """Whether a table is in at least so many parts already, of about the same size: then it need not be spread.
+
+    The rows of each part are counted. Of plain Parquet that is reading the ends of its files; of anything else
+    it may be as much work as is to be saved.
+    """
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    sizes = frame.groupBy(functions.spark_partition_id().alias("part")).agg(functions.count("*").alias("rows"))
+    there = sizes.selectExpr("count(*) AS parts", "max(rows) AS largest", "avg(rows) AS mean").first()
+    return there is not None and there["parts"] >= partitions and there["largest"] <= _EVEN * there["mean"]
 
 
 def _hash_cost(kind: Any) -> int | None:

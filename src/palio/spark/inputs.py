@@ -15,8 +15,9 @@ from palio.model import jsontext
 from palio.model.errors import InvalidNotification, PalioError
 from palio.model.notification import Notification
 from palio.spark.errors import UnknownInput
-from palio.spark.frames import EVENT, FILTER, PAYLOAD, SUBSCRIPTION
+from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
 from palio.spark.runs import JOURNAL, SEQUENCE
+from palio.spark.session import cores_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,6 +29,7 @@ REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
 _LINES = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
 _NUMBER = "number"
+_LEAST_PARTS = "spark.sql.files.minPartitionNum"
 
 Batches = Iterator["pyarrow.RecordBatch"]
 
@@ -51,6 +53,20 @@ def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> Data
     if chosen not in table.columns:
         raise UnknownInput(place, f"it has no column {chosen!r}; --event-id names the one that is meant.")
     return table.withColumnRenamed(chosen, EVENT)
+
+
+def partitions_of(spark: SparkSession, place: str, events: DataFrame) -> int | None:
+    """How `match` shall spread the events of a place: 0, not at all, if they lie in even parts already.
+
+    Only files that Spark reads by itself are looked at. It is told to split them as finely as `match` would
+    spread them, unless somebody has told it otherwise; what cannot be split, or not evenly, is spread.
+    """
+    if has_lines(place) or is_journal(place):
+        return None
+    parts = PARTITIONS_A_CORE * cores_of(spark)
+    if spark.conf.get(_LEAST_PARTS, None) is None:
+        spark.conf.set(_LEAST_PARTS, str(parts))
+    return 0 if lies_evenly(events, parts) else None
 
 
 def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:

@@ -12,6 +12,12 @@ from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
 from palio.broker.gateway.streams import LONGEST_WAIT
 from palio.language import DIALECTS
 
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A member that may also be null, which means that it is absent."""
+    return {**schema, "type": [schema["type"], "null"]}
+
+
 _TEXT = {"type": "string"}
 _PROBLEM = {
     "type": "object",
@@ -54,21 +60,25 @@ _WISH: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "id": {"type": "string", "pattern": "^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}$"},
-        "source": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
-        "types": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 256,
-            "items": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
-        },
-        "filters": _FILTERS,
-        "sink": {
-            "type": "string",
-            "format": "uri",
-            "minLength": 1,
-            "maxLength": MAX_SINK,
-            "description": "A webhook; without one the subscription is read from /events?durable=ID.",
-        },
+        "source": _or_null({"type": "string", "minLength": 1, "maxLength": MAX_TEXT}),
+        "types": _or_null(
+            {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 256,
+                "items": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT},
+            }
+        ),
+        "filters": _or_null(_FILTERS),
+        "sink": _or_null(
+            {
+                "type": "string",
+                "format": "uri",
+                "minLength": 1,
+                "maxLength": MAX_SINK,
+                "description": "A webhook; without one the subscription is read from /events?durable=ID.",
+            }
+        ),
         "protocol": {"type": "string", "enum": ["HTTP"]},
         "protocolsettings": {
             "type": "object",
@@ -78,23 +88,25 @@ _WISH: dict[str, Any] = {
                 "headers": {"type": "object", "maxProperties": 32, "additionalProperties": {"type": "string"}},
             },
         },
-        "sinkcredential": {
-            "type": "object",
-            "description": "Never shown again.",
-            "additionalProperties": False,
-            "required": ["accesstoken"],
-            "properties": {
-                "credentialtype": {"type": "string", "enum": ["ACCESSTOKEN"]},
-                "accesstokentype": {"type": "string", "enum": ["Bearer"]},
-                "accesstoken": {"type": "string", "pattern": "^[!-~]{1,2048}$"},
-            },
-        },
+        "sinkcredential": _or_null(
+            {
+                "type": "object",
+                "description": "Never shown again.",
+                "additionalProperties": False,
+                "required": ["accesstoken"],
+                "properties": {
+                    "credentialtype": {"type": "string", "enum": ["ACCESSTOKEN"]},
+                    "accesstokentype": {"type": "string", "enum": ["Bearer"]},
+                    "accesstoken": {"type": "string", "pattern": "^[!-~]{1,2048}$"},
+                },
+            }
+        ),
         "config": {
             "type": "object",
             "additionalProperties": False,
             "properties": {
                 "contentmode": {"type": "string", "enum": ["binary", "structured"]},
-                "in_flight": {"type": "integer", "minimum": 1, "maximum": 256},
+                "in_flight": _or_null({"type": "integer", "minimum": 1, "maximum": 256}),
                 "since": {
                     "oneOf": [
                         {"type": "string", "enum": ["now", "all"]},
@@ -119,7 +131,7 @@ _SHOWN = {
                 "state": _TEXT,
                 "pushed": {"type": "integer"},
                 "failed": {"type": "object", "additionalProperties": {"type": "integer"}},
-                "problem": {"type": ["string", "null"]},
+                "problem": _or_null(_TEXT),
             },
         },
     },
@@ -141,8 +153,22 @@ _EVENT = {
         "id": {"type": "string", "minLength": 1},
         "source": {"type": "string", "minLength": 1},
         "type": {"type": "string", "minLength": 1},
-        "time": {"type": "string", "format": "date-time"},
+        "time": _or_null({"type": "string", "format": "date-time"}),
         "data": {},
+    },
+}
+_SENT = {
+    "type": "object",
+    "description": "Each event of the stream.",
+    "required": ["data"],
+    "properties": {
+        "event": {
+            "type": "string",
+            "enum": ["message", "lost", "end"],
+            "description": "Where it is no notification: that some were lost, or why the stream ends.",
+        },
+        "id": {"type": "string", "description": "Where to go on (Last-Event-ID)."},
+        "data": {"type": "string", "contentMediaType": "application/json"},
     },
 }
 
@@ -244,7 +270,7 @@ PUBLISH = _route(
 STREAM = _route(
     "Read events as they come",
     (400, 501, *_COMMON),
-    {200: _answer("Server-sent events, without end.", _TEXT, "text/event-stream")},
+    {200: _answer("Server-sent events, without end.", _SENT, "text/event-stream")},
     description=(
         "A subscription for whoever can read a stream: curl -N 'http://…/events?filter=price>100'. Each event "
         "has an id; whoever comes back with it (Last-Event-ID) goes on there. With durable, that acknowledges."
