@@ -156,7 +156,8 @@ def _column(events: DataFrame, time: str) -> str | None:
     """The column that has the time; None if it is an attribute of the payload. Raises `MissingColumn`."""
     if time in events.columns:
         return time
-    if not has_payload(events.schema) or time == TIME:
+    # Journals have when it was in a column; elsewhere an attribute may well have that name.
+    if not has_payload(events.schema) or (time == TIME and "journal" in events.columns):
         raise MissingColumn("events", time, events.columns)
     return None
 
