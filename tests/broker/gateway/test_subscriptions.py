@@ -1,7 +1,9 @@
 """Subscriptions as resources: made once, shown without secrets, pushed to webhooks, there after a restart."""
 
 import asyncio
+import errno
 import json
+import os
 
 import pytest
 
@@ -327,3 +329,47 @@ async def test_statistics_of_webhooks_are_metrics():
         assert 'palio_http_subscriptions{broker="broker"} 1.0' in text
         assert 'palio_http_requests_total{broker="broker",route="/subscriptions",status="201"} 1.0' in text
         assert 'route="/subscriptions/{id}"' in text
+
+
+class FullDisk:
+    """While it is, no subscription can be written down."""
+
+    def __init__(self, broker, monkeypatch) -> None:
+        self.keeper = broker.running._http.gateway._subscriptions._keeper
+        self.patch = monkeypatch
+
+    def __enter__(self) -> None:
+        def save(kept):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        self.patch.setattr(self.keeper, "save", save)
+
+    def __exit__(self, *_) -> None:
+        self.patch.undo()
+
+
+async def test_what_cannot_be_written_is_not_made_changed_or_ended(monkeypatch):
+    async with calling() as (broker, session), Webhook() as hook:
+        disk = FullDisk(broker, monkeypatch)
+        subscriptions = broker.running.router.durable.homes.subscriptions
+        with disk:
+            found = await problem(await session.post("/subscriptions", json=wish(hook)), 503, "NotStored")
+            assert found["reason"] == "No space left on device"
+        await broker.until(lambda: not subscriptions)
+        assert (await session.get("/subscriptions/orders")).status == 404
+        assert (await session.post("/subscriptions", json=wish(hook))).status == 201
+        with disk:
+            other = wish(hook, filters=[{"exact": {"type": "other"}}])
+            await problem(await session.put("/subscriptions/orders", json=other), 503, "NotStored")
+        await broker.until(lambda: str(subscriptions["orders"].filter) == 'type starts with "order."')
+        await post_event(session, id="18", type="other")
+        await post_event(session, id="19")
+        assert (await called(hook))[0]["ce-id"] == "19"
+        with disk:
+            await problem(await session.delete("/subscriptions/orders"), 503, "NotStored")
+        await until_status(session, "orders", lambda status: status["state"] == "pushing")
+        await post_event(session, id="20")
+        assert (await called(hook))[0]["ce-id"] == "20"
+        assert (await session.delete("/subscriptions/orders")).status == 204
+        await broker.until(lambda: not subscriptions)
+        assert (await session.get("/subscriptions")).status == 200

@@ -37,6 +37,15 @@ class UnreadableDefinitions(PalioError):
         )
 
 
+class NotStored(PalioError):
+    """A subscription that could not be written down, and so is what it was."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The subscription could not be written: {reason}. Try again later.", reason=reason)
+
+
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     pass
 

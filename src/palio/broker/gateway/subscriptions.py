@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from palio.broker.gateway.definitions import Definition, Keeper, Kept
+from palio.broker.gateway.definitions import Definition, Keeper, Kept, NotStored
 from palio.broker.gateway.problems import WrongParameter
 from palio.broker.gateway.pushing import Pusher
 from palio.broker.gateway.sinks import Sinks, require_form
@@ -185,6 +185,7 @@ class Subscriptions:
                 kept = Kept(before.owner, definition, rate)
                 await self._keep(kept.key, kept)
             except BaseException:
+                visitor.say(Change(id, self._filters[before.key]))  # which may have been changed already
                 self._take(before, self._filters[before.key])
                 raise
             self._take(kept, filter)
@@ -197,7 +198,11 @@ class Subscriptions:
             await self._stop_pushing(kept.key)
             await visitor.ask(Attach(id, self._filters[kept.key]), f"attach {id}")
             await visitor.ask(Finish(id), f"finish {id}")
-            await self._keep(kept.key, None)
+            try:
+                await self._keep(kept.key, None)
+            except BaseException:
+                self._take(kept, self._filters[kept.key])  # from now on: it is shown, so it is there
+                raise
             self._filters.pop(kept.key, None)
 
     # Inside
@@ -245,7 +250,11 @@ class Subscriptions:
             following = {other: one for other, one in self._kept.items() if other != key}
             if kept is not None:
                 following[key] = kept
-            await asyncio.to_thread(self._keeper.save, list(following.values()))
+            try:
+                await asyncio.to_thread(self._keeper.save, list(following.values()))
+            except OSError as problem:
+                self._broker.log.error("The subscriptions cannot be written.", extra={"reason": str(problem)})
+                raise NotStored(problem.strerror or str(problem)) from None
             self._kept = following
 
     def _require_room(self) -> None:

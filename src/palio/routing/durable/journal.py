@@ -121,6 +121,8 @@ class Journal:
         self._appending.clear()
         self.head = self.stored
         self._recent = {key: known for key, known in self._recent.items() if known <= self.stored}
+        # What is sent again is remembered from then on, and not from the time of the first attempt.
+        self._ages = deque([age for age in self._ages if age[1:] in self._recent])
         refused = [request for request in self._requests if request.last > self.stored]
         self._requests = deque([request for request in self._requests if request.last <= self.stored])
         return refused
