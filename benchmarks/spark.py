@@ -3,7 +3,8 @@
 All in one session on this machine. Events lie in a Parquet file that both sides read; both write the pairs, two
 longs each, to Spark's `noop` sink, and both count them and sum up their hashes on the way, which must give the
 same. The join is what one would write in SQL: each subscription a row with the low and high end of every
-attribute that it constrains, null elsewhere, and one predicate over all of them. Both spread events first.
+attribute that it constrains, null elsewhere, and one predicate over all of them. Both take events as they lie
+where that is even, and else spread them first, as `palio spark match` does.
 
 The first table is about `--events`, as many as the join can do in less than a minute:
 
@@ -41,7 +42,6 @@ import palio.spark
 from benchmarks import spark_archive, spark_growth, spark_memory
 from benchmarks.spark_data import Data, cross_join, emitting, prepared
 from benchmarks.spark_timing import (
-    PARTITIONS_A_CORE,
     best,
     new_session,
     single_thread,
@@ -94,23 +94,21 @@ class Alone:
 
 
 def joined(data: Data, shards: Any, build: float, runs: int, cores: int) -> Joined:
-    partitions = PARTITIONS_A_CORE * cores
-    found = palio.spark.match(data.events, shards, partitions=partitions)
+    found = palio.spark.match(data.events, shards, partitions=data.partitions)
     write(found)
     bulk, seen = min(write_counted(found) for _ in range(runs))
-    join, theirs = write_counted(cross_join(data, partitions))
+    join, theirs = write_counted(cross_join(data, cores))
     assert seen == theirs, f"{data.workload.name}: bulk matching gives {seen}, the join {theirs}."
     return Joined(data, seen[0], build, bulk, join)
 
 
 def alone(data: Data, shards: Any, runs: int, cores: int) -> Alone:
-    partitions = PARTITIONS_A_CORE * cores
-    found = palio.spark.match(data.events, shards, partitions=partitions)
+    found = palio.spark.match(data.events, shards, partitions=data.partitions)
     _, (pairs, _) = write_counted(found)
     bulk = best(runs, lambda: write(found))
     thread, theirs = single_thread(data, runs)
     assert pairs == theirs, f"{data.workload.name}: one thread gives {theirs} pairs, Spark {pairs}."
-    emitted = emitting(data.events, pairs, partitions)
+    emitted = emitting(data, pairs, cores)
     return Alone(data, pairs, bulk, thread, best(runs, lambda: write(emitted)), cores)
 
 
@@ -186,7 +184,7 @@ def main(words: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--subscriptions", type=int, help=f"{SUBSCRIPTIONS:,} by default")
     parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--runs", type=int, default=2, help="the best of so many counts")
+    parser.add_argument("--runs", type=int, default=3, help="the best of so many counts")
     parser.add_argument("--folder", type=Path, help="where workloads are kept for the next time")
     parser.add_argument("--memory", action="store_true", help="what the Python workers hold at a million")
     parser.add_argument("--growth", action="store_true", help="time by events, subscriptions and cores")

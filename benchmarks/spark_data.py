@@ -10,7 +10,8 @@ import pyarrow
 import pyarrow.parquet
 
 from benchmarks.workloads import Attribute, Workload, events, filter_text, subscriptions, table
-from palio.spark.frames import spread
+from palio.spark.frames import PARTITIONS_A_CORE, spread
+from palio.spark.inputs import partitions_of
 
 _ROWS_A_GROUP = 32_768  # so that a file can be read by several tasks
 _PIECE = 1 << 16
@@ -28,6 +29,7 @@ class Data:
     filters_path: Path
     rows: int
     size: int
+    partitions: int | None  # as `palio spark match` chooses it
 
 
 def prepared(spark: Any, workload: Workload, folder: Path, rows: int, size: int) -> Data:
@@ -46,7 +48,8 @@ def prepared(spark: Any, workload: Workload, folder: Path, rows: int, size: int)
         pyarrow.parquet.write_table(_as_ranges(workload, drawn), ranges_path)
         pyarrow.parquet.write_table(filters, filters_path)
     opened = [spark.read.parquet(str(path)) for path in (events_path, filters_path, ranges_path)]
-    return Data(workload, *opened, events_path, filters_path, rows, size)
+    parts = partitions_of(spark, str(events_path), opened[0])
+    return Data(workload, *opened, events_path, filters_path, rows, size, parts)
 
 
 def _numbers(count: int) -> pyarrow.Array:
@@ -67,15 +70,10 @@ def _as_ranges(workload: Workload, drawn: Any) -> pyarrow.Table:
     return pyarrow.table({"subscription_id": _numbers(len(drawn)), **found})
 
 
-def cross_join(data: Data, partitions: int) -> Any:
+def cross_join(data: Data, cores: int) -> Any:
     """The pairs as one would find them without an index; events are spread as for bulk matching."""
     predicate = " and ".join(_condition(one) for one in data.workload.attributes)
-    return (
-        spread(data.events, partitions)
-        .crossJoin(data.ranges)
-        .where(predicate)
-        .select("event_id", "subscription_id")
-    )
+    return _spread(data, cores).crossJoin(data.ranges).where(predicate).select("event_id", "subscription_id")
 
 
 def _condition(attribute: Attribute) -> str:
@@ -84,18 +82,21 @@ def _condition(attribute: Attribute) -> str:
     return f"(low_{name} is null or {holds})"
 
 
-def emitting(events_frame: Any, pairs: int, partitions: int) -> Any:
+def emitting(data: Data, pairs: int, cores: int) -> Any:
     """Pairs out of nothing: batches of the size that bulk matching sends, as many, and no other work."""
-    each = pairs // partitions
+    each = pairs / data.rows
 
     def emit(batches: Any) -> Any:
         import pyarrow  # noqa: PLC0415
 
         ids = pyarrow.array(range(_PIECE), pyarrow.int64())
         piece = pyarrow.RecordBatch.from_arrays([ids, ids], ["event_id", "subscription_id"])
-        for _ in batches:
-            pass
-        for at in range(0, each, _PIECE):
-            yield piece.slice(0, min(_PIECE, each - at))
+        wanted = round(each * sum(batch.num_rows for batch in batches))
+        for at in range(0, wanted, _PIECE):
+            yield piece.slice(0, min(_PIECE, wanted - at))
 
-    return spread(events_frame, partitions).mapInArrow(emit, "event_id long, subscription_id long")
+    return _spread(data, cores).mapInArrow(emit, "event_id long, subscription_id long")
+
+
+def _spread(data: Data, cores: int) -> Any:
+    return data.events if data.partitions == 0 else spread(data.events, PARTITIONS_A_CORE * cores)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 import palio.spark
 from benchmarks.spark_data import prepared
-from benchmarks.spark_timing import PARTITIONS_A_CORE, best, new_session, timed_build, write, write_counted
+from benchmarks.spark_timing import best, new_session, timed_build, write, write_counted
 from benchmarks.workloads import Workload
 from palio.cli.measuring import duration
 
@@ -36,7 +36,7 @@ def run(console: Console, workload: Workload, folder: Path, *, rows: int, size: 
             data = prepared(spark, workload, folder, many, filters)
             timed_build(data)  # the first time everything has to warm up
             build, shards = timed_build(data)
-            found = palio.spark.match(data.events, shards, partitions=PARTITIONS_A_CORE * cores)
+            found = palio.spark.match(data.events, shards, partitions=data.partitions)
             _, (pairs, _) = write_counted(found)
             bulk = best(runs, lambda found=found: write(found))  # type: ignore[misc]
         taken[cores, many, filters] = bulk

@@ -13,7 +13,6 @@ from benchmarks.spark_data import Data
 from palio.cli.spark_output import quiet_session
 from palio.spark.matching import match_in_memory
 
-PARTITIONS_A_CORE = 4
 _BATCH = 10_000  # events, as Spark sends them
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,9 @@ import msgspec
 import palio.spark
 import palio.sync
 import palio.testing
+from palio.spark import pieces
+from palio.spark.backtesting import together
+from palio.spark.parts import open_parts
 from palio.spark.session import session
 from palio.spark.stats import gather
 
@@ -67,6 +71,7 @@ def run(spark, folder: Path, pause: float) -> dict:
     bad = [tuple(row) for row in palio.spark.unreadable(subscriptions).collect()]
     figures = gather(events, subscriptions)
     return {
+        "in_parts": in_parts(spark, folder, events),
         "pairs": found["pairs"],
         "sum": found["sum"],
         "unreadable": bad,
@@ -132,6 +137,39 @@ def patterns(spark, folder: Path) -> dict:
     }
 
 
+def in_parts(spark, folder: Path, events) -> list:
+    """A backtest in parts; the first run is interrupted, and a second one goes on."""
+    place = str(folder / "events")
+    events.selectExpr("*", "timestamp_seconds(event_id * 60) AS at").repartition(3).write.parquet(place)
+    pieces.LEAST_BYTES = 1
+
+    def opened():
+        return open_parts(spark, folder / "parts", {}, lambda: pieces.cut(spark, place), stages=["counts"])
+
+    def count(some):
+        return palio.spark.backtest(some, "level > 90", every="1d", time="at", samples=2)
+
+    first = opened()
+    with suppress(InterruptedError):
+        first.look("counts", interrupted_after(1, count))
+    assert (first.done, first.total, opened().done) == (1, 3, 1)
+    found = together(opened().look("counts", interrupted_after(2, count)), 2)
+    rows = found.selectExpr("unix_seconds(begin) AS begin", "events", "only_first", "samples.id AS ids")
+    return [list(row) for row in rows.orderBy("begin").collect()]
+
+
+def interrupted_after(times: int, look):
+    """A look that cannot be taken more often."""
+    left = iter(range(times))
+
+    def limited(some):
+        if next(left, None) is None:
+            raise InterruptedError
+        return look(some)
+
+    return limited
+
+
 def expected() -> dict:
     """What has to come out, found without Spark."""
     index = palio.MatchIndex(
@@ -140,6 +178,8 @@ def expected() -> dict:
         if one != 7
     )
     events = ({"level": one % 97, "symbol": f"S{one % 13}"} for one in range(EVENTS))
+    days = [range(first, min(first + 1_440, EVENTS)) for first in range(0, EVENTS, 1_440)]
+    high = [[one for one in day if one % 97 > 90] for day in days]
     levels = [number % 97 for number in range(300)]
     return {
         "pairs": sum(len(index.match(palio.Notification(one))) for one in events),
@@ -150,6 +190,10 @@ def expected() -> dict:
             "only_second": sum(level <= 50 for level in levels),
         },
         "reached_back": [sum(level > 50 for level in part) for part in (levels[:200], levels[200:])],
+        "in_parts": [
+            [len(day), len(chosen), [str(one) for one in chosen[:-3:-1]]]
+            for day, chosen in zip(days, high, strict=True)
+        ],
     }
 
 

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+import palio.testing
 from palio.spark import health
 
 
@@ -34,6 +35,13 @@ def test_a_port_that_is_taken_and_a_store_that_is_not_there(command, java):
     words = " ".join(result.stdout.split())
     assert "✗ this machine port" in words
     assert "✗ this machine store" in words
+
+
+def test_a_port_of_a_running_broker_is_well(command, java):
+    with palio.testing.broker() as address:
+        result = command("doctor", "--no-executors", "--listen", address.removeprefix("palio://"))
+    assert result.exit_code == 0, result.stdout
+    assert "a broker of Palio has it" in " ".join(result.stdout.split())
 
 
 def test_no_java_is_said_with_what_to_do(command, monkeypatch, tmp_path):

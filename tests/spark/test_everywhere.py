@@ -40,6 +40,7 @@ def here(spark, tmp_path_factory):
     assert found["hits"]["pairs"] == wanted["pairs"]
     assert found["distinct"] == {"level": 97, "symbol": 13}
     assert [bad[0] for bad in found["unreadable"]] == ["sub-7"]
+    assert [row[1:] for row in found["in_parts"]] == wanted["in_parts"]
     assert found["backtest"] == wanted["backtest"]
     assert [len(part) for part in found["reached_back"]] == wanted["reached_back"]
     assert found["patterns"]["table"]

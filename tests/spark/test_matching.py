@@ -15,6 +15,7 @@ import palio.spark
 from palio.spark import matching
 from palio.spark.errors import BadSubscriptions, MissingColumn
 from palio.spark.frames import spread
+from palio.spark.inputs import partitions_of
 from tests.spark.engines import collected, frame_of
 
 ENTRIES = [
@@ -109,6 +110,37 @@ def test_events_are_spread_evenly_whatever_their_ids_are(spark, id):
     parts = spread(given, 8).groupBy(functions.spark_partition_id()).count().collect()
     assert len(parts) == 8
     assert all(400 < row["count"] < 600 for row in parts)
+
+
+@pytest.mark.parametrize(
+    ("files", "parts"), [([100] * 8, 0), ([800], None), ([300] + [70] * 7, None), ([100] * 7, None)]
+)
+def test_files_that_lie_evenly_are_not_spread(spark, tmp_path, files, parts):
+    place = str(tmp_path / "events")
+    first = 0
+    for rows in files:
+        some = spark.range(first, first + rows, 1, 1).selectExpr("id AS event_id", "id % 7 AS x")
+        some.write.mode("append").parquet(place)
+        first += rows
+    events = spark.read.parquet(place)
+    filters = frame_of(spark, [(1, "x > 4"), (2, "x = 0")])
+    setting = "spark.sql.files.minPartitionNum"
+    try:
+        assert partitions_of(spark, place, events) == parts
+        assert spark.conf.get(setting) == "8"
+        pairs = palio.spark.match(events, filters, partitions=parts)
+        assert pairs._jdf.queryExecution().executedPlan().toString().count("Exchange ") == (parts is None)
+        assert sorted(collected(pairs)) == sorted(collected(palio.spark.match(events, filters, partitions=3)))
+        spark.conf.set(setting, "1")
+        partitions_of(spark, place, events)
+        assert spark.conf.get(setting) == "1"  # who says otherwise is heard
+    finally:
+        spark.conf.unset(setting)
+
+
+def test_what_spark_does_not_read_by_itself_is_spread(spark):
+    assert partitions_of(spark, "examples/events.jsonl", None) is None
+    assert partitions_of(spark, "palio://127.0.0.1:1", None) is None
 
 
 def test_all_shards_share_one_spreading_of_the_events(events, spark):

@@ -102,7 +102,7 @@ def test_the_examples_of_the_help(walk, spark, monkeypatch, tmp_path):
     shown = list(dict.fromkeys(one for text in texts if text for one in examples(text.stdout)))
     assert {line.split()[2] for line in shown} == set(jobs)
     assert all(ADDRESS in line or "://" not in line or "sqlite:///palio-data/" in line for line in shown)
-    walk.type("palio pub < examples/trades.jsonl")
+    walk.type("palio pub --rate 20 < examples/trades.jsonl")
     (tmp_path / "jump.txt").write_text("A[price > 0] then B[price > A.price] within 5 min by symbol\n")
 
     def once(*arguments, every, told, **_):

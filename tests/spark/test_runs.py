@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import random
+
+import msgspec
 import pytest
 
 import palio
@@ -99,6 +103,74 @@ def test_an_interrupted_run_leaves_nothing_and_two_at_once_are_one(world, monkey
     monkeypatch.setattr(runs, "_commit", overtaken)
     with pytest.raises(RunsChanged, match="start again"):
         world.run()
+    assert world.pairs() == world.wanted()
+
+
+class Killed(Exception):
+    """The job died here."""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_runs_of_a_few_events_that_die_anywhere_find_what_one_run_finds(world, monkeypatch, seed):
+    chance = random.Random(seed)
+    commit, commits = runs._commit, 0
+    deaths = {chance.randrange(2, 7): chance.choice(["before", "after"]) for _ in range(3)}
+
+    def perilous(folder, run):
+        nonlocal commits
+        commits += 1
+        if deaths.get(commits) == "before":
+            raise Killed
+        commit(folder, run)
+        if deaths.get(commits) == "after":
+            raise Killed
+
+    monkeypatch.setattr(runs, "_commit", perilous)
+    died = 0
+    for _ in range(2):
+        world.publish("siena", *chance.choices(range(10), k=3))
+        world.publish(chance.choice(["lucca", "pisa"]), chance.randrange(10))
+        while True:
+            world.subscriptions[chance.choice(["low", "high", "new"])] = f"level > {chance.randrange(8)}"
+            try:
+                last = world.run(rows=5)
+                break
+            except Killed:
+                died += 1
+        assert last.behind == {}
+        assert world.pairs() == world.wanted(), seed
+    assert died, seed
+
+
+def test_who_is_behind_catches_up_first():
+    run = runs.Run(7, {"a": 10, "b": 4}, "", "", 0, 2, {5: {"a": 6, "b": 4}, 7: {"a": 0, "b": 0}})
+    goal = {"a": 12, "b": 4}
+    seen = {5: set(range(7, 11)), 7: {*range(1, 11)}, None: {11, 12}}
+    for rows in (1, 3, 100):
+        at, left = run, {since: set(several) for since, several in seen.items()}
+        for _ in range(100):
+            stretches, positions, behind = runs.plan(at, goal, rows)
+            assert sum(one.events for one in stretches) <= rows
+            assert positions == run.positions or not behind
+            for one in stretches:
+                several = set(range(one.after.get("a", 0) + 1, one.upto["a"] + 1))
+                assert several <= left[one.since], "nothing is matched twice"
+                left[one.since] -= several
+            at = msgspec.structs.replace(at, positions=positions, behind=behind)
+            if not behind and positions == goal:
+                break
+        assert not any(left.values())
+
+
+def test_what_dead_runs_have_left_goes_after_a_day(world):
+    world.run()
+    dead = world.place / "pairs" / "000002-dead"
+    dead.mkdir()
+    world.run()
+    assert dead.exists(), "it may be under way"
+    os.utime(dead, (0, 0))
+    world.run()
+    assert not dead.exists()
     assert world.pairs() == world.wanted()
 
 

@@ -77,7 +77,6 @@ class Walk:
         done = CliRunner().invoke(app, words, input=sent, catch_exceptions=False)
         assert done.exit_code in (0, 1), (line, done.stdout + done.stderr)
         assert "Traceback" not in done.stdout + done.stderr, line
-        assert done.stdout or done.stderr, line
         self.said[line] = done
         return done
 

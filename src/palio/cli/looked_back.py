@@ -143,7 +143,8 @@ def _samples(found: DataFrame, count: int) -> list[Sample]:
     several = found.selectExpr("inline(samples)")
     samples: list[Sample] = []
     for side in SIDES:
-        newest = several.where(f"which = '{side}'").orderBy("time", ascending=False).limit(count)
+        order = ("time", "journal", "sequence", "id", "payload")
+        newest = several.where(f"which = '{side}'").orderBy(*order, ascending=False).limit(count)
         columns = ("unix_micros(time) AS time", "journal", "sequence", "id", "payload")
         for row in newest.selectExpr(*columns).collect():
             position = f"{row['journal']}/{row['sequence']}" if row["journal"] is not None else row["id"] or "-"

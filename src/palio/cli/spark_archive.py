@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from palio.cli.durations import parse_span
 from palio.cli.progress import progress_bar
-from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
-from palio.spark.archiving import Progress, archive_continuously
+from palio.spark.archiving import Progress, archive_continuously, waiting
 from palio.spark.archiving import archive as archive_once
 from palio.spark.rewriting import compact as compact_lake
 from palio.spark.rewriting import sweep
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EPILOG = help_epilog(
     "palio spark archive",
@@ -55,20 +58,20 @@ def archive(
 ) -> None:
     """Write what was published to a lake of Parquet files, each event exactly once.
 
-    It goes on where the last run ended, however that ended. From the first run
-    on, journals keep what the lake does not have. What cannot be read is set
-    aside with the reason, and told.
+    It goes on where the last run ended, however that ended: events are committed
+    a million or so at a time for each core, and --compact in parts as well. From
+    the first run on, journals keep what the lake does not have. What cannot be
+    read is set aside with the reason, and told.
     """
     seconds = None if every is None else parse_span(every)
     grace_seconds = parse_span(grace)
     console = error_console()
-    with opened(master, remote, conf, "archive") as spark:
+    with opened(master, remote, conf, "archive", own_bar=True) as spark:
         if seconds is not None:
             archive_continuously(spark, url, lake, every=seconds, told=_tell)
             return
-        with progress_bar(console, "Archiving", None) as advance:
-            done = archive_once(spark, url, lake, lossy=lossy, told=lambda now: advance(now.events))
-        merged = compact_lake(spark, lake) if compact else 0
+        done = _archive(spark, url, lake, lossy=lossy)
+        merged = _compact(spark, lake) if compact else 0
     swept = sweep(lake, grace=grace_seconds)
     write_json(
         {
@@ -83,6 +86,30 @@ def archive(
     if done.quarantined:
         sentence = f"{plural(done.quarantined, 'event')} could not be read, and lie in {lake}/quarantine."
         console.print(sentence, style="yellow", soft_wrap=True)
+
+
+def _archive(spark: SparkSession, url: str, lake: str, *, lossy: bool) -> Progress:
+    total = waiting(url, lake, lossy=lossy)
+    events = 0
+
+    def told(now: Progress) -> None:
+        nonlocal events
+        events = now.events
+        advance(total - now.waiting)
+
+    def interrupted() -> str:
+        return f"{plural(events, 'event')} came to {lake}, and the same command goes on from there."
+
+    with told_if_interrupted(interrupted), progress_bar(error_console(), "Archiving", total) as advance:
+        return archive_once(spark, url, lake, lossy=lossy, told=told)
+
+
+def _compact(spark: SparkSession, lake: str) -> int:
+    with (
+        told_if_interrupted(lambda: "what was put together stays so, and the same command goes on."),
+        progress_bar(error_console(), "Putting files together", 100) as advance,
+    ):
+        return compact_lake(spark, lake, told=lambda done, of: advance(100 * done // of))
 
 
 def _tell(now: Progress) -> None:

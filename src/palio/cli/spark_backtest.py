@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +13,20 @@ from rich.text import Text
 import palio.spark
 from palio.cli.backtest_picture import check_picture, draw
 from palio.cli.bars import squeezed, standing
-from palio.cli.durations import parse_moment
 from palio.cli.looked_back import LookedBack, gather
 from palio.cli.spark_archive import DEFAULT_LAKE
+from palio.cli.spark_checkpoint import (
+    LINES,
+    Checkpoint,
+    Times,
+    asked_of,
+    kept_in,
+    moment_of,
+    place_of,
+    readable,
+    settings_with,
+    unreadable,
+)
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import (
     ExitCode,
@@ -26,10 +38,12 @@ from palio.cli.terminal import (
     write_json,
 )
 from palio.model.filter import Filter
-from palio.spark.backtesting import TIME, span_of
+from palio.spark.backtesting import TIME, ends_of, span_in, together
 from palio.spark.buckets import Every
 from palio.spark.errors import UnknownInput
 from palio.spark.inputs import REASON, past_events
+from palio.spark.parts import one_file
+from palio.spark.pieces import cut
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,6 +53,7 @@ EPILOG = help_epilog(
     "palio spark backtest 'price > 100' --against 'price > 120' -p difference.png",
     "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
     "palio spark backtest 'price > 50' examples/trades.jsonl --time time --every 1m",
+    "palio spark backtest 'price > 100' --checkpoint backtest-state/",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )
 # Parts of time, if nobody says how long they shall be: about as many as a picture or a terminal has room for.
@@ -46,6 +61,8 @@ MOST_PARTS = 96
 _NAMES = {"only_first": "only A", "both": "both", "only_second": "only B"}
 _COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"}
 _LABEL = 20
+# The looks that are taken: from when to when, and how many.
+_ENDS, _COUNTS = "ends", "counts"
 
 
 def backtest(
@@ -78,6 +95,7 @@ def backtest(
         str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the counts as Parquet.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    checkpoint: Checkpoint = None,
     master: Master = None,
     remote: Remote = None,
     conf: Settings = None,
@@ -89,36 +107,68 @@ def backtest(
     first filter (A) only, by the second (B) only, and by both. An attribute that
     --time names is a time, or a text such as 2026-11-16 or 2026-11-16T09:30:00Z.
 
+    With --checkpoint it is counted in parts, which are kept in the folder, and the
+    same command goes on after an interrupt, with the events that there were when
+    it began. Asked again when all is done, it answers at once.
+
     Exits with 1 if nothing is selected.
     """
     filters = _satisfiable(filter_text), None if against is None else _satisfiable(against)
-    chosen = None if every is None else Every.parse(every)
-    begin, end = (None if text is None else parse_moment(text) for text in (since, until))
+    times = moment_of(since), moment_of(until)
+    axis = time or TIME
     if picture is not None:
         check_picture(picture)
-    with opened(master, remote, conf, "backtest") as spark:
-        published = time is None
-        span = {"since": begin, "until": end} if published else {}
-        events = _timed(past_events(spark, source, journals, **span), source, time)
-        axis = time or TIME
-        if chosen is None:
-            there = span_of(events, axis)
-            chosen = Every.parse("1d") if there is None else Every.fitting(*there, MOST_PARTS)
-        found = palio.spark.backtest(
-            events,
-            filters[0],
-            against=filters[1],
-            every=chosen,
-            time=axis,
-            since=begin,
-            until=end,
-            samples=samples,
-        )
-        found = found.persist()  # as large as the picture; both counts and samples are read from it
-        looked = gather(found, (filters[0].source or filter_text, against), chosen, samples)
-        if output is not None:
-            found.orderBy("begin").write.mode("errorifexists").parquet(output)
-        found.unpersist()
+    asked = asked_of(
+        "backtest",
+        filter=filter_text,
+        against=against,
+        events=place_of(source),
+        journals=place_of(journals),
+        since=since,
+        until=until,
+        every=every,
+        time=time,
+        samples=samples,
+    )
+    with opened(master, remote, settings_with(checkpoint, conf), "backtest") as spark:
+        span = dict(zip(("since", "until"), times, strict=True)) if time is None else {}
+        events = past_events(spark, source, journals, **span)
+        if time is None and TIME not in events.columns:
+            reason = "its events do not say when they were published; --time names the attribute that does."
+            raise UnknownInput(source, reason)
+
+        def count(some: DataFrame, every: Every, times: Times) -> DataFrame:
+            return palio.spark.backtest(
+                readable(some),
+                filters[0],
+                against=filters[1],
+                every=every,
+                time=axis,
+                since=times[0],
+                until=times[1],
+                samples=samples,
+            )
+
+        chosen = None if every is None else Every.parse(every)
+        count(events, chosen or Every.parse("1d"), times)  # what is wrong is found before anything is kept
+        has_reasons = REASON in events.columns
+        stages = [*([LINES] if has_reasons else ()), *([_ENDS] if chosen is None else ()), _COUNTS]
+        cutting = partial(cut, spark, source, journals, **span)
+        with kept_in(checkpoint, spark, events, asked, cutting, stages=stages) as looks:
+            wrong = unreadable(looks) if has_reasons else 0
+            if wrong:
+                error_console().print(f"{plural(wrong, 'line')} cannot be read, and left out.", style="yellow")
+            if chosen is None:
+                there = span_in(looks.look(_ENDS, lambda some: ends_of(readable(some), axis)))
+                chosen = Every.parse("1d") if there is None else Every.fitting(*there, MOST_PARTS)
+            first = looks.kept("times", lambda: times, Times)  # those of the first run
+            counting = partial(count, every=chosen, times=first)
+            found = looks.look(_COUNTS, counting, one_file)
+            found = together(found, samples).persist()  # as large as the picture, and read more than once
+            looked = gather(found, (filters[0].source or filter_text, against), chosen, samples)
+            if output is not None:
+                found.orderBy("begin").write.mode("errorifexists").parquet(output)
+            found.unpersist()
     if picture is not None:
         draw(looked, picture)
         error_console().print(f"The picture is {picture}.", style="dim", soft_wrap=True)
@@ -134,19 +184,6 @@ def _satisfiable(text: str) -> Filter:
     filter = Filter.parse(text)
     filter.require_satisfiable()
     return filter
-
-
-def _timed(events: DataFrame, source: str, time: str | None) -> DataFrame:
-    """Events that can be placed in time; lines that are none are left out, and told."""
-    if time is None and TIME not in events.columns:
-        reason = "its events do not say when they were published; --time names the attribute that has a time."
-        raise UnknownInput(source, reason)
-    if REASON not in events.columns:
-        return events
-    wrong = events.where(f"{REASON} is not null").count()
-    if wrong:
-        error_console().print(f"{plural(wrong, 'line')} cannot be read, and left out.", style="yellow")
-    return events.where(f"{REASON} is null").drop(REASON)
 
 
 def show(console: Console, looked: LookedBack) -> None:

@@ -9,11 +9,11 @@ import typer
 from palio.cli.durations import parse_moment, parse_span
 from palio.cli.progress import progress_bar
 from palio.cli.spark_archive import DEFAULT_LAKE, Grace, LakeFolder
-from palio.cli.spark_options import Master, Remote, Settings, opened
-from palio.cli.terminal import ExitCode, error_console, help_epilog, write_json
+from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
+from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.filter import Filter
+from palio.spark.rewriting import Forgotten, sweep
 from palio.spark.rewriting import forget as forget_events
-from palio.spark.rewriting import sweep
 from palio.store.lake.manifests import Lake
 
 EPILOG = help_epilog(
@@ -43,22 +43,36 @@ def forget(
     lake has those instead. Whoever is reading an earlier one can finish within
     the grace period; files are deleted by the next run after it, so erasure is
     complete with --grace 0s, or with a second run a day later.
+
+    It is done in parts, with a version for each. After an interrupt the same
+    command looks through the lake again, and rewrites what is left.
     """
     filter = Filter.parse(filter_text)
     filter.require_satisfiable()
     seconds = parse_span(grace)
     moment = None if before is None else parse_moment(before)
-    files = Lake(lake).state().events()
+    Lake(lake).state()  # what is wrong with it is better said before Spark starts
     if not yes:
         sentence = (
             f"What {filter_text} selects is removed for good from {lake}. If that is what you want, add --yes."
         )
         error_console().print(sentence, style="yellow", soft_wrap=True)
         raise typer.Exit(ExitCode.NO)
+    forgotten = 0
+
+    def told(now: Forgotten) -> None:
+        nonlocal forgotten
+        forgotten = now.events
+        advance(100 * now.looked_at // now.of)
+
+    def interrupted() -> str:
+        return f"forgotten so far: {plural(forgotten, 'event')}; the same command goes on with the others."
+
     with (
-        opened(master, remote, conf, "forget") as spark,
-        progress_bar(error_console(), "Forgetting", len(files)) as advance,
+        opened(master, remote, conf, "forget", own_bar=True) as spark,
+        told_if_interrupted(interrupted),
+        progress_bar(error_console(), "Forgetting", 100) as advance,
     ):
-        done = forget_events(spark, lake, filter, before=moment, told=lambda now: advance(now.looked_at))
+        done = forget_events(spark, lake, filter, before=moment, told=told)
     swept = sweep(lake, grace=seconds)
     write_json({"version": done.version, "events": done.events, "files": done.files, "swept": swept})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.control import Control, ControlType
+from rich.control import Control
+from rich.segment import ControlType
 
 from palio.cli.credentials import SAID
 from palio.cli.spark_output import quiet_session
@@ -17,7 +19,7 @@ from palio.cli.terminal import error_console
 from palio.spark.errors import JobFailed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Master = Annotated[
     str | None,
@@ -62,16 +64,16 @@ _MORE = "All that Spark says about it shows --conf spark.log.level=ERROR."
 
 @contextmanager
 def opened(
-    master: str | None, remote: str | None, settings: list[str] | None, name: str
+    master: str | None, remote: str | None, settings: list[str] | None, name: str, *, own_bar: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for a job. In a terminal Spark's own bar shows how far its stages are.
+    """A session for a job. In a terminal Spark's bar shows how far its stages are; or the job has its own.
 
     Its workers show brokers what was said for the whole program (`palio --token-file FILE spark …`).
     """
     if master is not None and remote is not None:
         raise typer.BadParameter("--master and --remote exclude each other.")
     chosen = dict(_setting(one) for one in settings or ())
-    if error_console().is_terminal:
+    if error_console().is_terminal and not own_bar:
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
     for option, file in SAID.get({}).items():
         os.environ[f"PALIO_{option.upper()}"] = os.path.abspath(file)  # from there workers inherit it
@@ -96,6 +98,31 @@ def _starting() -> Iterator[None]:
         yield
     finally:
         console.control(Control((ControlType.ERASE_IN_LINE, 2)))
+
+
+@contextmanager
+def told_if_interrupted(told: Callable[[], str]) -> Iterator[None]:
+    """Who interrupts a job hears what became of the work, and how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        error_console().print(f"Interrupted: {told()}", style="yellow", soft_wrap=True)
+        raise
+
+
+def write_table(table: DataFrame, output: str, *, overwrite: bool = False) -> None:
+    """Write Parquet to a folder that is new. What was interrupted before it was complete does not count."""
+    again = overwrite or _is_unfinished(Path(output))
+    table.write.mode("overwrite" if again else "errorifexists").parquet(output)
+
+
+def _is_unfinished(folder: Path) -> bool:
+    """Whether a folder of this machine has only what Spark leaves behind if it is ended while it writes."""
+    try:
+        names = set(os.listdir(folder))
+    except OSError:
+        return False
+    return not names or ("_temporary" in names and "_SUCCESS" not in names)
 
 
 @contextmanager

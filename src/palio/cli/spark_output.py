@@ -1,24 +1,29 @@
-"""Sessions of commands, started without the half dozen lines with which Spark greets everybody.
+"""Sessions of commands: without the half dozen lines with which Spark greets everybody, and its last words.
 
-They name log profiles, native libraries and incubating modules of Java, and for streams each start of a worker:
-nothing that a user could do anything about. Some come from Java itself before any setting of Spark is read, so
-they are left out on their way: while the session starts, standard error is a pipe, which Spark inherits, and a
-thread passes on everything else. It does so for as long as Spark runs, at once and unchanged: Spark's progress
-bar arrives as ever.
+Greetings name log profiles, native libraries and incubating modules of Java, and for streams each start of a
+worker: nothing that a user could do anything about. Some come from Java itself before any setting of Spark is
+read, so they are left out on their way: while the session starts, standard error is a pipe, which Spark
+inherits, and a thread passes on everything else. It does so for as long as Spark runs, at once and unchanged:
+Spark's progress bar arrives as ever.
 
 Of a task that fails Spark logs a stack of Java for each attempt. The command says in a sentence why a job
 failed, so from when the session is there the log is silent.
+
+An interrupt is no error. It ends the job at once, and from then on nobody speaks but the command itself:
+neither Java about the tasks that it gives up, nor the bridge to it about the answer that it was waiting for.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from palio.spark.session import session
 
@@ -47,34 +52,81 @@ def quiet_session(
     name: str,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """What `palio.spark.session.session` gives. Whoever sets a level of logging gets everything."""
-    chosen = {_LOG_LEVEL: "OFF"} | dict(settings or {})
-    with ExitStack() as kept:
-        with ExitStack() as starting:
-            if _LOG_LEVEL not in (settings or {}):
-                starting.enter_context(_without_greetings())
-            spark = kept.enter_context(session(master, remote=remote, name=name, settings=chosen))
-        yield spark
+    """What `palio.spark.session.session` gives. Whoever sets a level of logging gets everything.
 
-
-@contextmanager
-def _without_greetings() -> Iterator[None]:
-    """Whatever is started meanwhile writes its standard error through `Passing`."""
-    try:
-        original = os.dup(_STANDARD_ERROR)
-    except OSError:  # it is closed, so nobody hears anything anyway
-        yield
+    Interrupts end it with `KeyboardInterrupt`, and nothing else.
+    """
+    if _LOG_LEVEL in (settings or {}):
+        with session(master, remote=remote, name=name, settings=settings) as spark:
+            yield spark
         return
-    reading, writing = os.pipe()
-    sys.stderr.flush()
-    os.dup2(writing, _STANDARD_ERROR)
-    os.close(writing)
-    threading.Thread(target=Passing(reading, original).run, name="standard error", daemon=True).start()
+    chosen = {_LOG_LEVEL: "OFF"} | dict(settings or {})
+    hearing = _Hearing()
     try:
-        yield
-    finally:
+        with ExitStack() as kept:
+            kept.enter_context(hearing.of_interrupts())
+            with hearing.without_greetings():
+                spark = kept.enter_context(session(master, remote=remote, name=name, settings=chosen))
+            hearing.listen()  # Spark has put an ear of its own there
+            yield spark
+    except Exception:
+        if hearing.interrupted:  # what became of all that was under way does not matter any more
+            raise KeyboardInterrupt from None
+        raise
+
+
+class _Hearing:
+    """Who is heard: of Spark everything but greetings, and nothing any more once it was interrupted."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._passing: Passing | None = None
+
+    @contextmanager
+    def of_interrupts(self) -> Iterator[None]:
+        """As long as this lasts, Ctrl-C is for us."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        former, disabled = signal.getsignal(signal.SIGINT), logging.root.manager.disable
+        self.listen()
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, former)
+            logging.disable(disabled)
+
+    def listen(self) -> None:
+        """Take the place of whoever hears of Ctrl-C now."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._interrupt)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        self.interrupted = True
+        logging.disable(logging.CRITICAL)
+        if self._passing is not None:
+            self._passing.silent = True
+        raise KeyboardInterrupt
+
+    @contextmanager
+    def without_greetings(self) -> Iterator[None]:
+        """Whatever is started meanwhile writes its standard error through `Passing`."""
+        try:
+            original = os.dup(_STANDARD_ERROR)
+        except OSError:  # it is closed, so nobody hears anything anyway
+            yield
+            return
+        reading, writing = os.pipe()
         sys.stderr.flush()
-        os.dup2(original, _STANDARD_ERROR)
+        os.dup2(writing, _STANDARD_ERROR)
+        os.close(writing)
+        self._passing = Passing(reading, original)
+        threading.Thread(target=self._passing.run, name="standard error", daemon=True).start()
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(original, _STANDARD_ERROR)
 
 
 class Passing:
@@ -83,6 +135,7 @@ class Passing:
     def __init__(self, source: int, target: int) -> None:
         self._source = source
         self._target = target
+        self.silent = False  # from then on nothing is passed on any more
         self._in_line = False  # whether a part of the current line has been passed on already
         self._left_out = False  # whether the last line was not: some have an empty one behind them
 
@@ -110,6 +163,8 @@ class Passing:
         self._in_line, self._left_out = False, greeting
 
     def _write(self, data: bytes) -> None:
+        if self.silent:
+            return
         with suppress(OSError):  # nobody listens any more, but Spark must not wait for that
             while data:
                 data = data[os.write(self._target, data) :]

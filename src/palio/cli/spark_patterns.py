@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +12,15 @@ import palio.spark
 from palio.cli.inputs import Complaints
 from palio.cli.pattern_lines import match_line
 from palio.cli.patterns import Close, Delay, PatternFile, microseconds, patterns_of
-from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.notification import Notification
-from palio.spark.inputs import stream_at, table_at
+from palio.spark.frames import over_connect
+from palio.spark.inputs import is_journal, stream_at, table_at
 from palio.spark.running import run_to_end
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 EPILOG = help_epilog(
     "palio spark patterns palio-lake -p examples/patterns.jsonl",
@@ -30,6 +30,8 @@ EPILOG = help_epilog(
 )
 # State is written for each partition in each small batch; a few a core are enough.
 _STREAM_PARTITIONS = "4"
+# Events of a journal that are looked at together: what an interruption costs at the most.
+_ROWS_PER_BATCH = 500_000
 # The name under which a broker knows what it was told about matches.
 SINK = "patterns"
 
@@ -68,9 +70,12 @@ def patterns(
     names, or named. What is found goes to standard output as JSON lines, into
     a folder, or is published as notifications that name their events.
 
-    With --checkpoint the work is done in small batches, and goes on after an
-    interrupt where it stopped; with --follow it goes on for ever. Then --delay
-    and --skew say which events come too late or cannot be true.
+    With --checkpoint a journal, or a folder into which Parquet comes, is a stream:
+    the same command goes on after an interrupt, or when there is more; with
+    --follow it goes on for ever. A journal is read in small batches, each of which
+    is done for good; several journals, or Parquet, in one batch of all that is
+    there. Then --delay and --skew say which events come too late or cannot be
+    true.
     """
     if follow and checkpoint is None:
         raise typer.BadParameter("--follow needs a --checkpoint, to go on after an interrupt.")
@@ -89,19 +94,25 @@ def patterns(
     with opened(master, remote, settings, "patterns") as spark:
         find = palio.spark.find_patterns
         if checkpoint is None:
-            outcome.take(find(table_at(spark, source), chosen, close=close, **columns), 0)
+            with told_if_interrupted(lambda: _lost(source)):
+                outcome.take(find(table_at(spark, source), chosen, close=close, **columns), 0)
         else:
+            outcome.require_a_place(spark)
             bounds: dict[str, Any] = {"delay": microseconds(delay), "skew": microseconds(skew)}
-            found = find(stream_at(spark, source), chosen, **bounds, **columns)
-            _stream(found, outcome, checkpoint, follow=follow)
+            found = find(stream_at(spark, source, rows=_ROWS_PER_BATCH), chosen, **bounds, **columns)
+            with told_if_interrupted(lambda: f"{outcome.summary()} so far; the same command goes on."):
+                _stream(found, outcome, checkpoint, follow=follow)
     console.print(outcome.summary(), style="dim", soft_wrap=True)
 
 
 def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:
     writer = found.writeStream.foreachBatch(outcome.take).option("checkpointLocation", checkpoint)
-    # The checkpoint knows where it was when somebody ends it.
-    with suppress(KeyboardInterrupt):
-        run_to_end((writer if follow else writer.trigger(availableNow=True)).start)
+    run_to_end((writer if follow else writer.trigger(availableNow=True)).start)
+
+
+def _lost(source: str) -> str:
+    again = "with --checkpoint FOLDER the same command would go on" if is_journal(source) else "begin anew"
+    return f"nothing was kept; {again}."
 
 
 class _Outcome:
@@ -112,6 +123,13 @@ class _Outcome:
         self._to = to
         self._matches = 0
         self._dropped: Counter[str] = Counter()
+        self._far = False
+
+    def require_a_place(self, spark: SparkSession) -> None:
+        """Over Spark Connect a stream's batches are taken at the server, where nobody sees what is shown."""
+        self._far = over_connect(spark)
+        if self._far and self._output is None and self._to is None:
+            raise typer.BadParameter("Over Spark Connect, what a stream finds needs an --output or --to.")
 
     def take(self, found: DataFrame, number: int) -> None:
         """What was found in a small batch, or in all there is. Done again, it changes nothing."""
@@ -138,5 +156,7 @@ class _Outcome:
             write_json(match_line(said, row["id"], events))
 
     def summary(self) -> str:
+        if self._far:
+            return f"What was found is in {self._output or self._to}."
         parts = [plural(self._matches, "match"), *(f"{count:,} {why}" for why, count in self._dropped.items())]
         return ", ".join(parts)

@@ -12,7 +12,7 @@ from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_since
 from palio.cli.formats import format_of
 from palio.cli.spark_archive import DEFAULT_LAKE, LakeFolder
-from palio.cli.spark_options import Master, Remote, Settings, opened
+from palio.cli.spark_options import Master, Remote, Settings, opened, write_table
 from palio.cli.sub import Wanted, follow
 from palio.cli.terminal import error_console, help_epilog, plural
 from palio.client import Event
@@ -67,7 +67,8 @@ def reach_back(
     its order; formats are those of palio sub.
 
     If this is interrupted before all of the past was shown, the subscription is
-    ended, and can be begun again.
+    ended, and the same command begins anew. If it was killed, the name is taken,
+    and --anew begins anew.
     """
     filter = Filter.parse(filter_text)
     filter.require_satisfiable()
@@ -83,10 +84,12 @@ def reach_back(
             if output is None:
                 shown = plural(_show(past, format), "event")
             else:
-                past.write.mode("errorifexists").parquet(output)
+                write_table(past, output)
                 shown = f"What was, in {output}"
-        except BaseException:
+        except BaseException as problem:
             run(_end(server, durable))
+            if isinstance(problem, KeyboardInterrupt):
+                _tell(f"Interrupted: the subscription {durable} was ended; the same command begins anew.")
             raise
     _tell(f"{shown}; the subscription {durable} goes on from there.")
     if going_on:

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from palio.cli.durations import parse_moment
 from palio.cli.progress import progress_bar
+from palio.cli.spark_checkpoint import (
+    LINES,
+    Checkpoint,
+    Times,
+    asked_of,
+    kept_in,
+    moment_of,
+    place_of,
+    readable,
+    settings_with,
+    telling_that_nothing_is_kept,
+    unreadable,
+)
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
 from palio.model.filter import Filter
-from palio.spark.inputs import subscriptions_at
+from palio.spark.inputs import REASON, is_journal, is_lake, past_events, subscriptions_at
+from palio.spark.parts import Through
+from palio.spark.pieces import File, cut, files_at, require_unchanged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from palio.spark.stats.figures import Figures
 
 EPILOG = help_epilog(
     "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
     "palio spark stats palio-lake --filter 'price > 0' --since 30d --open",
-    "palio spark stats palio-lake --json numbers.json --hints hints.json",
+    "palio spark stats palio-lake --json numbers.json --hints hints.json --checkpoint stats-state/",
     notes="Then `palio up --hints hints.json`: the broker's index knows from the start what is rare.",
 )
 DEFAULT_REPORT = Path("palio-report.html")
@@ -67,6 +86,7 @@ def stats(
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="What the report is called.")] = (
         "What the data say"
     ),
+    checkpoint: Checkpoint = None,
     master: Master = None,
     remote: Remote = None,
     conf: Settings = None,
@@ -77,7 +97,9 @@ def stats(
     each plot. With --filters it says how often each subscription matches, which
     never do, how selective constraints are, and what covering and merging save.
 
-    Events are looked at where they lie; only counts come here.
+    Events are looked at where they lie; only counts come here. With --checkpoint
+    this is done in parts, which are kept in the folder, and the same command goes
+    on after an interrupt, with the events that there were when it began.
     """
     from palio.spark.stats import gather, write_hints, write_numbers, write_report  # noqa: PLC0415 - numpy and pandas take their time
     from palio.spark.stats.gathering import STAGES  # noqa: PLC0415
@@ -85,26 +107,32 @@ def stats(
 
     if filter_text is not None:
         Filter.parse(filter_text).require_satisfiable()
-    begin = None if since is None else parse_moment(since)
-    end = None if until is None else parse_moment(until)
+    times = moment_of(since), moment_of(until)
+    options: dict[str, Any] = {"source": source, "time": time, "by": by}
     console = error_console()
-    with (
-        opened(master, remote, conf, "stats") as spark,
-        progress_bar(console, "Counting", len(STAGES)) as advance,
-    ):
-        found = events_from(spark, source, lake=lake, filter=filter_text, since=begin, until=end)
-        figures = gather(
-            found.events,
-            None if subscriptions is None else subscriptions_at(spark, subscriptions),
-            source=source,
-            filter=None if found.is_filtered else filter_text,
-            time=time,
-            by=by,
-            since=begin,
-            until=end,
-            unreadable=found.unreadable,
-            told=lambda stage, done, of: advance(done * len(STAGES) // of),
-        )
+    with opened(master, remote, settings_with(checkpoint, conf), "stats") as spark:
+        wanted = None if subscriptions is None else subscriptions_at(spark, subscriptions)
+        if checkpoint is not None:
+            options |= {"lake": lake, "filter": filter_text, "since": since, "until": until}
+            figures = _in_parts(spark, checkpoint, (subscriptions, wanted), times, options)
+        else:
+            with (
+                telling_that_nothing_is_kept(),
+                progress_bar(console, "Counting", len(STAGES)) as advance,
+            ):
+                found = events_from(
+                    spark, source, lake=lake, filter=filter_text, since=times[0], until=times[1]
+                )
+                figures = gather(
+                    found.events,
+                    wanted,
+                    filter=None if found.is_filtered else filter_text,
+                    since=times[0],
+                    until=times[1],
+                    unreadable=found.unreadable,
+                    told=lambda stage, done, of: advance(done * len(STAGES) // of),
+                    **options,
+                )
     figures = msgspec.structs.replace(figures, filter=filter_text)
     place = write_report(figures, output, title=title)
     if json is not None:
@@ -124,3 +152,56 @@ def stats(
         console.print(told, style="yellow", soft_wrap=True)
     if show:
         webbrowser.open(place.resolve().as_uri())
+
+
+def _in_parts(
+    spark: SparkSession,
+    checkpoint: str,
+    wanted: tuple[str | None, DataFrame | None],
+    times: Times,
+    options: dict[str, Any],
+) -> Figures:
+    """The same figures, look by look and piece by piece, kept in a folder."""
+    from palio.spark.stats import gather  # noqa: PLC0415
+    from palio.spark.stats.gathering import LOOKS  # noqa: PLC0415
+    from palio.spark.stats.preparing import prepared  # noqa: PLC0415
+
+    source, lake, filter, time = (options[name] for name in ("source", "lake", "filter", "time"))
+    filters, subscriptions = wanted
+    place, url = (source, None) if lake is None else (lake, source)
+    span: dict[str, Any] = dict(zip(("since", "until"), times, strict=True))
+    chooses = is_journal(source) or is_lake(place)  # a store or a lake chooses by the filter itself
+    choosing: dict[str, Any] = {} if chooses or filter is None else {"filter": Filter.parse(filter)}
+    whole = past_events(spark, place, url, **(span if chooses else {}))
+    prepared(readable(whole), time=time, **choosing, **span)  # what is wrong is found before anything is kept
+    asked = asked_of("stats", filters=place_of(filters), **options)
+    asked |= {"source": place_of(source), "lake": place_of(lake)}
+    stages = [*([LINES] if REASON in whole.columns else ()), *LOOKS[: 2 if filters is None else 3]]
+    with kept_in(
+        checkpoint,
+        spark,
+        whole,
+        asked,
+        lambda: cut(spark, place, url, **(span if chooses else {})),
+        stages=stages,
+        read=lambda pieces, piece: pieces.read(spark, piece, filter=filter if chooses else None),
+    ) as looks:
+        if filters is not None:
+            require_unchanged(
+                filters,
+                looks.kept("filters", lambda: files_at(spark, filters), tuple[File, ...]),
+                files_at(spark, filters),
+            )
+        wrong = unreadable(looks) if LINES in stages else 0
+        first = looks.kept("times", lambda: times, Times)
+        return gather(
+            Through(looks, readable),
+            subscriptions,
+            source=source,
+            time=time,
+            by=options["by"],
+            since=first[0],
+            until=first[1],
+            unreadable=wrong,
+            **choosing,
+        )

@@ -83,12 +83,12 @@ def archive(
             start = _start(state, standings, lossy=lossy)
             journals.hold(reader_of(state), start.items())
             step("held")
-            left = _rows(start, goal)
+            left = offsets.rows_between(start, goal)
             done = msgspec.structs.replace(done, waiting=left)
             if not left:
                 return done
             end = offsets.limited(start, goal, tasks * rows_per_task)
-            share = min(rows_per_task, max(MIN_ROWS_PER_TASK, -(-_rows(start, end) // tasks)))
+            share = min(rows_per_task, max(MIN_ROWS_PER_TASK, -(-offsets.rows_between(start, end) // tasks)))
             spans = offsets.spans_between(start, end, share)
             files = write_spans(spark, url, lake, spans, step=task_step, lossy=lossy)
             step("written")
@@ -102,6 +102,14 @@ def archive(
             done = _after(done, state, files, left)
             if told is not None:
                 told(done)
+
+
+def waiting(url: str, place: str, *, lossy: bool = False) -> int:
+    """How many events journals have that a lake does not have yet, about: some may have been erased."""
+    state = Lake(place).create()
+    with open_journals(absolute(url)) as journals:
+        standings = journals.standings(lossy=lossy)
+    return offsets.rows_between(_start(state, standings, lossy=lossy), offsets.end_of(standings))
 
 
 def archive_continuously(
@@ -164,10 +172,6 @@ def _start(state: State, standings: Iterable[Standing], *, lossy: bool) -> dict[
         offsets.require_kept(state.positions, known)
     fresh = {one.journal: one.trimmed for one in standings if one.journal not in state.positions}
     return offsets.without_lost({**state.positions, **fresh}, known)
-
-
-def _rows(start: dict[str, int], end: dict[str, int]) -> int:
-    return sum(max(0, upto - start.get(journal, 0)) for journal, upto in end.items())
 
 
 def _after(done: Progress, state: State, files: list[LakeFile], left: int) -> Progress:

@@ -87,8 +87,6 @@ def backtest(
     Events have a `payload`, as those of a lake or a journal (`history`), or a column for each attribute.
     Raises `WrongOption`, `MissingColumn` and `FilterSyntaxError`; the task raises `BadEvent`.
     """
-    from pyspark.sql import functions  # noqa: PLC0415
-
     counting = Counting(
         _source(filter),
         None if against is None else _source(against),
@@ -98,7 +96,13 @@ def backtest(
         span=(moment("since", since, -math.inf), moment("until", until, math.inf)),
         samples=samples,
     )
-    found = events.mapInArrow(counting.count, _COUNTED_DDL)
+    return together(events.mapInArrow(counting.count, _COUNTED_DDL), samples)
+
+
+def together(found: DataFrame, samples: int) -> DataFrame:
+    """What was counted in several parts of the events, as if it had been counted in all of them at once."""
+    from pyspark.sql import functions  # noqa: PLC0415
+
     sums = [functions.sum(name).alias(name) for name in ("events", *SIDES)]
     several = functions.flatten(functions.collect_list("samples")).alias("samples")
     newest = ", ".join(
@@ -111,6 +115,11 @@ def backtest(
 
 def span_of(events: DataFrame, time: str = TIME) -> tuple[datetime, datetime] | None:
     """The first and the last time of events; None if there is none. One pass, over the times only."""
+    return span_in(ends_of(events, time))
+
+
+def ends_of(events: DataFrame, time: str = TIME) -> DataFrame:
+    """The first and the last time of events, as a table of one row: (begin, end)."""
     from pyspark.sql import functions  # noqa: PLC0415
 
     column = _column(events, time)
@@ -125,7 +134,12 @@ def span_of(events: DataFrame, time: str = TIME) -> tuple[datetime, datetime] | 
                 yield pa.RecordBatch.from_arrays(values, ["begin", "end"])
 
     found = narrow.mapInArrow(ends, "begin timestamp, end timestamp")
-    micros = found.selectExpr("unix_micros(min(begin)) AS begin", "unix_micros(max(end)) AS end").first()
+    return found.selectExpr("min(begin) AS begin", "max(end) AS end")
+
+
+def span_in(ends: DataFrame) -> tuple[datetime, datetime] | None:
+    """The first and the last of what `ends_of` found in parts of the events."""
+    micros = ends.selectExpr("unix_micros(min(begin)) AS begin", "unix_micros(max(end)) AS end").first()
     if micros is None or micros["begin"] is None:
         return None
     begin, end = (datetime.fromtimestamp(micros[name] / 1e6, UTC) for name in ("begin", "end"))
@@ -142,7 +156,8 @@ def _column(events: DataFrame, time: str) -> str | None:
     """The column that has the time; None if it is an attribute of the payload. Raises `MissingColumn`."""
     if time in events.columns:
         return time
-    if not has_payload(events.schema) or time == TIME:
+    # Journals have when it was in a column; elsewhere an attribute may well have that name.
+    if not has_payload(events.schema) or (time == TIME and "journal" in events.columns):
         raise MissingColumn("events", time, events.columns)
     return None
 
@@ -278,7 +293,11 @@ def _micros(times: Any) -> Any:
 
 
 class _Newest:
-    """The newest few of each side of each part."""
+    """The newest few of each side of each part; among those of one time, the last by position, id and content.
+
+    So which they are does not depend on how events are dealt out to tasks. (Only where a table has neither of
+    these, but a column for each attribute, it is some of those of one time.)
+    """
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -287,20 +306,55 @@ class _Newest:
     def add(self, batch: pa.RecordBatch, chosen: Any, parts: Any, sides: Any, seconds: Any) -> None:
         if not len(chosen):
             return
-        order = np.lexsort((seconds, sides, parts))
+        order = np.lexsort((*_ties(batch, chosen), seconds, sides, parts))
         changes = np.diff(parts[order], prepend=parts[order[0]]) != 0
         changes |= np.diff(sides[order], prepend=sides[order[0]]) != 0
         for run in np.split(order, np.flatnonzero(changes)):  # of one part and side, by time
-            for place in run[-self._count :]:
-                self._keep(batch, int(chosen[place]), int(parts[place]), int(sides[place]), int(seconds[place]))
+            kept = self.rows.setdefault(int(parts[run[0]]), {}).setdefault(int(sides[run[0]]), [])
+            for place in run[: -self._count - 1 : -1]:
+                if not self._keep(kept, batch, int(chosen[place]), int(seconds[place])):
+                    break
 
-    def _keep(self, batch: pa.RecordBatch, row: int, part: int, side: int, moment: int) -> None:
-        kept = self.rows.setdefault(part, {}).setdefault(side, [])
-        if len(kept) == self._count and kept[0][0] >= moment:
-            return
-        kept.append((moment, *_about(batch, row)))
-        kept.sort(key=lambda one: one[0])
+    def _keep(self, kept: list[tuple[Any, ...]], batch: pa.RecordBatch, row: int, moment: int) -> bool:
+        """Whether a row is one of the newest so far."""
+        if len(kept) == self._count and kept[0][0] > moment:
+            return False
+        found = (moment, *_about(batch, row))
+        if len(kept) == self._count and _order(kept[0]) >= _order(found):
+            return False
+        kept.append(found)
+        kept.sort(key=_order)
         del kept[: -self._count]
+        return True
+
+
+def _order(about: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
+    """As Spark orders structs: what is null comes first."""
+    return tuple([(one is not None, one) for one in about])
+
+
+def _ties(batch: pa.RecordBatch, chosen: Any) -> list[Any]:
+    """By what events of the same time are ordered, the least important first: as `_order` orders them."""
+    names = batch.schema.names
+    if "sequence" in names and "journal" in names:
+        return [_ranks(batch.column(name).take(pa.array(chosen))) for name in ("sequence", "journal")]
+    id = next((name for name in ("id", "event_id") if name in names), None)
+    ties = []
+    if PAYLOAD in names and pa.types.is_binary(batch.schema.field(PAYLOAD).type):
+        ties.append(batch.column(PAYLOAD).take(pa.array(chosen)))
+    if id is not None:
+        ties.append(batch.column(id).take(pa.array(chosen)).cast(pa.string()))
+    if "sequence" in names:
+        ties.append(batch.column("sequence").take(pa.array(chosen)))
+    return [_ranks(one) for one in ties]
+
+
+def _ranks(values: Any) -> Any:
+    """Numbers that are ordered as values are."""
+    if pa.types.is_integer(values.type):
+        return pc.fill_null(values, _UNTIMED).to_numpy(zero_copy_only=False)
+    there = pc.fill_null(values, "" if pa.types.is_string(values.type) else b"")
+    return pc.rank(there, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False)
 
 
 def _about(batch: pa.RecordBatch, row: int) -> tuple[Any, ...]:

@@ -193,6 +193,35 @@ class RunsDamaged(PalioError):
         super().__init__(f"The matches in {place} cannot be read: {reason}", place=place, reason=reason)
 
 
+class WrongCheckpoint(PalioError):
+    """A folder in which this run cannot go on."""
+
+    place: str
+    reason: str
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(
+            f"This cannot go on in the checkpoint {place}: {reason} "
+            "Name another folder, or remove this one to begin anew.",
+            place=place,
+            reason=reason,
+        )
+
+
+class SourceChanged(PalioError):
+    """What a job began with is not as it was any more."""
+
+    place: str
+    reason: str
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(
+            f"{place} is not what the job began with: {reason} Remove the checkpoint to begin anew.",
+            place=place,
+            reason=reason,
+        )
+
+
 class UnknownInput(PalioError):
     """A place from which a job cannot read."""
 

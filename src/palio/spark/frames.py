@@ -17,6 +17,10 @@ FILTER = "filter"
 PAYLOAD = columns.PAYLOAD
 # Columns that say which part a row belongs to: enough to tell rows apart, and no more, as each costs time.
 _HASHED_COLUMNS = 5
+# So that a core which is done early finds something to do.
+PARTITIONS_A_CORE = 4
+# The share of its time that a core may have to wait for another one that is still busy with the largest part.
+_WAITING = 0.2
 
 
 def require_columns(table: str, frame: DataFrame, *names: str) -> None:
@@ -30,10 +34,14 @@ def session_of(frame: DataFrame) -> Any:
     return frame.sparkSession
 
 
+def over_connect(spark: Any) -> bool:
+    """Whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def travels_by_artifacts(spark: Any) -> bool:
     """Whether executors may be on other machines than this process, so that they share no folder with it."""
-    over_connect = type(spark).__module__.startswith("pyspark.sql.connect")
-    return over_connect or not str(spark.conf.get("spark.master", "")).startswith("local")
+    return over_connect(spark) or not str(spark.conf.get("spark.master", "")).startswith("local")
 
 
 def spread(frame: DataFrame, partitions: int) -> DataFrame:
@@ -47,6 +55,22 @@ def spread(frame: DataFrame, partitions: int) -> DataFrame:
     usable.sort(key=lambda field: (field.name != EVENT, _hash_cost(field.dataType)))
     keys = [frame[f"`{field.name}`"] for field in usable[:_HASHED_COLUMNS]]
     return frame.repartition(partitions, *keys)
+
+
+def lies_evenly(frame: DataFrame, cores: int) -> bool:
+    """Whether a table is in enough parts already, and none of them is large: then it need not be spread.
+
+    The rows of each part are counted. Of plain Parquet that is reading the ends of its files; of anything else
+    it may be as much work as is to be saved.
+    """
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    sizes = frame.groupBy(functions.spark_partition_id().alias("part")).agg(functions.count("*").alias("rows"))
+    there = sizes.selectExpr("count(*) AS parts", "max(rows) AS largest", "sum(rows) AS rows").first()
+    if there is None or there["parts"] < PARTITIONS_A_CORE * cores:
+        return False
+    # At worst the largest part is begun last, when the rest has just been done by all cores together.
+    return bool(there["largest"] * (cores - 1) <= _WAITING * there["rows"])
 
 
 def _hash_cost(kind: Any) -> int | None:

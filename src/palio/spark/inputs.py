@@ -15,8 +15,10 @@ from palio.model import jsontext
 from palio.model.errors import InvalidNotification, PalioError
 from palio.model.notification import Notification
 from palio.spark.errors import UnknownInput
-from palio.spark.frames import EVENT, FILTER, PAYLOAD, SUBSCRIPTION
-from palio.spark.runs import JOURNAL, SEQUENCE
+from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
+from palio.spark.journals import absolute, open_journals
+from palio.spark.positions import InJournals, InLake, Positioned, with_ids
+from palio.spark.session import cores_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,6 +30,7 @@ REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
 _LINES = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
 _NUMBER = "number"
+_LEAST_PARTS = "spark.sql.files.minPartitionNum"
 
 Batches = Iterator["pyarrow.RecordBatch"]
 
@@ -38,19 +41,40 @@ def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> Data
     From a journal or a lake they also have `journal` and `sequence`; from lines a `reason`, which is null
     unless the line cannot be read. Raises `UnknownInput`.
     """
-    from pyspark.sql import functions  # noqa: PLC0415
-
-    if is_journal(place) or is_lake(place):
-        found = _journaled(spark, place)
-        position = functions.concat_ws(":", JOURNAL, functions.col(SEQUENCE).cast("string"))
-        return found.select(position.alias(EVENT), JOURNAL, SEQUENCE, PAYLOAD)
     if has_lines(place):
         return _lines(spark, place).mapInArrow(_events, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
-    table = _parquet(spark, place)
+    return identified(table_at(spark, place), place, id=id)
+
+
+def identified(events: DataFrame, place: str, *, id: str | None = None) -> DataFrame:
+    """Events of a place, or some of them, with their `event_id`. Raises `UnknownInput`."""
+    if is_journal(place) or is_lake(place):
+        return with_ids(events)
     chosen = id or EVENT
-    if chosen not in table.columns:
+    if chosen not in events.columns:
         raise UnknownInput(place, f"it has no column {chosen!r}; --event-id names the one that is meant.")
-    return table.withColumnRenamed(chosen, EVENT)
+    return events.withColumnRenamed(chosen, EVENT)
+
+
+def positioned_at(spark: SparkSession, place: str) -> Positioned | None:
+    """Events of a lake or of journals, any part of which can be had; None for a place of another kind."""
+    if is_lake(place):
+        return InLake(spark, place)
+    return InJournals(spark, place) if is_journal(place) else None
+
+
+def partitions_of(spark: SparkSession, place: str, events: DataFrame) -> int | None:
+    """How `match` shall spread the events of a place: 0, not at all, if they lie in even parts already.
+
+    Only files that Spark reads by itself are looked at. It is told to split them as finely as `match` would
+    spread them, unless somebody has told it otherwise; what cannot be split, or not evenly, is spread.
+    """
+    if has_lines(place) or is_journal(place):
+        return None
+    cores = cores_of(spark)
+    if spark.conf.get(_LEAST_PARTS, None) is None:
+        spark.conf.set(_LEAST_PARTS, str(PARTITIONS_A_CORE * cores))
+    return 0 if lies_evenly(events, cores) else None
 
 
 def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
@@ -60,7 +84,7 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
     """
     if has_lines(place):
         return _lines(spark, place).mapInArrow(_subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
-    return _parquet(spark, place)
+    return parquet_at(spark, place)
 
 
 def table_at(spark: SparkSession, place: str) -> DataFrame:
@@ -68,7 +92,7 @@ def table_at(spark: SparkSession, place: str) -> DataFrame:
     if has_lines(place):
         _require_file(place)
         raise UnknownInput(place, "this takes a lake, journals or Parquet; `palio patterns` takes lines.")
-    return _journaled(spark, place) if is_journal(place) or is_lake(place) else _parquet(spark, place)
+    return _journaled(spark, place) if is_journal(place) or is_lake(place) else parquet_at(spark, place)
 
 
 def past_events(
@@ -88,18 +112,25 @@ def past_events(
         return history(spark, place, url, since=since, until=until)
     if place.startswith(_STORES):
         return read(spark, place, since=since, until=until)
-    return events_at(spark, place) if has_lines(place) else _parquet(spark, place)
+    return events_at(spark, place) if has_lines(place) else parquet_at(spark, place)
 
 
-def stream_at(spark: SparkSession, place: str) -> DataFrame:
-    """The same as a stream: journals, or a folder into which Parquet files come. Raises `UnknownInput`."""
+def stream_at(spark: SparkSession, place: str, *, rows: int) -> DataFrame:
+    """The same as a stream: journals, or a folder into which Parquet files come. Raises `UnknownInput`.
+
+    A journal comes in batches of so many rows. Several journals come as they are: parts of them would not be of
+    the same time, and whoever orders events by time would take those of one for late.
+    """
     if is_journal(place):
         from palio.spark.reading import read_stream  # noqa: PLC0415
 
-        return read_stream(spark, place)
+        with open_journals(absolute(place)) as journals:
+            alone = len(journals.standings()) == 1
+        limit: dict[str, Any] = {"maxRowsPerTrigger": rows} if alone else {}
+        return read_stream(spark, place, **limit)
     if is_lake(place):
         raise UnknownInput(place, "a lake is no stream; name the journals that it is made from.")
-    return spark.readStream.schema(_parquet(spark, place).schema).parquet(place)
+    return spark.readStream.schema(parquet_at(spark, place).schema).parquet(place)
 
 
 def is_journal(place: str) -> bool:
@@ -135,7 +166,8 @@ def _lines(spark: SparkSession, place: str) -> DataFrame:
     return spark.read.text(place).select(number, "value")
 
 
-def _parquet(spark: SparkSession, place: str) -> DataFrame:
+def parquet_at(spark: SparkSession, place: str) -> DataFrame:
+    """A table of Parquet files as it is. Raises `UnknownInput`."""
     _require_file(place)
     try:
         return spark.read.parquet(place)

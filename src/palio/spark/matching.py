@@ -23,6 +23,7 @@ from palio.spark.errors import BadEvent
 from palio.spark.frames import (
     EVENT,
     FILTER,
+    PARTITIONS_A_CORE,
     PAYLOAD,
     SUBSCRIPTION,
     has_payload,
@@ -46,7 +47,6 @@ _AIM = 1 << 20
 _AT_MOST = 1 << 26
 # The core matches so many events together; fewer cost almost as much.
 _TILE = 256
-_PARTITIONS_A_CORE = 4
 
 Batches = Iterator["pyarrow.RecordBatch"]
 
@@ -69,7 +69,8 @@ def match(
 
     `invalid` is "error", or "skip" for leaving out what cannot be read; `unreadable` lists it. `partitions`
     is how many parts events are spread over, four for each core unless it is given; 0 leaves them as they
-    lie. `storage` is a folder that all executors share.
+    lie, which is quicker where that is even (`frames.lies_evenly`). `storage` is a folder that all executors
+    share.
 
     Raises `BadSubscriptions`, `MissingColumn` or `UnsupportedColumn`. An event that cannot be read fails the
     job with `BadEvent`.
@@ -85,7 +86,7 @@ def match(
     if not shards.subscriptions:
         return wanted.sparkSession.createDataFrame([], schema)
     if partitions is None:
-        partitions = _PARTITIONS_A_CORE * cores_of(session_of(events))
+        partitions = PARTITIONS_A_CORE * cores_of(session_of(events))
     parts = spread(wanted, partitions) if partitions else wanted
     found = [
         parts.mapInArrow(partial(_matches, shards.folder, one.shard, invalid == "skip"), schema)

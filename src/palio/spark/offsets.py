@@ -22,6 +22,11 @@ def end_of(standings: Iterable[Standing]) -> dict[str, int]:
     return {one.journal: one.head for one in standings}
 
 
+def rows_between(start: Mapping[str, int], end: Mapping[str, int]) -> int:
+    """How many rows lie between two offsets."""
+    return sum(max(0, upto - start.get(journal, 0)) for journal, upto in end.items())
+
+
 def limited(start: Mapping[str, int], end: Mapping[str, int], rows: int) -> dict[str, int]:
     """An end that is at most so many rows after the start: each journal moves by its share of what there is."""
     ahead = {journal: max(0, upto - start.get(journal, 0)) for journal, upto in end.items()}

@@ -30,6 +30,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     max_rows_per_trigger: int | None = None
     starting: str | dict[str, int] = "earliest"
     reader: str | None = None
+    ending: dict[str, int] | None = None
 
     def wanted(self, more: Filter | None = None) -> Wanted:
         """What is selected, together with what `more` selects."""
@@ -60,6 +61,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         _number("maxRowsPerTrigger", options, None),
         _starting(options.get("startingoffsets", "earliest")),
         options.get("reader"),
+        None if "endingoffsets" not in options else _offsets("endingOffsets", options["endingoffsets"], ""),
     )
     if read.since >= read.until:
         raise WrongOption("since", "It is not before until.")
@@ -109,9 +111,11 @@ def _number(name: str, options: Mapping[str, str], default: int | None) -> int |
 def _starting(text: str) -> str | dict[str, int]:
     if text in ("earliest", "latest"):
         return text
+    return _offsets("startingOffsets", text, "earliest, latest, or ")
+
+
+def _offsets(name: str, text: str, others: str) -> dict[str, int]:
     try:
         return msgspec.convert(json.loads(text), dict[str, int])
     except (ValueError, msgspec.ValidationError):
-        raise WrongOption(
-            "startingOffsets", 'It is earliest, latest, or journals with sequences: {"siena-1": 1200}.'
-        ) from None
+        raise WrongOption(name, f'It is {others}journals with sequences: {{"siena-1": 1200}}.') from None

@@ -1,15 +1,19 @@
 """Files of a lake written anew: events that are forgotten, and small files that become large ones.
 
-Both read files and write others in their place; one manifest removes the ones and adds the others. Whoever
-reads an earlier version finds its files until the grace period is over (`sweep`), and then they are gone for
-good.
+Both read files and write others in their place; one manifest removes the ones and adds the others. They do so
+in parts, a manifest each: what an interruption leaves behind is a lake in which some parts are done, and files
+of the part that was under way, which no manifest names. Whoever comes next sees the newest manifest only, and
+finds less to do.
+
+Whoever reads an earlier version finds its files until the grace period is over (`sweep`), and then they are
+gone for good.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +25,7 @@ import pyarrow.parquet as pq
 from palio.model.filter import Filter
 from palio.spark.lakefiles import write_events
 from palio.spark.rows import EVENT, Selection, times_of
+from palio.spark.session import cores_of
 from palio.spark.tasks import run_tasks
 from palio.store.lake.errors import LakeChanged, LakeDamaged
 from palio.store.lake.manifests import MANIFESTS, Change, Lake, LakeFile, State
@@ -33,8 +38,11 @@ GRACE = 86_400.0
 # Files below that are put together, up to about so many bytes.
 SMALL_BYTES = 32 << 20
 LARGE_BYTES = 256 << 20
-# Files that are looked at between two commits: what an interruption costs at the most.
+# Events for each core, and files in all, between two commits: what an interruption costs at the most.
+ROWS_PER_COMMIT = 1_000_000
 FILES_PER_COMMIT = 1_024
+# Files, or groups of them, for each core: fewer would leave some cores without work.
+THINGS_A_CORE = 2
 
 
 class Rewritten(msgspec.Struct, frozen=True):
@@ -72,25 +80,39 @@ def forget(
     """
     lake = Lake(place)
     state = lake.state()
-    todo = sorted(_touched(state, before))
-    events = files = 0
+    todo = sorted(_touched(state, before), key=lambda one: one.path)
     done = Forgotten(0, 0, 0, len(todo), state.version)
-    for first in range(0, len(todo), FILES_PER_COMMIT):
-        part = todo[first : first + FILES_PER_COMMIT]
-        found = _forget_in(spark, lake.root, [state.files[path] for path in part], filter, before)
+    for part in _parts([(one,) for one in todo], cores_of(spark)):
+        found = _forget_in(spark, lake.root, [file for (file,) in part], filter, before)
         step("written")
         state = _replace(lake, state, found, "forget")
         step("committed")
-        events += sum(one.events for one in found)
-        files += len(found)
-        done = Forgotten(events, files, first + len(part), len(todo), state.version)
+        done = Forgotten(
+            done.events + sum(one.events for one in found),
+            done.files + len(found),
+            done.looked_at + len(part),
+            len(todo),
+            state.version,
+        )
         if told is not None:
             told(done)
     return done
 
 
-def compact(spark: SparkSession, place: str, *, small: int = SMALL_BYTES, large: int = LARGE_BYTES) -> int:
-    """Put small files of one journal, day and class together. Returns how many there are less now."""
+def compact(
+    spark: SparkSession,
+    place: str,
+    *,
+    small: int = SMALL_BYTES,
+    large: int = LARGE_BYTES,
+    told: Callable[[int, int], None] | None = None,
+    step: Callable[[str], None] = lambda _: None,
+) -> int:
+    """Put small files of one journal, day and class together. Returns how many there are less now.
+
+    It is done in parts, with a commit for each; an interruption leaves together what was put together. `told`
+    hears how many files have been, of how many.
+    """
     lake = Lake(place)
     state = lake.state()
     groups: dict[tuple[str, str, str], list[LakeFile]] = defaultdict(list)
@@ -105,10 +127,17 @@ def compact(spark: SparkSession, place: str, *, small: int = SMALL_BYTES, large:
         whole = pa.concat_tables(tables).sort_by("sequence")
         yield Rewritten(tuple([file.path for file in run]), tuple(write_events(root, whole)))
 
-    found = run_tasks(spark, merge, runs, Rewritten)
-    if found:
-        _replace(lake, state, found, "compact")
-    return sum(len(one.removed) - len(one.added) for one in found)
+    done = fewer = 0
+    for part in _parts(runs, cores_of(spark)):
+        found = run_tasks(spark, merge, part, Rewritten)
+        step("written")
+        state = _replace(lake, state, found, "compact")
+        step("committed")
+        fewer += sum(len(one.removed) - len(one.added) for one in found)
+        done += sum(map(len, part))
+        if told is not None:
+            told(done, sum(map(len, runs)))
+    return fewer
 
 
 def sweep(place: str, *, grace: float = GRACE) -> int:
@@ -138,8 +167,24 @@ def read_events(root: Path, file: LakeFile) -> pa.Table:
         raise LakeDamaged(str(root), f"The file {file.path} cannot be read ({problem}).") from None
 
 
-def _touched(state: State, before: float | None) -> list[str]:
-    return [one.path for one in state.events() if before is None or one.begin < before]
+def _touched(state: State, before: float | None) -> list[LakeFile]:
+    return [one for one in state.events() if before is None or one.begin < before]
+
+
+def _parts(groups: Sequence[tuple[LakeFile, ...]], cores: int) -> Iterator[list[tuple[LakeFile, ...]]]:
+    """Groups of files, as many as belong to one commit: some for each core, and not too much work."""
+    part: list[tuple[LakeFile, ...]] = []
+    rows = files = 0
+    for group in groups:
+        part.append(group)
+        rows += sum(file.rows for file in group)
+        files += len(group)
+        enough = rows >= ROWS_PER_COMMIT * cores or files >= FILES_PER_COMMIT
+        if enough and len(part) >= THINGS_A_CORE * cores:
+            yield part
+            part, rows, files = [], 0, 0
+    if part:
+        yield part
 
 
 def _forget_in(

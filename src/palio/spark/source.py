@@ -26,6 +26,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Supp
 from palio.model.filter import Filter
 from palio.spark import offsets
 from palio.spark.columns import Columns, fields_of
+from palio.spark.errors import WrongOption
 from palio.spark.journals import Span, Standing, open_journals
 from palio.spark.options import ReadOptions, read_options
 from palio.spark.pushing import pushed
@@ -88,7 +89,7 @@ def standings_of(options: ReadOptions) -> list[Standing]:
 
 
 class BatchReader(DataSourceReader):
-    """Everything that there is when the query is planned."""
+    """Everything that there is when the query is planned; or, with an end for some journals, these up to it."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -97,7 +98,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         standings = standings_of(self._options)
-        start, end = self._start(standings), offsets.end_of(standings)
+        start, end = self._start(standings), self._end(standings)
         spans = offsets.spans_between(start, end, self._options.rows_per_partition)
         return [SpanPartition(span, self._options, self._more) for span in spans] or [
             SpanPartition(Span(one.journal, one.head, one.head), self._options) for one in standings[:1]
@@ -111,6 +112,16 @@ class BatchReader(DataSourceReader):
         if self._options.fail_on_data_loss:
             offsets.require_kept(starting, known)
         return offsets.without_lost(starting, standings)
+
+    def _end(self, standings: list[Standing]) -> dict[str, int]:
+        ends = offsets.end_of(standings)
+        if self._options.ending is None:
+            return ends
+        for journal, sequence in self._options.ending.items():
+            if ends.get(journal, 0) < sequence:
+                reason = f"The journal {journal!r} ends with {ends.get(journal, 0)}, before {sequence}."
+                raise WrongOption("endingOffsets", reason)
+        return self._options.ending
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, SpanPartition)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from palio.matching.saving import saved
 from palio.model.filter import Filter
 from palio.spark.errors import NothingThere
 from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns
+from palio.spark.parts import Looks, Whole, one_file
 from palio.spark.shards import Shards, build_shards, parsed
 from palio.spark.stats import looking
 from palio.spark.stats.constraints import constraints_of
@@ -31,7 +34,7 @@ from palio.spark.stats.figures import (
     Traffic,
 )
 from palio.spark.stats.hits import CONSTRAINT, HITS, REACH, WANTED, hit_rates, reached
-from palio.spark.stats.looking import Places, counts, summaries
+from palio.spark.stats.looking import Places, counts, sketches, summarised, summed, united
 from palio.spark.stats.preparing import Prepared, prepared
 from palio.spark.stats.steps import bin_edges, time_steps
 
@@ -53,7 +56,13 @@ CLASS = "class"
 
 STAGES = ("the attributes", "when and where", "what subscriptions want", "what they find", "what covers what")
 
+# The looks at events, the last one only if there are subscriptions.
+LOOKS = ("attributes", "places", "matches")
+
 Told = Callable[[str, int, int], None]
+Shape = Callable[["DataFrame"], Prepared]
+_Constraints = tuple[int, list[dict[str, Any]]]
+_Sizes = tuple[int, int]
 
 
 def _nobody(stage: str, done: int, of: int) -> None:
@@ -61,7 +70,7 @@ def _nobody(stage: str, done: int, of: int) -> None:
 
 
 def gather(
-    events: DataFrame,
+    events: DataFrame | Looks,
     subscriptions: DataFrame | None = None,
     *,
     source: str = "",
@@ -81,7 +90,8 @@ def gather(
     since 1970), choose among the events. `time` names the column or the attribute that says when, and `by` the
     attribute whose values are told apart over time: `class` if there is one, or else the publisher. Events are
     kept by Spark (memory, then disk) between looks unless `keep` is false. `unreadable` is how many were left
-    out before. `told` hears of each stage: its name, its number, and how many there are.
+    out before. `told` hears of each stage: its name, its number, and how many there are. In place of the table,
+    `events` may be `Looks`, to look at them in parts, each as often as there are `LOOKS`.
 
     Filters that cannot be read are counted and left out. Raises `NothingThere` if there are no events, or no
     subscriptions where some were given; `WrongOption`, `MissingColumn` and `UnsupportedColumn`.
@@ -90,33 +100,34 @@ def gather(
         require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
     stages = len(STAGES) if subscriptions is not None else 2
     parsed_filter = Filter.parse(filter) if isinstance(filter, str) else filter
-    look = prepared(events, filter=parsed_filter, time=time, since=since, until=until)
-    if keep:
-        look = Prepared(look.frame.persist(), look.names)
-    try:
+    with _looking(
+        events, partial(prepared, filter=parsed_filter, time=time, since=since, until=until), keep=keep
+    ) as (looks, shape):
         told(STAGES[0], 0, stages)
-        found = _Found(look)
+        found = _Found(summarised(looks.look(LOOKS[0], lambda some: sketches(shape(some)), united)))
         if not found.events:
             reason = "nothing was published in that time, or nothing that the filter selects."
             if unreadable:
                 reason = f"{unreadable:,} of its lines cannot be read."
             raise NothingThere("events", source, reason)
         told(STAGES[1], 1, stages)
-        places = found.places(by)
-        counted = _counted(look, places)
+        places = looks.kept("places", lambda: found.places(by), Places)
+        counted = _counted(looks, shape, places)
         attributes = found.attributes(counted, places)
         selectivities: list[Selectivity] = []
         constraints, hits, savings = 0, None, None
         wanted: dict[int, int] = {}
         if subscriptions is not None:
             told(STAGES[2], 2, stages)
-            constraints, asked = _constraints(subscriptions)
+            wants = subscriptions
+            constraints, asked = looks.kept("constraints", lambda: _constraints(wants), _Constraints)
             told(STAGES[3], 3, stages)
-            matched = _Matched(look, subscriptions, places, [row["text"] for row in asked])
+            matched = _Matched(looks, shape, subscriptions, places, [row["text"] for row in asked])
             hits, wanted = matched.hits(found.events), matched.by_place.get(WANTED, {})
             selectivities = matched.selectivities(asked, found.events)
             told(STAGES[4], 4, stages)
-            savings = _savings(subscriptions, hits.subscriptions)
+            count = hits.subscriptions
+            savings = looks.kept("savings", lambda: _savings(wants, count), Savings)
         told("", stages, stages)
         return Figures(
             source=source,
@@ -130,18 +141,30 @@ def gather(
             hits=hits,
             savings=savings,
         )
+
+
+@contextmanager
+def _looking(events: DataFrame | Looks, prepare: Shape, *, keep: bool) -> Iterator[tuple[Looks, Shape]]:
+    """How to look at events, and what brings them into the form for that; for one pass it is done before."""
+    if isinstance(events, Looks):
+        yield events, prepare
+        return
+    frame, names = prepare(events)
+    if keep:
+        frame = frame.persist()
+    try:
+        yield Whole(frame), lambda some: Prepared(some, names)
     finally:
         if keep:
-            look.frame.unpersist()
+            frame.unpersist()
 
 
 class _Found:
     """What the first look has found."""
 
-    def __init__(self, look: Prepared) -> None:
+    def __init__(self, table: DataFrame) -> None:
         from pyspark.sql import functions as f  # noqa: PLC0415
 
-        table = summaries(look)
         order = (f.col("beside").desc(), f.col("events").desc(), f.col("name"), f.col("family"))
         rows = table.orderBy(*order).limit(MOST_ATTRIBUTES + len(looking.BESIDE_ATTRIBUTES) + 1).collect()
         self.beside = {row["name"]: row for row in rows if row["beside"]}
@@ -248,8 +271,10 @@ class _Found:
         )
 
 
-def _counted(look: Prepared, places: Places) -> list[Any]:
-    return counts(look, places).collect() if places.steps or places.edges else []
+def _counted(looks: Looks, shape: Shape, places: Places) -> list[Any]:
+    if not places.steps and not places.edges:
+        return []
+    return summed(looks.look(LOOKS[1], lambda some: counts(shape(some), places), one_file)).collect()
 
 
 def _values(row: Any) -> list[Count]:
@@ -263,33 +288,35 @@ def _finite(*numbers: float | None) -> bool:
 # Subscriptions
 
 
-def _constraints(subscriptions: DataFrame) -> tuple[int, list[Any]]:
+def _constraints(subscriptions: DataFrame) -> _Constraints:
     """How many constraints there are, and those that most subscriptions have."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     table = constraints_of(subscriptions)
     rows = table.orderBy(f.col("subscriptions").desc(), f.col("text")).limit(MOST_CONSTRAINTS + 1).collect()
     count = len(rows) if len(rows) <= MOST_CONSTRAINTS else table.count()
-    return count, rows[:MOST_CONSTRAINTS]
+    return count, [row.asDict() for row in rows[:MOST_CONSTRAINTS]]
 
 
 class _Matched:
     """What subscriptions find; everything that was counted for a place or a constraint, by that."""
 
     def __init__(
-        self, look: Prepared, subscriptions: DataFrame, places: Places, constraints: list[str]
+        self, looks: Looks, shape: Shape, subscriptions: DataFrame, places: Places, constraints: list[str]
     ) -> None:
         from pyspark.sql import functions as f  # noqa: PLC0415
 
-        self.shards: Shards = build_shards(subscriptions, invalid="skip")
-        if not self.shards.subscriptions:
+        shards = cache(lambda: build_shards(subscriptions, invalid="skip"))  # not if everything is counted
+        self.subscriptions, self.unreadable = looks.kept("subscriptions", lambda: _sizes(shards()), _Sizes)
+        if not self.subscriptions:
             reason = "the table is empty."
-            if self.shards.unreadable:
-                first = self.shards.reports[0]
+            if self.unreadable:
+                first = shards().reports[0]
                 example = f"for example that of {first.first_id}: {first.first_reason}"
                 reason = f"none of the filters can be read, {example}"
             raise NothingThere("subscriptions", "", reason)
-        counted = reached(look, self.shards, places, constraints).persist()
+        found = looks.look(LOOKS[2], lambda some: reached(shape(some), shards(), places, constraints))
+        counted = summed(found).persist()
         rates = hit_rates(subscriptions, counted).persist()
         try:
             self.by_place: dict[str, dict[int, int]] = {}
@@ -314,11 +341,11 @@ class _Matched:
         if events > sum(reach.values()):
             reach[0] = events - sum(reach.values())
         # A filter that cannot be read finds nothing, but that is another matter.
-        unmatched = by_share.pop(None, 0) - self.shards.unreadable
+        unmatched = by_share.pop(None, 0) - self.unreadable
         readable = [row for row in self.never if not isinstance(parsed(row[FILTER]), str)]
         return Hits(
-            subscriptions=self.shards.subscriptions,
-            unreadable=self.shards.unreadable,
+            subscriptions=self.subscriptions,
+            unreadable=self.unreadable,
             never=max(0, unmatched),
             pairs=sum(row["pairs"] or 0 for row in self.steps),
             wanted=sum(count for place, count in reach.items() if place),
@@ -342,6 +369,10 @@ class _Matched:
             )
             for number, row in enumerate(asked)
         ]
+
+
+def _sizes(shards: Shards) -> _Sizes:
+    return shards.subscriptions, shards.unreadable
 
 
 def _subscription(row: Any, events: int) -> Subscription:

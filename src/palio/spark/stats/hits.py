@@ -18,7 +18,7 @@ from palio.matching import MatchIndex
 from palio.spark.frames import FILTER, SUBSCRIPTION
 from palio.spark.matching import matched_rows, open_shard
 from palio.spark.shards import Shards
-from palio.spark.stats.looking import Places, step_numbers
+from palio.spark.stats.looking import Places, step_numbers, summed
 from palio.spark.stats.preparing import Batches, Prepared, content
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ def reached(
     so many events satisfy, one about "wanted" the step of time of events that satisfy some, and one about a
     constraint its place among those that were given.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
     from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType  # noqa: PLC0415
 
     schema = StructType(
@@ -54,8 +53,7 @@ def reached(
     )
     names = [one.shard for one in shards.reports if one.subscriptions]
     task = _Task(events.names, shards.folder, names, places or Places(), tuple(constraints))
-    found = events.frame.mapInArrow(partial(_reached, task), schema)
-    return found.groupBy("what", SUBSCRIPTION, "place").agg(f.sum("events").alias("events"))
+    return summed(events.frame.mapInArrow(partial(_reached, task), schema))
 
 
 def hit_rates(subscriptions: DataFrame, counted: DataFrame) -> DataFrame:

@@ -6,6 +6,7 @@ steps of time. Both send from each task what it found, and no event.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ _MERGING = 4
 # Values that a row of the result lists.
 LISTED = 128
 
+_THING = ("beside", "name", "family")
 _PARTIAL = "beside boolean, name string, family string, sketch binary"
 _PARTIAL_ROWS = pa.schema(
     [("beside", pa.bool_()), ("name", pa.string()), ("family", pa.string()), ("sketch", pa.binary())]
@@ -76,8 +78,22 @@ Key = tuple[bool, str, str]
 
 def summaries(events: Prepared) -> DataFrame:
     """A row for each attribute and each family of its values, and some for what is beside the attributes."""
-    partial_rows = events.frame.mapInArrow(partial(_sketched, events.names), _PARTIAL)
-    return partial_rows.repartition(_MERGING, "beside", "name", "family").mapInArrow(_summarised, SUMMARY)
+    return summarised(sketches(events))
+
+
+def sketches(events: Prepared) -> DataFrame:
+    """What each task has seen of each attribute: (beside, name, family, sketch)."""
+    return events.frame.mapInArrow(partial(_sketched, events.names), _PARTIAL)
+
+
+def united(found: DataFrame) -> DataFrame:
+    """Sketches of the same thing as one."""
+    return found.repartition(_MERGING, *_THING).mapInArrow(_united, _PARTIAL)
+
+
+def summarised(found: DataFrame) -> DataFrame:
+    """What sketches of all events say."""
+    return found.repartition(_MERGING, *_THING).mapInArrow(_summarised, SUMMARY)
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -93,10 +109,15 @@ class Places(msgspec.Struct, frozen=True):
 
 def counts(events: Prepared, places: Places) -> DataFrame:
     """Events by place: (what, name, label, place, events), `what` being "time" or "bin"."""
+    return summed(events.frame.mapInArrow(partial(_counted, events.names, places), COUNTED))
+
+
+def summed(found: DataFrame) -> DataFrame:
+    """Numbers of events that were counted in parts of them, for the same thing, as one."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    found = events.frame.mapInArrow(partial(_counted, events.names, places), COUNTED)
-    return found.groupBy("what", "name", "label", "place").agg(f.sum("events").alias("events"))
+    things = [name for name in found.columns if name != "events"]
+    return found.groupBy(*things).agg(f.sum("events").alias("events"))
 
 
 # On an executor
@@ -106,19 +127,23 @@ def _sketched(names: list[str], batches: Batches) -> Batches:
     from pyspark import TaskContext  # noqa: PLC0415
 
     context = TaskContext.get()
-    random = np.random.default_rng(0 if context is None else context.partitionId())
+    random = None
     sketches: dict[Key, Sketch] = {}
     for batch in batches:
+        if random is None:  # tasks of the same number look at other events, when these are looked at in parts
+            first = zlib.crc32(repr(batch.slice(0, 1).to_pylist()).encode())
+            random = np.random.default_rng((0 if context is None else context.partitionId(), first))
         for key, part in _parts(batch, names):
             if key not in sketches and len(sketches) >= 2 * MOST_ATTRIBUTES:
                 _forget_rare(sketches)
             sketches.setdefault(key, Sketch()).add(part, random)
-    rows = [
-        {"beside": beside, "name": name, "family": family, "sketch": sketch.encode()}
-        for (beside, name, family), sketch in sketches.items()
-    ]
-    for one in rows:  # one by one: a sketch may have a hundred kilobytes
-        yield pa.RecordBatch.from_pylist([one], _PARTIAL_ROWS)
+    yield from _encoded(sketches)
+
+
+def _encoded(sketches: dict[Key, Sketch]) -> Batches:
+    for (beside, name, family), sketch in sketches.items():  # one by one: each may have a hundred kilobytes
+        row = {"beside": beside, "name": name, "family": family, "sketch": sketch.encode()}
+        yield pa.RecordBatch.from_pylist([row], _PARTIAL_ROWS)
 
 
 def _parts(batch: Any, names: list[str]) -> Iterable[tuple[Key, Part]]:
@@ -147,8 +172,17 @@ def _forget_rare(sketches: dict[Key, Sketch]) -> None:
         others.count += sketches.pop(key).count
 
 
+def _united(batches: Batches) -> Batches:
+    yield from _encoded(_merged(batches))
+
+
 def _summarised(batches: Batches) -> Batches:
     """Sketches of the same thing become one, and a row that people can read."""
+    for key, sketch in _merged(batches).items():
+        yield pa.RecordBatch.from_pylist([_row(key, sketch)], _SUMMARY_ROWS)
+
+
+def _merged(batches: Batches) -> dict[Key, Sketch]:
     merged: dict[Key, Sketch] = {}
     for batch in batches:
         for row in batch.to_pylist():
@@ -160,8 +194,7 @@ def _summarised(batches: Batches) -> Batches:
                 merged[key] = sketch
             if len(merged) > 4 * MOST_ATTRIBUTES:
                 _forget_rare(merged)
-    for key, sketch in merged.items():
-        yield pa.RecordBatch.from_pylist([_row(key, sketch)], _SUMMARY_ROWS)
+    return merged
 
 
 def _row(key: Key, sketch: Sketch) -> dict[str, Any]:
