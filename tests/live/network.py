@@ -31,10 +31,20 @@ _PAUSE = 0.02
 _LINES = 60  # of a log that are printed when a test fails
 
 
-async def until(what: str, holds: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """Wait for a condition; `holds` may be a coroutine function. Returns what it gives."""
-    deadline = time.monotonic() + patience
+async def until(
+    what: str,
+    holds: Callable[[], Any],
+    patience: float = PATIENCE,
+    progress: Callable[[], object] = lambda: None,
+) -> Any:
+    """Wait for a condition; `holds` may be a coroutine function. Returns what it gives.
+
+    Patience begins anew whenever `progress` gives something else.
+    """
+    deadline, reached = time.monotonic() + patience, progress()
     while True:
+        if reached != (now := progress()):
+            deadline, reached = time.monotonic() + patience, now
         result = holds()
         if asyncio.iscoroutine(result):
             result = await result

@@ -77,6 +77,9 @@ class Session:
             for envelope in message.envelopes:
                 self.got.append((seen(envelope.notification.attributes), frozenset(message.handles)))
 
+    def count(self) -> int:
+        return len(self.got)
+
     def finished(self) -> bool:
         return sum("last" in handles for _, handles in self.got) == PUBLISHERS
 
@@ -113,6 +116,9 @@ class Library:
     async def _read(self, handle: str, subscription: palio.Subscription) -> None:
         async for event in subscription:
             self.got[handle].append(seen(event.attributes))
+
+    def count(self) -> int:
+        return sum(map(len, self.got.values()))
 
     def finished(self) -> bool:
         return len(self.got["last"]) == PUBLISHERS
@@ -160,7 +166,9 @@ def test_deliveries_are_those_of_the_oracle(
     maker = Maker(random.Random(seed), NAMES)
 
     async def scene() -> None:
-        async with Network(tmp_path, strategy=strategy) as network:
+        # Drawn while nobody is connected: who draws for long does not answer, and is given up as silent.
+        published = [events(maker, publisher) for publisher in range(PUBLISHERS)]
+        async with Network(tmp_path, strategy=strategy, heartbeat=30.0) as network:
             await network.build(links, kind=kind)
             brokers = sorted(network.nodes)
             addresses = [network[name].address for name in brokers]
@@ -171,11 +179,14 @@ def test_deliveries_are_those_of_the_oracle(
             await asyncio.gather(
                 *[one.open(addresses[n % len(addresses)], f"session {n}") for n, one in enumerate(sessions)]
             )
-            published = [events(maker, publisher) for publisher in range(PUBLISHERS)]
             await asyncio.gather(
                 *[publish(addresses[n % len(addresses)], one, n % 2 == 0) for n, one in enumerate(published)]
             )
-            await until("everyone got the last ones", lambda: all(one.finished() for one in sessions))
+            await until(
+                "everyone got the last ones",
+                lambda: all(one.finished() for one in sessions),
+                progress=lambda: [one.count() for one in sessions],
+            )
             for one in sessions:
                 await one.close()
             for one in sessions:
