@@ -104,7 +104,7 @@ def test_all_of_it_works_over_spark_connect(java, tmp_path):
             [sys.executable, str(script), url, str(tmp_path / "lake"), address],
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
             env=os.environ | {"PYSPARK_PYTHON": sys.executable},
         )
