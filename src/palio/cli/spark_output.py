@@ -21,6 +21,7 @@ import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,8 @@ class _Hearing:
         former, disabled = signal.getsignal(signal.SIGINT), logging.root.manager.disable
         self.listen()
         try:
-            yield
+            with warnings.catch_warnings():  # so that what an interrupt changes about them does not stay
+                yield
         finally:
             signal.signal(signal.SIGINT, former)
             logging.disable(disabled)
@@ -104,6 +106,7 @@ class _Hearing:
     def _interrupt(self, number: int, frame: Any) -> None:
         self.interrupted = True
         logging.disable(logging.CRITICAL)
+        warnings.simplefilter("ignore")
         if self._passing is not None:
             self._passing.silent = True
         raise KeyboardInterrupt

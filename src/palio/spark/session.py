@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -122,7 +123,10 @@ def _started(
     for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate(), True
+        with warnings.catch_warnings():
+            # A server of Spark Connect has its own mind about these; nobody has asked for them.
+            warnings.filterwarnings("ignore", message=r"Failed to set spark\.(ui|log)\.")
+            return builder.getOrCreate(), True
     except ImportError as problem:
         raise MissingDependency(_package(problem), "connect" if remote else "spark") from None
     except Exception as problem:  # noqa: BLE001 - Spark's errors have no common type
