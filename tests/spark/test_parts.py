@@ -151,6 +151,35 @@ def test_a_backtest_goes_on_with_what_there_was(*, command, world, reading, tmp_
         assert reading.count == total
 
 
+def test_patterns_in_a_lake_go_on_with_what_there_was(command, world, reading, tmp_path):
+    """A match may have events of several parts, and only some of its steps are in those that are done."""
+    world.publish(360)
+    world.archive()
+    patterns = tmp_path / "patterns.txt"
+    crossing, absent = (
+        "A[price = 15] then B[price = 25] within 1 h by symbol",
+        "A[price = 7] then not B[price = 99]",
+    )
+    patterns.write_text(f"{crossing}\n{absent} within 1 min\n")
+    asked = ("spark", "patterns", world.lake, "-p", str(patterns))
+    alone = command(*asked)
+    one_pass = sorted(alone.stdout.splitlines())
+    assert len(one_pass) > 3, alone.output
+    state = ("--checkpoint", str(tmp_path / "state"))
+    reading.stop = 4
+    stopped = command(*asked, *state)
+    assert (stopped.exit_code, stopped.stdout) == (130, ""), stopped.output
+    assert "Interrupted: 4 of 6 parts are done" in stopped.stderr
+    world.goes_on("lake")
+    reading.stop = None
+    resumed = command(*asked, *state)
+    assert sorted(resumed.stdout.splitlines()) == one_pass, resumed.stderr
+    assert reading.count == 6, "no piece was read twice for a look"
+    patterns.write_text("A[price = 15] then B[price = 26] within 1 h\n")
+    assert "its run was begun with patterns" in command(*asked, *state).stderr
+    assert command(*asked, *state, "--follow").exit_code == 2
+
+
 def test_statistics_go_on_with_what_there_was(command, world, reading, tmp_path):
     world.source("lake")
     filters = tmp_path / "filters.jsonl"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC
+from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,11 +14,14 @@ import palio.spark
 from palio.cli.inputs import Complaints
 from palio.cli.pattern_lines import match_line
 from palio.cli.patterns import Close, Delay, PatternFile, microseconds, patterns_of
+from palio.cli.spark_checkpoint import Checkpoint, asked_of, kept_in, place_of
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.notification import Notification
 from palio.spark.frames import over_connect
-from palio.spark.inputs import is_journal, stream_at, table_at
+from palio.spark.inputs import is_lake, stream_at, table_at
+from palio.spark.patterns import LOOKS, find_in, packed_texts
+from palio.spark.pieces import cut
 from palio.spark.running import run_to_end
 
 if TYPE_CHECKING:
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark patterns palio-lake -p examples/patterns.jsonl",
-    "palio spark patterns palio-lake -p examples/patterns.jsonl -o found --close",
+    "palio spark patterns palio-lake -p examples/patterns.jsonl -o found --close --checkpoint found-state",
     "palio spark patterns palio://127.0.0.1:7070 -p jump.txt --checkpoint state",
     notes="docs/filters.md has the language: jump.txt has a pattern a line. Without Spark: palio patterns",
 )
@@ -53,9 +58,7 @@ def patterns(
     id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Its id.")] = None,
     close: Close = False,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
-    checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
-    ] = None,
+    checkpoint: Checkpoint = None,
     delay: Delay = "1m",
     skew: Annotated[
         str, typer.Option("--skew", metavar="SPAN", help="How far ahead of the clock one may be.")
@@ -70,16 +73,20 @@ def patterns(
     names, or named. What is found goes to standard output as JSON lines, into
     a folder, or is published as notifications that name their events.
 
-    With --checkpoint a journal, or a folder into which Parquet comes, is a stream:
+    With --checkpoint a lake is looked at in parts, which are kept in the folder, and
+    the same command goes on after an interrupt, with the events of the first run.
+
+    A journal, or a folder into which Parquet comes, is a stream with --checkpoint:
     the same command goes on after an interrupt, or when there is more; with
     --follow it goes on for ever. A journal is read in small batches, each of which
     is done for good; several journals, or Parquet, in one batch of all that is
     there. Then --delay and --skew say which events come too late or cannot be
     true.
     """
-    if follow and checkpoint is None:
-        raise typer.BadParameter("--follow needs a --checkpoint, to go on after an interrupt.")
-    if close and checkpoint is not None:
+    streams = checkpoint is not None and not is_lake(source)
+    if follow and not streams:
+        raise typer.BadParameter("--follow needs a stream: journals or Parquet, and a --checkpoint.")
+    if close and streams:
         raise typer.BadParameter("--close is for all that is there at once; a stream never closes.")
     console = error_console()
     complaints = Complaints(console)
@@ -89,30 +96,31 @@ def patterns(
     outcome = _Outcome(output, to)
     columns: dict[str, Any] = {"time": time, "position": position, "id": id}
     settings = [*(conf or ())]
-    if checkpoint is not None:
+    if streams:
         settings = [f"spark.sql.shuffle.partitions={_STREAM_PARTITIONS}", *settings]
-    with opened(master, remote, settings, "patterns") as spark:
-        find = palio.spark.find_patterns
-        if checkpoint is None:
-            with told_if_interrupted(lambda: _lost(source)):
-                outcome.take(find(table_at(spark, source), chosen, close=close, **columns), 0)
-        else:
+    own_bar = checkpoint is not None and not streams
+    with opened(master, remote, settings, "patterns", own_bar=own_bar) as spark:
+        if checkpoint is not None and streams:
             outcome.require_a_place(spark)
             bounds: dict[str, Any] = {"delay": microseconds(delay), "skew": microseconds(skew)}
-            found = find(stream_at(spark, source, rows=_ROWS_PER_BATCH), chosen, **bounds, **columns)
+            stream = stream_at(spark, source, rows=_ROWS_PER_BATCH)
+            found = palio.spark.find_patterns(stream, chosen, **bounds, **columns)
             with told_if_interrupted(lambda: f"{outcome.summary()} so far; the same command goes on."):
                 _stream(found, outcome, checkpoint, follow=follow)
+        else:
+            written = f"{len(chosen)} of {sha256(packed_texts(chosen)).hexdigest()[:16]}"
+            asked = asked_of("patterns", source=place_of(source), patterns=written, close=close, **columns)
+            stages = LOOKS[close:]  # what is closed needs no newest event
+            cutting = partial(cut, spark, source)
+            whole = table_at(spark, source)
+            with kept_in(checkpoint, spark, whole, asked, cutting, stages=stages, what="Looking") as looks:
+                outcome.take(find_in(looks, chosen, close=close, **columns), 0)
     console.print(outcome.summary(), style="dim", soft_wrap=True)
 
 
 def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:
     writer = found.writeStream.foreachBatch(outcome.take).option("checkpointLocation", checkpoint)
     run_to_end((writer if follow else writer.trigger(availableNow=True)).start)
-
-
-def _lost(source: str) -> str:
-    again = "with --checkpoint FOLDER the same command would go on" if is_journal(source) else "begin anew"
-    return f"nothing was kept; {again}."
 
 
 class _Outcome:

@@ -19,6 +19,7 @@ from palio.matching.patterns.hit import FOREVER, NEVER
 from palio.matching.patterns.match import PATTERN_NAME
 from palio.model.patterns.pattern import Pattern
 from palio.spark.errors import MissingColumn, TooManyPatterns
+from palio.spark.parts import Looks, Whole
 from palio.spark.pattern_batch import BatchFinder
 from palio.spark.pattern_found import FOUND_DDL
 from palio.spark.pattern_hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFinder
@@ -47,6 +48,9 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 # What a stream's processor may bring with it: PySpark sends more as a broadcast, which state does not get.
 MOST_BYTES = 900_000
+
+# The looks that are taken at a table: when the newest event was, and what steps select.
+LOOKS = ("newest", "hits")
 
 
 def find_patterns(
@@ -78,18 +82,45 @@ def find_patterns(
 
     Raises what `Pattern.parse` raises, `MissingColumn`, and `TooManyPatterns` for a stream.
     """
-    patternset = PatternSet(patterns)
-    texts = packed_texts(patterns)
-    prepared, names = _prepared(events, patternset, time=time, position=position, id=id)
+    columns = {"time": time, "position": position, "id": id}
     if events.isStreaming:
+        texts = packed_texts(patterns)
+        prepared, names = _prepared(events, PatternSet(patterns), **columns)
         if len(texts) > MOST_BYTES:
             raise TooManyPatterns(limit=MOST_BYTES, got=len(texts))
         return _in_stream(prepared, names, texts, delay=delay, skew=skew, buckets=buckets)
+    return find_in(Whole(events), patterns, until=until, close=close, **columns)
+
+
+def find_in(
+    looks: Looks,
+    patterns: Mapping[str, Pattern | str],
+    *,
+    time: str | None = None,
+    position: str | None = None,
+    id: str | None = None,
+    until: int | None = None,
+    close: bool = False,
+) -> DataFrame:
+    """What `find_patterns` finds in a table, which is looked at in one pass or in parts: as `LOOKS` says.
+
+    What is kept of a part is what the steps of patterns select in it. Matches are put together of all parts.
+    """
+    patternset = PatternSet(patterns)
+    texts = packed_texts(patterns)
+
+    def prepare(some: DataFrame) -> tuple[DataFrame, list[str]]:
+        return _prepared(some, patternset, time=time, position=position, id=id)
+
+    def hits(some: DataFrame) -> DataFrame:
+        prepared, names = prepare(some)
+        return _hits(_selected(prepared, names, patternset), names, texts)
+
     if close:
         until = FOREVER
     elif until is None:
-        until = _newest(prepared)
-    return _in_table(_selected(prepared, names, patternset), names, texts, until)
+        until = _latest(looks.look(LOOKS[0], lambda some: _newest(prepare(some)[0])))
+    return _matches(looks.look(LOOKS[1], hits), texts, until)
 
 
 def _prepared(
@@ -174,10 +205,14 @@ def _quoted(column: str) -> str:
     return f"`{column.replace('`', '``')}`"
 
 
-def _newest(prepared: DataFrame) -> int:
+def _newest(prepared: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    row = prepared.agg(f.max(TIME)).first()
+    return prepared.agg(f.max(TIME).alias(TIME))
+
+
+def _latest(found: DataFrame) -> int:
+    row = _newest(found).first()
     return NEVER if row is None or row[0] is None else int(row[0])
 
 
@@ -212,8 +247,8 @@ def _within(column: str, ranges: Sequence[tuple[float, float | None]]) -> Column
 # In a table
 
 
-def _in_table(prepared: DataFrame, names: list[str], texts: bytes, until: int) -> DataFrame:
-    from pyspark.sql import functions as f  # noqa: PLC0415
+def _hits(prepared: DataFrame, names: list[str], texts: bytes) -> DataFrame:
+    """What steps select, and what was dropped."""
 
     def hits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         finder = HitFinder(ready(texts))
@@ -221,11 +256,17 @@ def _in_table(prepared: DataFrame, names: list[str], texts: bytes, until: int) -
             yield from finder.hits(finder.timed(batch.rename_columns(names))).to_batches()
         yield finder.drop_rows()
 
+    return prepared.mapInArrow(hits, HITS_DDL)
+
+
+def _matches(hits: DataFrame, texts: bytes, until: int) -> DataFrame:
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
     def matches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from BatchFinder(ready(texts), until).find(batches)
 
     # Sorted by a number first: keys are compared only where their numbers are equal.
-    keyed = prepared.mapInArrow(hits, HITS_DDL).withColumn("__hash", f.xxhash64("pattern", "key"))
+    keyed = hits.withColumn("__hash", f.xxhash64("pattern", "key"))
     together = keyed.repartition("__hash").sortWithinPartitions("__hash", "pattern", "key")
     return together.drop("__hash").mapInArrow(matches, FOUND_DDL)
 
