@@ -38,9 +38,9 @@ CASES = {
     "an empty folder": (("match", "-e", "{}/nothing", *FILTERS), "the folder is empty."),
     "no format that we read": (("stats", "{}/table.csv"), "it is neither Parquet, a lake, nor a file of lines"),
     "lines for patterns": (("patterns", "examples/trades.jsonl", *PATTERNS), "`palio patterns` takes lines."),
-    "a stream of a lake": (
+    "patterns in half a lake": (
         ("patterns", "{}/half-a-lake", *PATTERNS, "--checkpoint", "{}/state"),
-        "name the journals that it is made from.",
+        "`palio spark archive` makes one.",
     ),
     "lines that are no events": (("stats", "{}/garbage.jsonl"), "2 of its lines cannot be read."),
     "lines that have no filter": (

@@ -274,7 +274,7 @@ def test_urls_that_name_no_store(wrong: str) -> None:
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     pytest.importorskip("psycopg")
-    with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+    with pytest.raises(StoreUnavailable, match="cannot be opened") as caught:
         Driven(f"postgresql://somebody:secret@/none?host={tmp_path}")
     assert "secret" not in str(caught.value)
     assert str(caught.value).count("The store") == 1

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark patterns palio-lake -p examples/patterns.jsonl",
-    "palio spark patterns palio-lake -p examples/patterns.jsonl -o found --close --checkpoint found-state",
+    "palio spark patterns palio-lake -p examples/patterns.jsonl -o found --close",
+    "palio spark patterns palio-lake -p examples/patterns.jsonl --checkpoint seen",
     "palio spark patterns palio://127.0.0.1:7070 -p jump.txt --checkpoint state",
     notes="docs/filters.md has the language: jump.txt has a pattern a line. Without Spark: palio patterns",
 )
@@ -84,8 +85,10 @@ def patterns(
     true.
     """
     streams = checkpoint is not None and not is_lake(source)
+    if follow and checkpoint is None:
+        raise typer.BadParameter("--follow needs a --checkpoint, to go on after an interrupt.")
     if follow and not streams:
-        raise typer.BadParameter("--follow needs a stream: journals or Parquet, and a --checkpoint.")
+        raise typer.BadParameter("--follow needs a stream: name the journals that the lake is made from.")
     if close and streams:
         raise typer.BadParameter("--close is for all that is there at once; a stream never closes.")
     console = error_console()
