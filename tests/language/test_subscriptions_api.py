@@ -97,10 +97,7 @@ events = st.dictionaries(names, values, max_size=4)
 
 @given(st.lists(filters, max_size=3), st.lists(events, min_size=1, max_size=6))
 @example([{"exact": {"type": "5"}}], [{"type": 5}, {"type": 5.0}, {"type": "5"}, {"type": "05"}])
-@example(
-    [{"exact": {"type": "2026-01-31T12:00:00.5Z"}}],
-    [{"type": datetime.fromisoformat("2026-01-31T12:00:00.5Z")}],
-)
+@example([{"exact": {"type": NOON}}], [{"type": datetime.fromisoformat(NOON)}, {"type": NOON}])
 @example([{"not": {"exact": {"type": "true"}}}], [{"type": True}, {"type": "true"}, {"type": 1}, {}])
 def test_it_selects_what_the_specification_says(expressions, several):
     compiled = read_filters(expressions)
