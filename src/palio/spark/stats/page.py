@@ -73,7 +73,7 @@ def _headlines(figures: Figures) -> Iterator[Sequence[str]]:
         if traffic.bytes is None
         else f"{wording.size(traffic.bytes)}, {wording.size(traffic.bytes / traffic.events)} each"
     )
-    yield wording.count(traffic.events), "events", amount
+    yield wording.count(traffic.events), _named("event", traffic.events), amount
     if traffic.first is not None and traffic.last is not None and traffic.last > traffic.first:
         seconds = traffic.last - traffic.first
         for length, name in ((1.0, "second"), (60.0, "minute"), (3_600.0, "hour"), (86_400.0, "day")):
@@ -84,12 +84,20 @@ def _headlines(figures: Figures) -> Iterator[Sequence[str]]:
     if hits is None:
         names = {one.name for one in figures.attributes}
         more = figures.attributes_left_out
-        yield wording.count(len(names)) + ("+" if more else ""), "attributes", "that some event has"
+        yield (
+            wording.count(len(names)) + ("+" if more else ""),
+            _named("attribute", len(names)),
+            "that some event has",
+        )
         if traffic.publishers_distinct:
-            yield wording.count(traffic.publishers_distinct), "publishers", ""
+            yield (
+                wording.count(traffic.publishers_distinct),
+                _named("publisher", traffic.publishers_distinct),
+                "",
+            )
         return
     refused = f"{wording.count(hits.unreadable)} more cannot be read" if hits.unreadable else ""
-    yield wording.count(hits.subscriptions), "subscriptions", refused
+    yield wording.count(hits.subscriptions), _named("subscription", hits.subscriptions), refused
     yield (
         wording.share(hits.wanted / traffic.events),
         "of events are wanted",
@@ -106,6 +114,10 @@ def _headlines(figures: Figures) -> Iterator[Sequence[str]]:
     if savings is not None and savings.considered:
         kept = savings.merging / savings.considered
         yield wording.share(1 - kept), "fewer filters to tell", "by covering and merging"
+
+
+def _named(thing: str, count: int) -> str:
+    return thing if count == 1 else f"{thing}s"
 
 
 def _tile(number: str, what: str, more: str = "", tone: str = "") -> str:
