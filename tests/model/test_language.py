@@ -177,7 +177,7 @@ def test_the_error_says_how_many_conjunctions_there_would_have_been():
 )
 def test_hostile_filters_take_no_longer_than_a_person_can_wait(text):
     """Each is answered or refused. No speed is tested here: what this guards against takes minutes or days."""
-    started = time.process_time()
+    started = time.monotonic()
     try:
         f = Filter.parse(text)
         f.covers(f)
@@ -186,7 +186,7 @@ def test_hostile_filters_take_no_longer_than_a_person_can_wait(text):
         str(f)
     except FilterError:
         pass
-    assert time.process_time() - started < 20
+    assert time.monotonic() - started < 20
 
 
 def test_a_glob_is_linear_in_the_text():

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import time
 
 import pytest
@@ -13,11 +14,11 @@ import pytest
 from tests.spark.job import BEGUN, RESULT, expected, run
 
 
-def started(folder, root, *arguments, environment=None):
+def started(folder, root, *arguments, environment=None, command=(sys.executable, "-m", "tests.spark.job")):
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.job", str(folder), *arguments],
+            [*command, str(folder), *arguments],
             cwd=root, env={**os.environ, **(environment or {})}, stdout=log, stderr=log,
         )  # fmt: skip
 
@@ -65,11 +66,15 @@ def cluster(java, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def on_cluster(cluster, tmp_path_factory):
-    """How a driver is told about the cluster and the archive."""
+def built(tmp_path_factory):
     from palio.spark.packing import build_package
 
-    built = build_package(tmp_path_factory.mktemp("package") / "palio-spark.tar.gz")
+    return build_package(tmp_path_factory.mktemp("package") / "palio-spark.tar.gz")
+
+
+@pytest.fixture(scope="module")
+def on_cluster(cluster, built):
+    """How a driver is told about the cluster and the archive."""
     settings = built.settings() | {
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "700m",
@@ -87,6 +92,26 @@ def test_on_a_standalone_cluster_of_bare_pythons(here, cluster, on_cluster, root
     options, environment = on_cluster
     process = started(tmp_path / "two", root, *options, environment=environment)
     assert finished(process, tmp_path / "two") == here
+
+
+@pytest.fixture
+def submitting(cluster, on_cluster, built, root, tmp_path):
+    """A command and its environment, with a bare Python on the driver as well."""
+    from tests.spark.standalone import SPARK_HOME
+
+    options, environment = on_cluster
+    packages = tmp_path / "palio_pkgs"
+    with tarfile.open(built.path) as archive:
+        archive.extractall(packages, filter="data")
+    command = (SPARK_HOME / "bin" / "spark-submit", *options, root / "tests" / "spark" / "job.py")
+    return command, {**cluster.environment, **environment, "PYTHONPATH": str(packages)}
+
+
+@pytest.mark.slow
+def test_by_spark_submit(here, submitting, root, tmp_path):
+    command, environment = submitting
+    process = started(tmp_path / "submitted", root, environment=environment, command=command)
+    assert finished(process, tmp_path / "submitted") == here
 
 
 @pytest.mark.slow

@@ -348,7 +348,7 @@ def test_a_job_that_is_killed_leaves_nothing_half_done(spark, url, place, tmp_pa
     script = tmp_path / "killed.py"
     script.write_text(textwrap.dedent(KILLED))
     done = subprocess.run(
-        [sys.executable, str(script), url, place, where], capture_output=True, timeout=900, check=False
+        [sys.executable, str(script), url, place, where], capture_output=True, timeout=300, check=False
     )
     assert done.returncode == -signal.SIGKILL, done.stderr[-2_000:]
     kept = Lake(place).state().positions.get("b", 0)

@@ -98,7 +98,6 @@ def test_the_part_of_the_readme_that_is_about_it(walk, spark, root):
     assert found == {("desk-7", 1), ("acme", 2)}
 
 
-@pytest.mark.slow
 def test_the_examples_of_the_help(walk, spark, monkeypatch, tmp_path):
     jobs = Commands()["spark"].commands
     texts = [Walk(walk.server).type(f"palio spark {job} --help") for job in ("", *jobs)]

@@ -82,7 +82,8 @@ CONNECT = """
         run_to_end(
             lambda: palio.spark.write_stream(
                 stream, address, sink="stream", checkpoint=place + "-checkpoint", availableNow=True
-            )
+            ),
+            seconds=100,
         )
         assert palio.spark.read(spark, address).count() == 200
         spark.stop()
@@ -104,7 +105,7 @@ def test_all_of_it_works_over_spark_connect(java, tmp_path):
             [sys.executable, str(script), url, str(tmp_path / "lake"), address],
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=300,
             check=False,
             env=os.environ | {"PYSPARK_PYTHON": sys.executable},
         )

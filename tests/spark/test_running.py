@@ -52,8 +52,10 @@ class Query:
         self.problem = problem
         self.stopped = False
 
-    def awaitTermination(self) -> None:  # noqa: N802 - Spark's name
-        raise RuntimeError(self.problem)
+    def awaitTermination(self, timeout: float | None) -> bool:  # noqa: N802 - Spark's name
+        if timeout is None:
+            raise RuntimeError(self.problem)
+        return False
 
     def stop(self) -> None:
         self.stopped = True
@@ -74,3 +76,10 @@ def test_what_goes_on_failing_is_raised(problem, starts):
         run_to_end(start)
     assert len(queries) == starts
     assert all(query.stopped for query in queries)
+
+
+def test_what_does_not_end_is_stopped():
+    query = Query("none")
+    with pytest.raises(TimeoutError, match="has not ended within 7 seconds"):
+        run_to_end(lambda: query, seconds=7)
+    assert query.stopped

@@ -46,6 +46,25 @@ def alone(monkeypatch):
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
 
 
+@pytest.mark.parametrize("before", [None, "elsewhere"])
+def test_a_bare_python_that_is_started_by_the_java_of_a_cluster_finds_palio(alone, monkeypatch, before):
+    from pyspark.sql import SparkSession
+
+    def started(builder):
+        bare = [sys.executable, "-S", "-c", "import sys, palio.spark.source; print(sys.path)"]
+        return subprocess.run(bare, capture_output=True, text=True, check=False)
+
+    if before is None:
+        monkeypatch.delenv("PYTHONPATH", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONPATH", before)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", started)
+    found = sessions.start("spark://127.0.0.1:1")
+    assert found.returncode == 0, found.stderr
+    assert before is None or before in found.stdout
+    assert os.environ.get("PYTHONPATH") == before
+
+
 def test_without_java_one_sentence_says_what_to_do(alone, monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaMissing, match="there is none here: install one") as caught:

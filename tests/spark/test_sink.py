@@ -98,8 +98,8 @@ def test_a_stream_that_is_restarted_in_mid_batch(spark, address, tmp_path):
         )
 
     with pytest.raises(Exception, match="half-way"):
-        run_to_end(partial(start, fail=True))
-    run_to_end(partial(start, fail=False))
+        run_to_end(partial(start, fail=True), seconds=120)
+    run_to_end(partial(start, fail=False), seconds=120)
     assert Counter(event["x"] for event in published(address)) == Counter(n % 10 for n in range(100))
 
 

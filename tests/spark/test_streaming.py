@@ -19,7 +19,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 def finished(frame, folder):
     query = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
-    return run_to_end(query.option("path", str(folder / "out")).trigger(availableNow=True).start)
+    start = query.option("path", str(folder / "out")).trigger(availableNow=True).start
+    return run_to_end(start, seconds=120)
 
 
 def written(spark, folder):

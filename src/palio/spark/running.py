@@ -20,16 +20,18 @@ ATTEMPTS = 6
 _TOO_LATE = "Python worker failed to connect back"
 
 
-def run_to_end(start: Callable[[], Query]) -> Query:
+def run_to_end(start: Callable[[], Query], *, seconds: int | None = None) -> Query:
     """Start a query that has a checkpoint, and wait until it has ended; the query is stopped in any case.
 
     A query that failed because its process came too late is started again, up to `ATTEMPTS` times in all; every
-    other failure is raised at once.
+    other failure is raised at once. An attempt may take so many `seconds`, or as long as it likes; if it takes
+    longer, `TimeoutError` is raised.
     """
     for attempt in range(1, ATTEMPTS + 1):
         query = start()
         try:
-            query.awaitTermination()
+            if query.awaitTermination(seconds) is False:  # without a limit it says nothing
+                raise TimeoutError(f"The query has not ended within {seconds} seconds.")
             break
         except Exception as problem:
             if attempt == ATTEMPTS or _TOO_LATE not in str(problem):

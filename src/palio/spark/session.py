@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from palio.model.errors import MissingDependency
@@ -31,6 +32,7 @@ LOCAL = "local[*]"
 # `local[4]`, and also `local[4,2]`, where the second number says how often a task may fail.
 _LOCAL_CORES = re.compile(r"local\[(\d+|\*)(?:,|\])")
 _MASTERS = ("local", "spark://", "yarn", "k8s://")
+_PATH = "PYTHONPATH"
 # Rows enough for a partition on each core of any cluster.
 _MANY_ROWS = 1 << 16
 # What we would set anyway; whoever asks for something else gets it.
@@ -123,7 +125,7 @@ def _started(
     for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
-        with warnings.catch_warnings():
+        with _modules_to_be_found(where), warnings.catch_warnings():
             # A server of Spark Connect has its own mind about these; nobody has asked for them.
             warnings.filterwarnings("ignore", message=r"Failed to set spark\.(ui|log)\.")
             return builder.getOrCreate(), True
@@ -131,6 +133,29 @@ def _started(
         raise MissingDependency(_package(problem), "connect" if remote else "spark") from None
     except Exception as problem:  # noqa: BLE001 - Spark's errors have no common type
         raise SparkUnavailable(where, _reason(problem)) from None
+
+
+@contextmanager
+def _modules_to_be_found(where: str) -> Iterator[None]:
+    """What Java starts on this machine later, if Java is started meanwhile, finds palio and what it needs.
+
+    A cluster's workers have a Python of their own, and Spark plans `format("palio")` with that Python as well,
+    but here, where no archive is unpacked. Java keeps the path that it was started with, we do not.
+    """
+    if where.startswith(("local", "sc://")):
+        yield
+        return
+    before = os.environ.get(_PATH)
+    installed = (one for one in sys.path if one.endswith(("site-packages", "dist-packages")))
+    ours = [str(Path(__file__).parents[2]), *installed]
+    os.environ[_PATH] = os.pathsep.join(([before] if before else []) + ours)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_PATH]
+        else:
+            os.environ[_PATH] = before
 
 
 def _sessions() -> Any:
