@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from palio.spark.errors import JavaMissing
@@ -46,3 +49,20 @@ def spark(java, tmp_path_factory):
     }
     with session("local[2]", name="tests", settings=settings) as found:
         yield found
+
+
+@pytest.fixture
+def not_synced(monkeypatch):
+    """Says what lies below a folder and was not synced from here on."""
+    fsync, done = os.fsync, set()
+
+    def noted(handle):
+        done.add(os.fstat(handle).st_ino)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+
+    def missing(folder: Path) -> list[str]:
+        return [str(path) for path in folder.rglob("*") if path.stat().st_ino not in done]
+
+    return missing

@@ -301,6 +301,21 @@ def test_two_runs_at_once_come_to_the_same(command, world, monkeypatch, tmp_path
     assert [json.loads(one.stdout) for one in (found, *others)] == 3 * [one_pass]
 
 
+def test_what_a_part_names_is_on_the_disk_before_it(command, world, not_synced, monkeypatch, tmp_path):
+    create_once, missing = parts.create_once, []
+
+    def committed(path, data):
+        missing.append(not_synced(path.parent))
+        create_once(path, data)
+
+    monkeypatch.setattr(parts, "create_once", committed)
+    asked = ("spark", "backtest", "price < 10", *world.source("journal"), *COMPARED)
+    command(*asked, "--checkpoint", str(tmp_path / "state"))
+    after_the_plan = missing[1:]
+    assert len(after_the_plan) > 2
+    assert not any(after_the_plan)
+
+
 def test_who_interrupts_one_pass_is_told_of_checkpoints(command, world, monkeypatch, tmp_path):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt

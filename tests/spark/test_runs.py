@@ -106,6 +106,18 @@ def test_an_interrupted_run_leaves_nothing_and_two_at_once_are_one(world, monkey
     assert world.pairs() == world.wanted()
 
 
+def test_what_a_run_names_is_on_the_disk_before_it(world, not_synced, monkeypatch):
+    create_once, missing = runs.create_once, []
+
+    def committed(path, data):
+        missing.append([one for one in not_synced(world.place.parent) if runs._RUNS not in one])
+        create_once(path, data)
+
+    monkeypatch.setattr(runs, "create_once", committed)
+    world.run(rows=2)
+    assert missing == [[], []]
+
+
 class Killed(Exception):
     """The job died here."""
 

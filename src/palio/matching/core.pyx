@@ -17,7 +17,8 @@ The problem: a million conjunctions of sides, an event, and the conjunctions all
 
 **Groups** (`native/groups.h`, `native/visiting.h`). A conjunction is filed under a key that every event that it matches
 must have: its rarest equality, its two rarest where one is too common, or failing that the presence of its rarest
-attribute. An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that can be in use; the
+attribute; ranges of attributes that most events have anyway are pooled instead, up to one block of them, as many small
+groups cost more than one. An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that can be in use; the
 rest of the index is never touched. An `in` with few values is filed once for each of them. A pair costs one cache line,
 whether somebody has it or not; a group that has it one more, and its records, which lie side by side, usually one.
 Several events ask together, so that many of these lines are on their way at once. What is rarest is known from the
@@ -52,7 +53,7 @@ with all the others), up to 2 KB of snapshot from memory and a quarter of the sn
 id a cache line or two, since ids lie where the caller made them. What it waits for is memory: at a million ranges,
 some 1,000 pairs of block and attribute and 1 MB of snapshots.
 Adding is a few hash probes and a copy; each conjunction is merged into a larger block at
-most six times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 52 bytes
+most seven times. Removing sets a bit; a block is rewritten when a quarter of it is dead. A range takes 52 bytes
 in a block (20 for two ends with their positions, 32 for snapshots), a conjunction about 24 more.
 
 **Files** (`native/` refers by number, never by pointer): `save` writes the arrays as they are, and

@@ -29,7 +29,7 @@ from palio.matching.projection import Wanted, discover, project
 from palio.model.values import KIND_NAMES, Kind
 from palio.spark.rows import EVENT, UTC_MICROSECONDS, Damage, times_of
 from palio.store.lake.manifests import LakeFile
-from palio.store.lake.once import sync_folder
+from palio.store.lake.once import make_folder, sync_folder
 
 CLASS = "class"
 # Typed columns of one file; the most frequent ones.
@@ -115,7 +115,7 @@ def write_file(root: Path, folder: str, table: pa.Table, day: str, **more: Any) 
     first, last = table.column("sequence")[0].as_py(), table.column("sequence")[-1].as_py()
     name = f"{_named(journal)}-{first}-{last}-{secrets.token_hex(4)}.parquet"
     path = root / folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with open(path, "xb") as file:
         pq.write_table(
             table,

@@ -31,7 +31,7 @@ import msgspec
 
 from palio.spark.errors import WrongCheckpoint
 from palio.spark.pieces import Cut, Piece
-from palio.store.lake.once import create_once
+from palio.store.lake.once import create_once, make_folder, sync_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -148,7 +148,7 @@ class Parts(Looks):
 
     def look(self, stage: str, make: Look, narrow: Look | None = None) -> DataFrame:
         """Raises `WrongCheckpoint` and `SourceChanged`, and what the look raises."""
-        (self._folder / stage).mkdir(exist_ok=True)
+        make_folder(self._folder / stage)
         for number, piece in enumerate(self.plan.cut.pieces):
             path = self._path(stage, number)
             if not path.exists():
@@ -156,6 +156,7 @@ class Parts(Looks):
                 found = make(self._read(piece))
                 found = found if narrow is None else narrow(found)
                 found.write.parquet(str(self._folder / part.data))
+                sync_tree(self._folder / part.data)
                 with contextlib.suppress(FileExistsError):  # another run has done the same
                     create_once(path, msgspec.json.encode(part))
             self._done.add((stage, number))
@@ -176,7 +177,7 @@ class Parts(Looks):
         """Raises `WrongCheckpoint`, and what `make` raises."""
         path = self._folder / _KEPT / f"{name}.json"
         if not path.exists():
-            path.parent.mkdir(exist_ok=True)
+            make_folder(path.parent)
             with contextlib.suppress(FileExistsError):
                 create_once(path, msgspec.json.encode(make()))
         found: Kept = _decoded(self._folder, path, kind)
@@ -213,7 +214,7 @@ def open_parts(
     if not path.exists():
         _require_unused(folder)
         plan = Plan(FORMAT, time.time(), dict(asked), cut())
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with contextlib.suppress(FileExistsError):  # another run was faster: its plan counts
             create_once(path, msgspec.json.encode(plan))
     if _decoded(folder, path, _Header).format != FORMAT:

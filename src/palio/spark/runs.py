@@ -39,7 +39,7 @@ from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns
 from palio.spark.matching import match
 from palio.spark.positions import JOURNAL, SEQUENCE, InTable, Positioned, Positions
 from palio.spark.shards import Shards, build_shards
-from palio.store.lake.once import create_once
+from palio.store.lake.once import create_once, make_folder, sync_folder, sync_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,6 +111,7 @@ def match_new(
     last = last_run(folder) or Run(0, {}, "", "", 0, 0)
     number = last.number + 1
     spark = events.spark
+    make_folder(folder / _RUNS)
     seen_at = f"subscriptions/{_mark(number)}"
     _known_since(spark, folder, subscriptions, last, number).write.parquet(str(folder / seen_at))
     seen = spark.read.parquet(str(folder / seen_at))
@@ -277,9 +278,10 @@ def _sweep(folder: Path) -> None:
 
 def _commit(folder: Path, run: Run) -> None:
     """From now on the run exists."""
-    runs = folder / _RUNS
-    runs.mkdir(parents=True, exist_ok=True)
+    for written in (run.pairs, run.subscriptions):
+        sync_tree(folder / written)
+    sync_folder(folder)
     try:
-        create_once(runs / f"{run.number:06}.json", msgspec.json.encode(run))
+        create_once(folder / _RUNS / f"{run.number:06}.json", msgspec.json.encode(run))
     except FileExistsError:
         raise RunsChanged(str(folder), run.number) from None

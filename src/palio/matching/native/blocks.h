@@ -24,7 +24,7 @@
 #include "sorting.h"
 
 #define BLOCK_MOST 16384u /* 2 KB of bitmap, 64 lanes: those of a tile of events stay in the nearer caches */
-#define BLOCK_LEAST 256u    /* below, looking at every record is as fast */
+#define BLOCK_LEAST 256u    /* below half of it, looking at every record is as fast */
 #define SPACING_LEAST 32u
 #define NOWHERE UINT32_MAX
 

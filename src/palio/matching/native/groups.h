@@ -9,9 +9,13 @@
    rarest is known from the events observed or, before there are enough, from the filters themselves. The
    equalities that make up the key come first in the record.
 
-   Records lie loose, in a chunk of the arena, until there are BLOCK_LEAST of them; then they become a block. A chunk that
-   is full is moved to a larger one: most groups have a handful of records, which an event should find side by side. A block is merged
-   with its elders that are not larger, so that there are only logarithmically many and each conjunction moves
+   Where even the rarest attribute of some ranges is common, its being there tells little, and many groups of a few
+   hundred cost an event more than a single one of all of them: such ranges are pooled in group 0, as long as it has no more
+   than a block of them. So whoever is there in vain costs any event one block at the most.
+
+   Records lie loose, in a chunk of the arena, until there are enough of them (`settling_size`); then they become a block. A
+   chunk that is full is moved to a larger one: most groups have a handful of records, which an event should find side by side. A
+   block is merged with its elders that are not larger, so that there are only logarithmically many and each conjunction moves
    logarithmically often. A group keyed by one value that gets crowded first chooses anew for all members. */
 
 #ifndef PALIO_GROUPS_H
@@ -22,6 +26,9 @@
 #define CROWDED 32u         /* a key of one value with more members is worth being made a pair */
 #define COMMON 16u          /* a value with more uses is paired from the beginning */
 #define OBSERVED_ENOUGH 512u
+#define POOL_MOST BLOCK_MOST
+#define COMMON_EVENTS 4u    /* an attribute that one of so many events has is common, */
+#define COMMON_FILTERS 16u  /* and before they are observed, one that one of so many conjunctions needs */
 
 #define RECORD_HEAD 2u
 #define RANGE_WORDS 5u
@@ -74,10 +81,23 @@ static double rarity(const Index *index, uint32_t value) {
     return index->attributes.items[index->attributes.items[entry->attribute].base].uses;
 }
 
+/* Whether most events, as far as one knows, have an attribute. */
+static int is_common(const Index *index, uint32_t presence) {
+    const Interned *entry = index->values.items + presence;
+    if (index->observed >= OBSERVED_ENOUGH) return (uint64_t)entry->seen * COMMON_EVENTS >= index->observed;
+    return rarity(index, presence) * COMMON_FILTERS >= (double)index->conjunctions;
+}
+
+/* How many conjunctions more may be pooled. */
+static uint32_t pool_room(const Index *index) {
+    const uint32_t live = index->groups.count ? index->groups.items[0].live : 0;
+    return live < POOL_MOST ? POOL_MOST - live : 0;
+}
+
 typedef struct { uint32_t key, partner; } Key;
 
 /* The key that suits a record best; its equalities are put into the order that goes with it. */
-static Key choose_key(const Index *index, uint32_t *record) {
+static Key choose_key(const Index *index, uint32_t *record, uint32_t pool_room) {
     uint32_t count = equalities_of(record), *equalities = record + RECORD_HEAD;
     const uint32_t *ranges = equalities + count, *programs = ranges + RANGE_WORDS * ranges_of(record);
     Key key = {0, 0};
@@ -112,6 +132,7 @@ static Key choose_key(const Index *index, uint32_t *record) {
         rare = rarity(index, presence);
         if (!key.key || rare < best) key.key = presence, best = rare;
     }
+    if (key.key && pool_room && !programs_of(record) && is_common(index, key.key)) key.key = 0;
     return key;
 }
 
@@ -149,6 +170,12 @@ static uint32_t group_for(Index *index, Key key) {
 INLINE uint32_t vouched(const Index *index, const Group *group) {
     if (group->partner) return 2;
     return group->key && index->values.items[group->key].kind != KIND_PRESENCE;
+}
+
+/* How many loose records of a group become a block. Groups with equalities for a key are many, so there memory counts as
+   well; all others are visited by nearly every event. */
+static uint32_t settling_size(const Index *index, const Group *group) {
+    return vouched(index, group) ? BLOCK_LEAST : BLOCK_LEAST / 2;
 }
 
 /* Places */

@@ -6,7 +6,9 @@
 #include "groups.h"
 
 /* So many loose records become a block. */
-static uint32_t block_limit(const Index *index) { return index->building ? BLOCK_MOST : BLOCK_LEAST; }
+static uint32_t block_limit(const Index *index, uint32_t group) {
+    return index->building ? BLOCK_MOST : settling_size(index, index->groups.items + group);
+}
 
 /* Forget a group without live members. */
 static void group_free(Index *index, uint32_t number) {
@@ -42,7 +44,7 @@ static void group_reshuffle(Index *index, uint32_t number, int stay) {
         uint32_t *record = buffer.items + at, to = number, offset;
         Place *place;
         length = record_words(record);
-        if (!stay) to = group_for(index, choose_key(index, record));
+        if (!stay) to = group_for(index, choose_key(index, record, pool_room(index)));
         offset = loose_append(index, to, record);
         place = index->places.items + record[length];
         place->group = to;
@@ -50,7 +52,7 @@ static void group_reshuffle(Index *index, uint32_t number, int stay) {
         if (to == number) continue;
         index->groups.items[number].live--;
         index->groups.items[to].live++;
-        if (index->groups.items[to].loose >= block_limit(index)) group_settle(index, to);
+        if (index->groups.items[to].loose >= block_limit(index, to)) group_settle(index, to);
     }
     RELEASE(buffer);
     if (!index->groups.items[number].live) group_free(index, number);
@@ -64,8 +66,9 @@ static int could_be_paired(const Index *index, const Group *group) {
     return 0;
 }
 
-/* A conjunction is going to be added: count it for the values that it demands. */
+/* A conjunction is going to be added: count it, also for the values that it demands. */
 static void count_uses(Index *index, const uint32_t *record) {
+    index->conjunctions++;
     for (uint32_t i = 0; i < equalities_of(record); i++) index->values.items[record[RECORD_HEAD + i]].uses++;
 }
 
@@ -75,13 +78,12 @@ static void index_file(Index *index, uint32_t number, const uint32_t *record) {
     Group *group = index->groups.items + number;
     place_new(index, record[0], number, NOWHERE, offset);
     group->live++;
-    index->conjunctions++;
-    if (group->loose >= block_limit(index)) group_settle(index, number);
+    if (group->loose >= block_limit(index, number)) group_settle(index, number);
 }
 
 /* Add a conjunction that has been counted. */
 static void index_add(Index *index, uint32_t *record) {
-    const uint32_t number = group_for(index, choose_key(index, record));
+    const uint32_t number = group_for(index, choose_key(index, record, pool_room(index)));
     const Group *group;
     index_file(index, number, record);
     group = index->groups.items + number;
@@ -93,15 +95,19 @@ static void index_add(Index *index, uint32_t *record) {
    becomes a block lies loose only for a moment, and the next group does with the same memory. */
 static void index_add_staged(Index *index, Words *staged) {
     Ranks ranks = {0};
+    uint32_t room = pool_room(index);
     for (size_t at = 0; at < staged->count; at += record_words(staged->items + at)) {
         uint32_t *record = staged->items + at;
-        PUSH(ranks, record_rank(record, group_for(index, choose_key(index, record)), (uint32_t)at));
+        const uint32_t group = group_for(index, choose_key(index, record, room));
+        if (!group && room) room--;
+        PUSH(ranks, record_rank(record, group, (uint32_t)at));
     }
     ranks_sort(&ranks);
     for (size_t i = 0; i < ranks.count; i++) {
         const uint32_t group = ranks.items[i].group;
         index_file(index, group, staged->items + ranks.items[i].at);
-        if ((i + 1 == ranks.count || ranks.items[i + 1].group != group) && index->groups.items[group].loose >= BLOCK_LEAST)
+        if ((i + 1 == ranks.count || ranks.items[i + 1].group != group)
+            && index->groups.items[group].loose >= settling_size(index, index->groups.items + group))
             group_settle(index, group);
     }
     RELEASE(ranks);
@@ -173,7 +179,7 @@ static void index_finish(Index *index) {
         Group *group = index->groups.items + number;
         uint32_t at;
         if (group->key == NOWHERE) continue;
-        if (group->loose - group->loose_dead >= BLOCK_LEAST) group_settle(index, number);
+        if (group->loose - group->loose_dead >= settling_size(index, group)) group_settle(index, number);
         group = index->groups.items + number;
         at = group->block;
         while (at && index->blocks.items[at - 1]->next) {

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from palio.store.lake.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
-from palio.store.lake.once import create_once
+from palio.store.lake.once import create_once, make_folder
 
 FORMAT = 1
 MANIFESTS = "_palio"
@@ -118,7 +118,7 @@ class Lake:
         try:
             return self.state()
         except NoLake:
-            self._manifests.mkdir(parents=True, exist_ok=True)
+            make_folder(self._manifests)
             name = secrets.token_hex(8)
             with contextlib.suppress(LakeChanged):
                 self._put(Manifest(FORMAT, 1, name, time.time(), "create", {}, snapshot=True))
