@@ -29,6 +29,7 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.spark.errors import BadSubscriptions
 from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns, session_of, travels_by_artifacts
+from palio.spark.workers import give_back
 
 if TYPE_CHECKING:
     import pyarrow
@@ -164,6 +165,7 @@ def _build(folder: str | None, batches: Batches) -> Batches:
         place = Path(folder or own)
         place.mkdir(parents=True, exist_ok=True)
         report = _write_shard(place, name, batches)
+        give_back()
         schema = pyarrow.schema(
             [
                 ("shard", pyarrow.string()),

@@ -7,7 +7,9 @@ small task takes.
 
 from __future__ import annotations
 
+import ctypes
 import gc
+from contextlib import suppress
 
 
 def keep() -> None:
@@ -17,3 +19,13 @@ def keep() -> None:
     it is part of a cycle, so this is called a few times in the life of a worker and not for each task.
     """
     gc.freeze()
+
+
+def give_back() -> None:
+    """Memory that was much and is free goes back to the system, after work that a worker does once."""
+    import pyarrow  # noqa: PLC0415
+
+    gc.collect()
+    pyarrow.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError):  # only the GNU library has it
+        ctypes.CDLL(None).malloc_trim(0)
