@@ -41,7 +41,7 @@ from benchmarks.patterns_state import long_run, many_keys, rate, run_stream
 from palio.cli.spark_output import quiet_session
 from palio.matching.patterns import Detector, PatternSet
 from palio.model.notification import Notification
-from palio.spark.patterns import find_patterns
+from palio.spark.patterns.finding import find_patterns
 
 WAYS = ("plain", "table", "stream", "keys", "long")
 JOINS = 3  # that stand for a hundred

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from benchmarks.patterns_data import RATE, Choice, events_table
 from palio.matching.patterns import Detector, PatternSet
-from palio.spark.patterns import find_patterns
+from palio.spark.patterns.finding import find_patterns
 
 BAR = 50_000
 _SPARE = 1.25  # keys that are remembered at first, for each that the bar asks for: matches use some up

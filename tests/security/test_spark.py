@@ -18,8 +18,8 @@ pytest.importorskip("pyarrow", reason="Spark's part needs pyarrow")
 
 
 def test_reading_with_the_rights_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from palio.spark.from_broker import BrokerJournals
-    from palio.spark.journals import Span, Wanted
+    from palio.spark.source.from_broker import BrokerJournals
+    from palio.spark.source.journals import Span, Wanted
 
     async def scene() -> None:
         world, papers = World(tmp_path / "access"), Papers(tmp_path / "papers")

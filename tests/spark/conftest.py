@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palio.spark.errors import JavaMissing
-from palio.spark.java import java_version
+from palio.spark.runtime.java import java_version
 from tests.cli.conftest import command, environment  # noqa: F401 - the program is the same in this folder
 from tests.client.conftest import pytest_pyfunc_call  # noqa: F401 - and so are tests that are coroutines
 
@@ -40,7 +40,7 @@ def java() -> str:
 @pytest.fixture(scope="session")
 def spark(java, tmp_path_factory):
     """A classic session on two cores."""
-    from palio.spark.session import session
+    from palio.spark.runtime.session import session
 
     folder = tmp_path_factory.mktemp("spark")
     settings = SETTINGS | {

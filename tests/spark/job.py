@@ -21,10 +21,10 @@ import msgspec
 import palio.spark
 import palio.sync
 import palio.testing
-from palio.spark import pieces
-from palio.spark.backtesting import together
-from palio.spark.parts import open_parts
-from palio.spark.session import session
+from palio.spark.jobs import pieces
+from palio.spark.jobs.parts import open_parts
+from palio.spark.lookback.backtesting import together
+from palio.spark.runtime.session import session
 from palio.spark.stats import gather
 
 EVENTS = 4_000

@@ -12,11 +12,11 @@ import palio
 import palio.spark
 from palio.cli.bars import lying, squeezed, standing
 from palio.model.errors import ContradictoryFilter
-from palio.spark.archiving import archive
-from palio.spark.backtesting import Counting, span_of
-from palio.spark.buckets import Every
 from palio.spark.errors import MissingColumn, WrongOption
-from palio.spark.rows import UTC_MICROSECONDS
+from palio.spark.lake.archiving import archive
+from palio.spark.lookback.backtesting import Counting, span_of
+from palio.spark.lookback.buckets import Every
+from palio.spark.source.rows import UTC_MICROSECONDS
 from tests.spark.filling import MIDNIGHT, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -127,7 +127,7 @@ def test_counts_and_samples_are_those_of_an_oracle(data):
 
 
 def test_too_many_parts_are_refused_rather_than_kept(monkeypatch):
-    monkeypatch.setattr("palio.spark.backtesting.MAX_PARTS", 10)
+    monkeypatch.setattr("palio.spark.lookback.backtesting.MAX_PARTS", 10)
     batch = pa.RecordBatch.from_pydict(
         {"time": pa.array(range(0, 20_000_000, 1_000_000), UTC_MICROSECONDS), "x": [1] * 20}
     )

@@ -8,7 +8,7 @@ import pytest
 
 from palio.cli.spark_options import _failure, _in_a_sentence
 from palio.spark.errors import JobFailed, JournalMissing, SparkUnavailable
-from palio.spark.session import session
+from palio.spark.runtime.session import session
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -121,7 +121,7 @@ def test_an_error_of_python_is_told_by_its_own_words():
 
 
 def test_a_master_that_is_none(java, monkeypatch):
-    monkeypatch.setattr("palio.spark.session._sessions", lambda: _NoSession)
+    monkeypatch.setattr("palio.spark.runtime.session._sessions", lambda: _NoSession)
     with pytest.raises(SparkUnavailable, match="a master is local"), session("nonsense"):
         pass
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 
 import palio.testing
-from palio.spark import health
+from palio.spark.runtime import health
 
 
 def test_all_is_well_here_and_on_executors(spark, command):

@@ -67,7 +67,7 @@ def cluster(java, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    from palio.spark.packing import build_package
+    from palio.spark.runtime.packing import build_package
 
     return build_package(tmp_path_factory.mktemp("package") / "palio-spark.tar.gz")
 

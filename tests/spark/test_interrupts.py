@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import palio.spark
-from palio.spark import rewriting
-from palio.spark.archiving import archive
+from palio.spark.lake import rewriting
+from palio.spark.lake.archiving import archive
 from palio.store.lake.manifests import Lake
 from tests.cli.conftest import ROOT
 from tests.spark.filling import fill
@@ -100,8 +100,9 @@ def test_compaction_goes_on_after_a_death(*, spark, lake, in_parts, where, time)
 
 PREAMBLE = """
     import os, signal
-    import palio.spark.parts as parts, palio.spark.pieces as pieces
-    import palio.spark.rewriting as rewriting, palio.spark.runs as runs
+    from palio.spark.jobs import parts, pieces
+    from palio.spark.lake import rewriting
+    from palio.spark.matching import runs
     import palio.cli.spark_match as spark_match
     from palio.cli.main import main
 

@@ -15,9 +15,9 @@ import pytest
 import palio
 import palio.spark
 from palio.routing.durable.effects import SaveCursor, Trim
-from palio.spark.archiving import archive, reader_of, write_spans
 from palio.spark.errors import DataLoss
-from palio.spark.rewriting import forget, sweep
+from palio.spark.lake.archiving import archive, reader_of, write_spans
+from palio.spark.lake.rewriting import forget, sweep
 from palio.store import Journal
 from palio.store.lake.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
 from palio.store.lake.manifests import Change, Lake, LakeFile
@@ -225,7 +225,7 @@ def test_many_classes_share_files_and_many_columns_are_in_the_payload(spark, url
 
 
 def _batch(rows):
-    from palio.spark.rows import events_of
+    from palio.spark.source.rows import events_of
     from palio.store.records import encode_body
 
     stored = [
@@ -314,7 +314,7 @@ def test_a_damaged_file_is_named(spark, url, place):
 
 
 def test_what_a_task_writes_is_no_part_of_the_lake(spark, url, place):
-    from palio.spark.journals import Span
+    from palio.spark.source.journals import Span
 
     fill(url, events(10))
     lake = Lake(place)
@@ -326,7 +326,7 @@ def test_what_a_task_writes_is_no_part_of_the_lake(spark, url, place):
 KILLED = """
     import os, signal, sys
     import palio.spark
-    from palio.spark.archiving import archive
+    from palio.spark.lake.archiving import archive
 
     def main():
         url, place, where = sys.argv[1:]

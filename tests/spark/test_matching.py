@@ -12,10 +12,10 @@ from pyspark.sql import functions
 
 import palio
 import palio.spark
-from palio.spark import matching
 from palio.spark.errors import BadSubscriptions, MissingColumn
 from palio.spark.frames import spread
-from palio.spark.inputs import partitions_of
+from palio.spark.jobs.inputs import partitions_of
+from palio.spark.matching import bulk as matching
 from tests.spark.engines import collected, frame_of
 
 ENTRIES = [

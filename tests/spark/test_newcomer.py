@@ -12,7 +12,7 @@ import pytest
 import palio
 import palio.spark
 from palio.cli.main import Commands
-from palio.spark import archiving
+from palio.spark.lake import archiving
 from tests.cli.live import live_broker
 from tests.cli.test_program import examples
 from tests.spark.walking import ADDRESS, Walk, blocks, settings_known_to, settings_of, typed

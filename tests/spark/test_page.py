@@ -6,9 +6,10 @@ import pytest
 
 from palio.cli.main import Commands
 from palio.matching.hints import MAX_BYTES, Hints
-from palio.spark import lakefiles, rewriting
-from palio.spark.matching import MOST_PAIRS
-from palio.spark.shards import SHARD_SUBSCRIPTIONS
+from palio.spark.lake import files as lakefiles
+from palio.spark.lake import rewriting
+from palio.spark.matching.bulk import MOST_PAIRS
+from palio.spark.matching.shards import SHARD_SUBSCRIPTIONS
 from palio.spark.stats import gathering, looking, sketch
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from palio.spark import parts, pieces
-from palio.spark.archiving import archive
 from palio.spark.errors import SourceChanged, WrongCheckpoint, WrongOption
-from palio.spark.options import read_options
-from palio.spark.pieces import Cut, cut, grouped
-from palio.spark.reading import read
-from palio.spark.rewriting import compact, sweep
+from palio.spark.jobs import parts, pieces
+from palio.spark.jobs.pieces import Cut, cut, grouped
+from palio.spark.lake.archiving import archive
+from palio.spark.lake.rewriting import compact, sweep
+from palio.spark.source.options import read_options
+from palio.spark.source.reading import read
 from tests.spark.filling import MIDNIGHT, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -231,7 +231,7 @@ def rounded(value):
 
 
 PROGRAM = """
-from palio.spark import pieces
+from palio.spark.jobs import pieces
 pieces.LEAST_EVENTS = 4_000
 from palio.cli.main import main
 main()

@@ -11,10 +11,10 @@ from palio import Notification
 from palio.matching.patterns import PatternSet
 from palio.matching.patterns.hit import FOREVER
 from palio.model.values import INT_MIN, Kind
-from palio.spark.pattern_batch import BatchFinder
-from palio.spark.pattern_hits import ID, POSITION, TIME, HitFinder
-from palio.spark.pattern_selection import MAX_RANGES, MAX_TEXTS, ranges_needed, texts_needed
-from palio.spark.pattern_stream import Bucket, packed
+from palio.spark.patterns.batch import BatchFinder
+from palio.spark.patterns.hits import ID, POSITION, TIME, HitFinder
+from palio.spark.patterns.selection import MAX_RANGES, MAX_TEXTS, ranges_needed, texts_needed
+from palio.spark.patterns.stream import Bucket, packed
 from tests.matching.patterns import definition
 from tests.matching.patterns.drawing import Maker
 

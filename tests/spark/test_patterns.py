@@ -13,7 +13,7 @@ from pyspark.sql import functions
 
 from palio import ImpossiblePattern, Notification
 from palio.matching.patterns import Detector, watermark_for
-from palio.spark.running import run_to_end
+from palio.spark.runtime.queries import run_to_end
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIENA = [("B", 4), ("A", 3), ("A", 1), ("B", 2), ("A", 5), ("B", 6), ("A", 7), ("B", 8)]
@@ -93,7 +93,7 @@ def table(spark, events: list[dict]):
 
 @pytest.fixture(scope="module")
 def find(spark):
-    from palio.spark.patterns import find_patterns
+    from palio.spark.patterns.finding import find_patterns
 
     return find_patterns
 
@@ -260,7 +260,7 @@ def test_what_is_published_names_its_constituents(spark, find):
 def test_ten_thousand_patterns_are_small_enough_for_a_stream_and_what_is_not_is_refused(spark, find, tmp_path):
     """PySpark broadcasts functions of a megabyte, and the processor of a stream does not get broadcasts."""
     from palio.spark.errors import TooManyPatterns
-    from palio.spark.patterns import MOST_BYTES, packed_texts
+    from palio.spark.patterns.finding import MOST_BYTES, packed_texts
 
     texts = {f"p{n}": f'A[what = "A" and v = {n}] then B[v > A.v] within {n + 1} s by k' for n in range(10_000)}
     assert len(packed_texts(texts)) < MOST_BYTES / 4

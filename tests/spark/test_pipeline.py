@@ -13,7 +13,7 @@ import palio
 import palio.spark
 import palio.sync
 import palio.testing
-from palio.spark.archiving import archive
+from palio.spark.lake.archiving import archive
 from palio.store.lake.manifests import Lake
 from tests.spark.filling import fill
 from tests.store.conftest import cluster, database  # noqa: F401 - the same databases
@@ -61,9 +61,9 @@ def test_postgresql_with_a_password_that_no_plan_shows(spark, database, tmp_path
 CONNECT = """
     import sys
     import palio.spark
-    from palio.spark.archiving import archive
-    from palio.spark.rewriting import forget
-    from palio.spark.running import run_to_end
+    from palio.spark.lake.archiving import archive
+    from palio.spark.lake.rewriting import forget
+    from palio.spark.runtime.queries import run_to_end
     from palio.model.filter import Filter
 
     def main():

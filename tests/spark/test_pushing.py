@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import palio
-from palio.spark.columns import Columns
+from palio.spark.source.columns import Columns
 from tests.matching.drawing import notifications, numbers, texts
 
 datasource = pytest.importorskip("pyspark.sql.datasource", reason="pyspark is not installed")
 
-from palio.spark.pushing import pushed  # noqa: E402
+from palio.spark.source.pushing import pushed  # noqa: E402
 
 TYPES = {"string": texts, "double": numbers, "bigint": numbers, "boolean": st.booleans(), "int": numbers}
 COMPARE = {
@@ -101,7 +101,7 @@ def test_what_is_pushed_and_what_is_not():
 
 
 def _events(several):
-    from palio.spark.rows import events_of
+    from palio.spark.source.rows import events_of
     from palio.store.records import encode_body
 
     return events_of("b", [(1, 0.0, "p", None, encode_body(one.body)) for one in several])

@@ -24,9 +24,9 @@ from palio.broker.settings import Peer, Security, Settings
 from palio.model.errors import HistoryUnavailable
 from palio.model.filter import Filter
 from palio.routing.durable.desk import DurableSettings
-from palio.spark.archiving import archive, reader_of
 from palio.spark.errors import DataLoss, NameTaken
-from palio.spark.rewriting import compact, forget
+from palio.spark.lake.archiving import archive, reader_of
+from palio.spark.lake.rewriting import compact, forget
 from palio.store.holds import hold
 from palio.store.lake.manifests import Lake
 from tests.cli.processes import broker_up

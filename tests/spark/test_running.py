@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import palio.spark
-from palio.spark.running import ATTEMPTS, run_to_end
+from palio.spark.runtime.queries import ATTEMPTS, run_to_end
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")

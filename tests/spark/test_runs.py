@@ -10,8 +10,8 @@ import pytest
 
 import palio
 import palio.spark
-from palio.spark import runs
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
+from palio.spark.matching import runs
 
 
 class World:

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from palio.model.errors import MissingDependency
-from palio.spark import session as sessions
 from palio.spark.errors import JavaMissing
-from palio.spark.java import java_version
+from palio.spark.runtime import session as sessions
+from palio.spark.runtime.java import java_version
 
 
 def test_the_active_session_is_taken_and_left_running(spark):
@@ -51,7 +51,7 @@ def test_a_bare_python_that_is_started_by_the_java_of_a_cluster_finds_palio(alon
     from pyspark.sql import SparkSession
 
     def started(builder):
-        bare = [sys.executable, "-S", "-c", "import sys, palio.spark.source; print(sys.path)"]
+        bare = [sys.executable, "-S", "-c", "import sys, palio.spark.source.format; print(sys.path)"]
         return subprocess.run(bare, capture_output=True, text=True, check=False)
 
     if before is None:

@@ -10,8 +10,8 @@ import palio.spark
 import palio.sync
 import palio.testing
 from palio.spark.errors import WrongOption
-from palio.spark.running import run_to_end
-from palio.spark.sink import write_options
+from palio.spark.runtime.queries import run_to_end
+from palio.spark.source.sink import write_options
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")

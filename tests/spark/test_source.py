@@ -5,7 +5,7 @@ import pytest
 import palio
 import palio.spark
 from palio.spark.errors import DataLoss, WrongOption
-from palio.spark.options import read_options
+from palio.spark.source.options import read_options
 from tests.spark.filling import MIDNIGHT, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -162,7 +162,7 @@ def test_a_damaged_row_is_named(spark, tmp_path):
 
 
 def test_what_was_trimmed_is_not_read_over(spark, tmp_path):
-    from palio.spark.journals import Span, Wanted, open_journals
+    from palio.spark.source.journals import Span, Wanted, open_journals
 
     url = f"sqlite:///{tmp_path}/palio.db"
     fill(url, [{"x": number} for number in range(10)], trim=4)

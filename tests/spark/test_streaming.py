@@ -9,9 +9,9 @@ import palio
 import palio.spark
 import palio.sync
 import palio.testing
-from palio.spark import offsets
-from palio.spark.journals import Span, Standing, Wanted, open_journals
-from palio.spark.running import run_to_end
+from palio.spark.runtime.queries import run_to_end
+from palio.spark.source import offsets
+from palio.spark.source.journals import Span, Standing, Wanted, open_journals
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")

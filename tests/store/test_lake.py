@@ -28,8 +28,8 @@ PLENTY = {"limit": 10_000, "limit_bytes": 1 << 30}
 
 def write(place, events, *, journal="b"):
     """Bring events to a lake as an archive does, in one version: sequence, time, content."""
-    from palio.spark.lakefiles import write_events
-    from palio.spark.rows import events_of
+    from palio.spark.lake.files import write_events
+    from palio.spark.source.rows import events_of
 
     lake = Lake(place)
     state = lake.create()

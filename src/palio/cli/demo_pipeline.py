@@ -35,7 +35,7 @@ class Delivered(msgspec.Struct, frozen=True):
 
 def missing_for_spark() -> str | None:
     """Why there is no pipeline here, in a sentence; None if there can be one."""
-    from palio.spark.java import java_version  # noqa: PLC0415
+    from palio.spark.runtime.java import java_version  # noqa: PLC0415
 
     try:
         java_version()

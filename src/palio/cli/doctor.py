@@ -20,7 +20,7 @@ from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.client import connect
 from palio.model.errors import NotAuthenticated, PalioError
-from palio.spark.health import Check, executor_checks, java_check, python_checks
+from palio.spark.runtime.health import Check, executor_checks, java_check, python_checks
 
 EPILOG = help_epilog(
     "palio doctor --no-executors",

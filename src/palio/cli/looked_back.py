@@ -11,9 +11,9 @@ import msgspec
 from palio.model import jsontext
 from palio.model.notification import Notification
 from palio.model.values import format_time
-from palio.spark.backtesting import MAX_PARTS, SIDES
-from palio.spark.buckets import Every
 from palio.spark.errors import WrongOption
+from palio.spark.lookback.backtesting import MAX_PARTS, SIDES
+from palio.spark.lookback.buckets import Every
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -89,7 +89,7 @@ def run_experiment(
         return
     # Spark is no part of a bare installation.
     from palio.cli.spark_output import quiet_session  # noqa: PLC0415
-    from palio.spark.session import cores_of  # noqa: PLC0415
+    from palio.spark.runtime.session import cores_of  # noqa: PLC0415
 
     with quiet_session(spark, name="palio sim") as opened:
         perform(chosen, workers or cores_of(opened), opened)

@@ -10,10 +10,10 @@ from palio.cli.durations import parse_span
 from palio.cli.progress import progress_bar
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
-from palio.spark.archiving import Progress, archive_continuously, waiting
-from palio.spark.archiving import archive as archive_once
-from palio.spark.rewriting import compact as compact_lake
-from palio.spark.rewriting import sweep
+from palio.spark.lake.archiving import Progress, archive_continuously, waiting
+from palio.spark.lake.archiving import archive as archive_once
+from palio.spark.lake.rewriting import compact as compact_lake
+from palio.spark.lake.rewriting import sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

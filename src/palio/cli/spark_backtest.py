@@ -38,12 +38,12 @@ from palio.cli.terminal import (
     write_json,
 )
 from palio.model.filter import Filter
-from palio.spark.backtesting import TIME, ends_of, span_in, together
-from palio.spark.buckets import Every
 from palio.spark.errors import UnknownInput
-from palio.spark.inputs import REASON, past_events
-from palio.spark.parts import one_file
-from palio.spark.pieces import cut
+from palio.spark.jobs.inputs import REASON, past_events
+from palio.spark.jobs.parts import one_file
+from palio.spark.jobs.pieces import cut
+from palio.spark.lookback.backtesting import TIME, ends_of, span_in, together
+from palio.spark.lookback.buckets import Every
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

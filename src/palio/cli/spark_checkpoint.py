@@ -14,14 +14,14 @@ import typer
 from palio.cli.durations import parse_moment
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import error_console
-from palio.spark.inputs import REASON
-from palio.spark.journals import absolute
-from palio.spark.parts import Asked, Looks, Parts, Whole, open_parts
+from palio.spark.jobs.inputs import REASON
+from palio.spark.jobs.parts import Asked, Looks, Parts, Whole, open_parts
+from palio.spark.source.journals import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from palio.spark.pieces import Cut, Piece
+    from palio.spark.jobs.pieces import Cut, Piece
 
 Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")

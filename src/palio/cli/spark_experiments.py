@@ -5,7 +5,7 @@ from __future__ import annotations
 from palio.cli.sim_experiments import Choice, First, Name, Output, Quick, Resume, perform
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import help_epilog
-from palio.spark.session import cores_of
+from palio.spark.runtime.session import cores_of
 
 EPILOG = help_epilog(
     "palio spark experiments examples/experiment.toml -o /tmp/palio-example",

@@ -12,8 +12,8 @@ from palio.cli.spark_archive import DEFAULT_LAKE, Grace, LakeFolder
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.filter import Filter
-from palio.spark.rewriting import Forgotten, sweep
-from palio.spark.rewriting import forget as forget_events
+from palio.spark.lake.rewriting import Forgotten, sweep
+from palio.spark.lake.rewriting import forget as forget_events
 from palio.store.lake.manifests import Lake
 
 EPILOG = help_epilog(

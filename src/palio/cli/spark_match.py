@@ -14,7 +14,7 @@ from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_in
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
 from palio.spark.errors import BadEvent, UnknownInput
 from palio.spark.frames import EVENT, SUBSCRIPTION
-from palio.spark.inputs import (
+from palio.spark.jobs.inputs import (
     REASON,
     events_at,
     has_lines,
@@ -23,10 +23,10 @@ from palio.spark.inputs import (
     positioned_at,
     subscriptions_at,
 )
-from palio.spark.pieces import Cut, File, Piece, cut, files_at, require_unchanged
-from palio.spark.positions import JOURNAL, SEQUENCE, Positioned
-from palio.spark.runs import Run
-from palio.spark.session import cores_of
+from palio.spark.jobs.pieces import Cut, File, Piece, cut, files_at, require_unchanged
+from palio.spark.jobs.positions import JOURNAL, SEQUENCE, Positioned
+from palio.spark.matching.runs import Run
+from palio.spark.runtime.session import cores_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

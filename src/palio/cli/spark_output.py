@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from palio.spark.session import session
+from palio.spark.runtime.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ def quiet_session(
     name: str,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """What `palio.spark.session.session` gives. Whoever sets a level of logging gets everything.
+    """What `palio.spark.runtime.session.session` gives. Whoever sets a level of logging gets everything.
 
     Interrupts end it with `KeyboardInterrupt`, and nothing else.
     """

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from palio.cli.terminal import error_console, help_epilog, output_console
-from palio.spark.packing import build_package
+from palio.spark.runtime.packing import build_package
 
 EPILOG = help_epilog(
     "palio spark package -o /tmp/palio-spark.tar.gz",

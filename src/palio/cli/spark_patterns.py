@@ -19,10 +19,10 @@ from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_in
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.notification import Notification
 from palio.spark.frames import over_connect
-from palio.spark.inputs import is_lake, stream_at, table_at
-from palio.spark.patterns import LOOKS, find_in, packed_texts
-from palio.spark.pieces import cut
-from palio.spark.running import run_to_end
+from palio.spark.jobs.inputs import is_lake, stream_at, table_at
+from palio.spark.jobs.pieces import cut
+from palio.spark.patterns.finding import LOOKS, find_in, packed_texts
+from palio.spark.runtime.queries import run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

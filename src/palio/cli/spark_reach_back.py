@@ -18,8 +18,8 @@ from palio.cli.terminal import error_console, help_epilog, plural
 from palio.client import Event
 from palio.model.body import Body
 from palio.model.filter import Filter
-from palio.spark.lake import read_lake
-from palio.spark.reaching import follow_from, give_up
+from palio.spark.lake.table import read_lake
+from palio.spark.lookback.reaching import follow_from, give_up
 from palio.store.lake.manifests import Lake
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from palio.cli.spark_checkpoint import (
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
 from palio.model.filter import Filter
-from palio.spark.inputs import REASON, is_journal, is_lake, past_events, subscriptions_at
-from palio.spark.parts import Through
-from palio.spark.pieces import File, cut, files_at, require_unchanged
+from palio.spark.jobs.inputs import REASON, is_journal, is_lake, past_events, subscriptions_at
+from palio.spark.jobs.parts import Through
+from palio.spark.jobs.pieces import File, cut, files_at, require_unchanged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

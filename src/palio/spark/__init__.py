@@ -13,49 +13,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from palio.spark.archiving import archive, archive_continuously
-    from palio.spark.backtesting import backtest
-    from palio.spark.lake import read_lake, read_quarantine
-    from palio.spark.lookback import history
-    from palio.spark.matching import match, unreadable
-    from palio.spark.patterns import find_patterns
-    from palio.spark.reaching import reach_back
-    from palio.spark.reading import Crossed, read, read_stream
-    from palio.spark.registering import register
-    from palio.spark.rewriting import compact, forget, sweep
-    from palio.spark.runs import Run, match_new, matches
-    from palio.spark.session import start
-    from palio.spark.shards import Shards, build_shards
-    from palio.spark.writing import write, write_stream
+    from palio.spark.lake.archiving import archive, archive_continuously
+    from palio.spark.lake.rewriting import compact, forget, sweep
+    from palio.spark.lake.table import read_lake, read_quarantine
+    from palio.spark.lookback.backtesting import backtest
+    from palio.spark.lookback.history import history
+    from palio.spark.lookback.reaching import reach_back
+    from palio.spark.matching.bulk import match, unreadable
+    from palio.spark.matching.runs import Run, match_new, matches
+    from palio.spark.matching.shards import Shards, build_shards
+    from palio.spark.patterns.finding import find_patterns
+    from palio.spark.runtime.session import start
+    from palio.spark.source.reading import Crossed, read, read_stream
+    from palio.spark.source.registering import register
+    from palio.spark.source.writing import write, write_stream
 
 # Where each name comes from; loaded when it is first asked for, as a program that only wants to know whether
 # there is a Java should not have to load Arrow for that.
 _PLACES = {
-    "Crossed": "reading",
-    "Run": "runs",
-    "Shards": "shards",
-    "archive": "archiving",
-    "archive_continuously": "archiving",
-    "backtest": "backtesting",
-    "build_shards": "shards",
-    "compact": "rewriting",
-    "find_patterns": "patterns",
-    "forget": "rewriting",
-    "history": "lookback",
-    "match": "matching",
-    "match_new": "runs",
-    "matches": "runs",
-    "reach_back": "reaching",
-    "read": "reading",
-    "read_lake": "lake",
-    "read_quarantine": "lake",
-    "read_stream": "reading",
-    "register": "registering",
-    "start": "session",
-    "sweep": "rewriting",
-    "unreadable": "matching",
-    "write": "writing",
-    "write_stream": "writing",
+    "Crossed": "source.reading",
+    "Run": "matching.runs",
+    "Shards": "matching.shards",
+    "archive": "lake.archiving",
+    "archive_continuously": "lake.archiving",
+    "backtest": "lookback.backtesting",
+    "build_shards": "matching.shards",
+    "compact": "lake.rewriting",
+    "find_patterns": "patterns.finding",
+    "forget": "lake.rewriting",
+    "history": "lookback.history",
+    "match": "matching.bulk",
+    "match_new": "matching.runs",
+    "matches": "matching.runs",
+    "reach_back": "lookback.reaching",
+    "read": "source.reading",
+    "read_lake": "lake.table",
+    "read_quarantine": "lake.table",
+    "read_stream": "source.reading",
+    "register": "source.registering",
+    "start": "runtime.session",
+    "sweep": "lake.rewriting",
+    "unreadable": "matching.bulk",
+    "write": "source.writing",
+    "write_stream": "source.writing",
 }
 
 __all__ = [

@@ -16,8 +16,8 @@ from palio.matching.saving import saved
 from palio.model.filter import Filter
 from palio.spark.errors import NothingThere
 from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns
-from palio.spark.parts import Looks, Whole, one_file
-from palio.spark.shards import Shards, build_shards, parsed
+from palio.spark.jobs.parts import Looks, Whole, one_file
+from palio.spark.matching.shards import Shards, build_shards, parsed
 from palio.spark.stats import looking
 from palio.spark.stats.constraints import constraints_of
 from palio.spark.stats.content import NUMBER, STRING, TIME

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from palio.matching import MatchIndex
 from palio.spark.frames import FILTER, SUBSCRIPTION
-from palio.spark.matching import matched_rows, open_shard
-from palio.spark.shards import Shards
+from palio.spark.matching.bulk import matched_rows, open_shard
+from palio.spark.matching.shards import Shards
 from palio.spark.stats.looking import Places, step_numbers, summed
 from palio.spark.stats.preparing import Batches, Prepared, content
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from palio.matching import MatchIndex
 from palio.model.filter import Filter
-from palio.spark.columns import BESIDE as COLUMNS_BESIDE
 from palio.spark.errors import WrongOption
 from palio.spark.frames import EVENT, PAYLOAD, has_payload, require_attributes
+from palio.spark.source.columns import BESIDE as COLUMNS_BESIDE
 from palio.spark.stats.content import attribute_of
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from palio.spark.inputs import REASON, events_at, has_lines, is_journal, is_lake, table_at
-from palio.spark.session import cores_of
+from palio.spark.jobs.inputs import REASON, events_at, has_lines, is_journal, is_lake, table_at
+from palio.spark.runtime.session import cores_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,14 +34,14 @@ def events_from(
     `read` raises.
     """
     if lake is not None or is_lake(place):
-        from palio.spark.lookback import history  # noqa: PLC0415
+        from palio.spark.lookback.history import history  # noqa: PLC0415
 
         url = None if lake is None else place
         return Source(
             history(spark, lake or place, url, filter=filter, since=since, until=until), is_filtered=True
         )
     if is_journal(place):
-        from palio.spark.reading import read  # noqa: PLC0415
+        from palio.spark.source.reading import read  # noqa: PLC0415
 
         return Source(read(spark, place, filter=filter, since=since, until=until), is_filtered=True)
     if not has_lines(place):

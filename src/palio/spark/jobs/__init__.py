@@ -1,0 +1,1 @@
+"""What jobs share: where their tables come from, and how long ones are done in parts."""

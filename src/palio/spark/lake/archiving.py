@@ -1,0 +1,186 @@
+"""The archive: what is in journals goes to the lake, each event exactly once.
+
+Steps: (1) the journals are held from where the lake ends; (2) a part of what follows is planned, in spans; (3)
+tasks read spans and write files; (4) the driver commits one manifest with these files and how far the lake is
+now; (5) the journals are told, and may be trimmed up to there. Only step 4 changes anything that anybody sees,
+at once and only if nobody else has done so before. A death before it leaves files that belong to nobody; after
+it, journals that are kept a little longer. Whoever comes next begins with step 1 and finds either the one or
+the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from palio.spark.lake.files import write_damage, write_events
+from palio.spark.runtime.session import cores_of
+from palio.spark.runtime.tasks import run_tasks
+from palio.spark.source import offsets
+from palio.spark.source.journals import Journals, Span, Standing, Wanted, absolute, open_journals
+from palio.spark.source.rows import EVENT, Damage
+from palio.store.lake.errors import LakeChanged
+from palio.store.lake.manifests import Change, Lake, LakeFile, State
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Sequences that one task archives, and the bytes of payload after which it begins another file.
+ROWS_PER_TASK = 250_000
+MIN_ROWS_PER_TASK = 10_000
+BYTES_PER_FILE = 192 << 20
+# Tasks for each core between two commits: what an interruption costs at the most.
+TASKS_PER_CORE = 4
+# Rows that are read at a time.
+BATCH = 16_384
+
+Step = Callable[[str], None]
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far an archive is, after each commit."""
+
+    version: int
+    events: int  # so far, in this run
+    waiting: int  # in the journals, when it was last looked
+    quarantined: int
+    files: int
+
+
+def _no_step(step: str) -> None:
+    """Nothing happens between two steps, but in tests."""
+
+
+def archive(
+    spark: SparkSession,
+    url: str,
+    place: str,
+    *,
+    rows_per_task: int = ROWS_PER_TASK,
+    lossy: bool = False,
+    told: Callable[[Progress], None] | None = None,
+    step: Step = _no_step,
+    task_step: Step = _no_step,
+) -> Progress:
+    """Bring the lake up to where the journals are now. Returns what was done.
+
+    `told` hears of every commit. An interruption loses nothing that was committed, and the next run goes on
+    from there. Raises what journals and lakes raise; `lossy` goes on where a journal was trimmed too early.
+    """
+    url, lake = absolute(url), Lake(place)
+    state = lake.create()
+    done = Progress(state.version, 0, 0, 0, 0)
+    with open_journals(url) as journals:
+        standings = journals.standings(lossy=lossy)
+        goal = offsets.end_of(standings)
+        tasks = TASKS_PER_CORE * cores_of(spark)
+        while True:
+            state = lake.state()
+            start = _start(state, standings, lossy=lossy)
+            journals.hold(reader_of(state), start.items())
+            step("held")
+            left = offsets.rows_between(start, goal)
+            done = msgspec.structs.replace(done, waiting=left)
+            if not left:
+                return done
+            end = offsets.limited(start, goal, tasks * rows_per_task)
+            share = min(rows_per_task, max(MIN_ROWS_PER_TASK, -(-offsets.rows_between(start, end) // tasks)))
+            spans = offsets.spans_between(start, end, share)
+            files = write_spans(spark, url, lake, spans, step=task_step, lossy=lossy)
+            step("written")
+            try:
+                state = lake.commit(state, Change("archive", tuple(files), (), end))
+            except LakeChanged:
+                continue  # another archive was faster, or something was forgotten: look again
+            step("committed")
+            journals.hold(reader_of(state), end.items())
+            step("told")
+            done = _after(done, state, files, left)
+            if told is not None:
+                told(done)
+
+
+def waiting(url: str, place: str, *, lossy: bool = False) -> int:
+    """How many events journals have that a lake does not have yet, about: some may have been erased."""
+    state = Lake(place).create()
+    with open_journals(absolute(url)) as journals:
+        standings = journals.standings(lossy=lossy)
+    return offsets.rows_between(_start(state, standings, lossy=lossy), offsets.end_of(standings))
+
+
+def archive_continuously(
+    spark: SparkSession,
+    url: str,
+    place: str,
+    *,
+    every: float = 60.0,
+    stopped: Callable[[], bool] = lambda: False,
+    told: Callable[[Progress], None] | None = None,
+) -> None:
+    """Archive what there is, and again every so many seconds, until `stopped` says so."""
+    while not stopped():
+        began = time.monotonic()
+        archive(spark, url, place, told=told)
+        while not stopped() and time.monotonic() < began + every:
+            time.sleep(min(0.2, every))
+
+
+def reader_of(state: State) -> str:
+    """The name under which journals are kept for a lake."""
+    return f"lake {state.lake}"
+
+
+def write_spans(
+    spark: SparkSession, url: str, lake: Lake, spans: list[Span], *, step: Step = _no_step, lossy: bool = False
+) -> list[LakeFile]:
+    """Spans of journals as files of a lake, a task for each; the driver gets the names of the files only."""
+    root = lake.root
+
+    def write(span: Span) -> Iterator[LakeFile]:
+        with open_journals(url) as journals:
+            for file in _write_span(journals, span, Lake(root), lossy=lossy):
+                step("wrote a file")
+                yield file
+
+    return run_tasks(spark, write, spans, LakeFile)
+
+
+def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> Iterator[LakeFile]:
+    damage = Damage()
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for batch in journals.read(span, Wanted(rows=BATCH, lossy=lossy), damage):
+        gathered.append(batch)
+        size += batch.nbytes
+        if size >= BYTES_PER_FILE:
+            yield from write_events(lake.root, pa.Table.from_batches(gathered, EVENT))
+            gathered, size = [], 0
+    if gathered:
+        yield from write_events(lake.root, pa.Table.from_batches(gathered, EVENT))
+    if damage.rows:
+        yield write_damage(lake.root, span.journal, damage)
+
+
+def _start(state: State, standings: Iterable[Standing], *, lossy: bool) -> dict[str, int]:
+    """Where the lake ends; for a journal that it does not know, where that begins."""
+    known = [one for one in standings if one.journal in state.positions]
+    if not lossy:
+        offsets.require_kept(state.positions, known)
+    fresh = {one.journal: one.trimmed for one in standings if one.journal not in state.positions}
+    return offsets.without_lost({**state.positions, **fresh}, known)
+
+
+def _after(done: Progress, state: State, files: list[LakeFile], left: int) -> Progress:
+    events = sum(file.rows for file in files if not file.quarantine)
+    aside = sum(file.rows for file in files if file.quarantine)
+    return Progress(
+        state.version,
+        done.events + events,
+        max(0, left - events - aside),
+        done.quarantined + aside,
+        done.files + len(files),
+    )

@@ -1,0 +1,197 @@
+"""A lake as a DataFrame: plain Parquet, chosen by manifest, pruned by Spark.
+
+Spark gets the files of one version, and prunes days by their folders and rows by the statistics in the files.
+A typed column is the file's own where an attribute had values of one kind only, so that a `where` on it
+reaches the statistics; where there were several kinds, it is put together from their columns. Lists, variants,
+and files whose columns are not complete are read from the payload, row by row in compiled code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from palio.model.filter import Filter
+from palio.model.values import KIND_NAMES, Kind
+from palio.spark.source.columns import BESIDE, Column, Columns, fields_of, kind_of
+from palio.spark.source.rows import EVENT, GENERIC, GENERIC_SCHEMA, Selection
+from palio.store.lake.manifests import Lake, LakeFile, State
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+EVENT_SCHEMA = f"{GENERIC_SCHEMA}, properties binary"
+_SPARK_TYPES = {
+    Kind.BOOL: "boolean",
+    Kind.INT: "bigint",
+    Kind.FLOAT: "double",
+    Kind.STRING: "string",
+    Kind.TIME: "timestamp",
+    Kind.BYTES: "binary",
+}
+_OTHER_NUMBERS = {Kind.INT: Kind.FLOAT, Kind.FLOAT: Kind.INT}
+# Whole numbers beyond that may have no double of their own.
+_EXACT = 1 << 53
+
+
+def read_lake(
+    spark: SparkSession,
+    place: str | Lake,
+    *,
+    schema: StructType | None = None,
+    filter: Filter | None = None,
+    since: float = 0.0,
+    until: float = math.inf,
+    state: State | None = None,
+) -> DataFrame:
+    """The events of a lake, in its newest version or in the one given.
+
+    Raises `NoLake`, `LakeTooNew` and `LakeDamaged`.
+    """
+    lake = place if isinstance(place, Lake) else Lake(place)
+    state = lake.state() if state is None else state
+    files = [one for one in state.events() if one.end >= since and one.begin < until]
+    columns = None if schema is None else Columns(fields_of(schema))
+    by_columns = [one for one in files if _has_columns(one, columns)] if filter is None else []
+    chosen = {one.path for one in by_columns}
+    by_payload = [one for one in files if one.path not in chosen]
+    parts = []
+    where = _between(since, until)
+    if by_columns and columns is None:
+        parts.append(_files(spark, lake, by_columns, set(), where).select(*GENERIC))
+    elif by_columns and columns is not None:
+        found = {name for file in by_columns for name in file.columns} & _sources(columns)
+        frame = _files(spark, lake, by_columns, found, where)
+        parts.append(frame.select(*[_typed(column, found) for column in columns.columns]))
+    if by_payload or not parts:
+        frame = _files(spark, lake, by_payload, set(), where).select(*EVENT.names)
+        parts.append(select_events(frame, schema, filter))
+    return reduce(lambda one, other: one.unionByName(other), parts)
+
+
+def select_events(frame: DataFrame, schema: StructType | None, filter: Filter | None) -> DataFrame:
+    """What a filter selects of a table of events (`rows.EVENT`), in the columns of a schema."""
+    if schema is None and filter is None:
+        return frame.select(*GENERIC)
+    wanted = None if schema is None else fields_of(schema)
+    text = None if filter is None else filter.source or str(filter)
+
+    def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        selection = Selection(None if text is None else Filter.parse(text))
+        columns = None if wanted is None else Columns(wanted)
+        for batch in batches:
+            events = selection.select(batch)
+            yield events.select(list(GENERIC)) if columns is None else columns.table(events)
+
+    return frame.mapInArrow(select, GENERIC_SCHEMA if schema is None else schema)
+
+
+def _files(
+    spark: SparkSession, lake: Lake, files: list[LakeFile], typed: set[str], where: str | None
+) -> DataFrame:
+    """Files, with some of their typed columns; null where a file does not have one."""
+    fields = [f"`{_quoted(name)}` {_SPARK_TYPES[_kind(name)]}" for name in sorted(typed)]
+    schema = ", ".join([EVENT_SCHEMA, *fields, "day date"])
+    if not files:
+        return spark.createDataFrame([], schema)
+    paths = lake.absolute(files)
+    frame = spark.read.schema(schema).option("basePath", str(lake.root)).parquet(*paths)
+    return frame if where is None else frame.where(where)
+
+
+def _between(since: float, until: float) -> str | None:
+    conditions = []
+    if since > 0:
+        conditions.append(f"time >= timestamp_micros({round(since * 1e6)})")
+    if until < math.inf:
+        conditions.append(f"time < timestamp_micros({round(until * 1e6)})")
+    return " AND ".join(conditions) or None
+
+
+def _has_columns(file: LakeFile, columns: Columns | None) -> bool:
+    """Whether a file's own columns have all that is wanted."""
+    if columns is None:
+        return True
+    typed = [one for one in columns.columns if one.source == "attribute"]
+    plain = all(not one.is_list and one.kind != "variant" for one in typed)
+    counts = any(one.source == "unconverted" for one in columns.columns)
+    sources = _sources(columns)
+    # Spark would take a column of another attribute, if it is called the same but for its case.
+    alike = {name.lower() for name in sources}
+    mistaken = any(name.lower() in alike and name not in sources for name in file.columns)
+    return plain and not counts and not mistaken and (file.complete or not typed)
+
+
+def _sources(columns: Columns) -> set[str]:
+    """The columns of files from which those of a schema may come."""
+    return {
+        f"{one.name}:{KIND_NAMES[kind]}"
+        for one in columns.columns
+        if one.source == "attribute" and one.kind != "variant"
+        for kind in (kind_of(one.kind), _OTHER_NUMBERS.get(kind_of(one.kind)))
+        if kind is not None
+    }
+
+
+def _typed(column: Column, found: set[str]) -> SparkColumn:
+    """A column of a schema from those of the files: of the only kind that there is, or put together."""
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    if column.source == "beside":
+        return functions.col(BESIDE[column.name]).alias(column.name)
+    kind = kind_of(column.kind)
+    parts = []
+    for source in (kind, _OTHER_NUMBERS.get(kind)):
+        if source is not None and (name := f"{column.name}:{KIND_NAMES[source]}") in found:
+            parts.append(_converted(f"`{_quoted(name)}`", source, column.kind))
+    if not parts:
+        parts = [f"CAST(NULL AS {column.kind})"]
+    text = parts[0] if len(parts) == 1 else f"coalesce({', '.join(parts)})"
+    return functions.expr(text).alias(column.name)
+
+
+def _converted(name: str, source: Kind, wanted: str) -> str:
+    """A value of a kind as one of a type of Spark: null where that is not exact."""
+    if _SPARK_TYPES[source] == wanted:
+        return name
+    if source is Kind.INT and wanted in ("tinyint", "smallint", "int"):
+        limit = 1 << {"tinyint": 7, "smallint": 15, "int": 31}[wanted]
+        return f"CASE WHEN {name} BETWEEN {-limit} AND {limit - 1} THEN CAST({name} AS {wanted}) END"
+    if source is Kind.INT and wanted == "double":
+        exact = (
+            f"{name} BETWEEN {-_EXACT} AND {_EXACT} OR CAST(CAST({name} AS double) AS decimal(20, 0)) = {name}"
+        )
+        return f"CASE WHEN {exact} THEN CAST({name} AS double) END"
+    if source is Kind.INT:  # float
+        inner = _converted(name, Kind.INT, "double")
+        return f"CASE WHEN CAST(CAST({name} AS float) AS double) = ({inner}) THEN CAST({name} AS float) END"
+    if wanted == "float":
+        return f"CASE WHEN CAST(CAST({name} AS float) AS double) = {name} THEN CAST({name} AS float) END"
+    whole = f"{name} >= -9223372036854775808D AND {name} < 9223372036854775808D AND floor({name}) = {name}"
+    bigint = f"CASE WHEN {whole} AND CAST({name} AS string) <> '-0.0' THEN CAST({name} AS bigint) END"
+    return bigint if wanted == "bigint" else _converted(f"({bigint})", Kind.INT, wanted)
+
+
+def _kind(name: str) -> Kind:
+    return next(kind for kind, text in KIND_NAMES.items() if text == name.rpartition(":")[2])
+
+
+def _quoted(name: str) -> str:
+    return name.replace("`", "``")
+
+
+def read_quarantine(spark: SparkSession, place: str | Lake) -> DataFrame:
+    """What could not be read: journal, sequence, time, publisher, id, the bytes, and the reason."""
+    lake = place if isinstance(place, Lake) else Lake(place)
+    files = lake.state().quarantine()
+    schema = "journal string, sequence bigint, time timestamp, publisher string, id string"
+    schema += ", body binary, reason string"
+    if not files:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*lake.absolute(files))

@@ -1,0 +1,1 @@
+"""Looking back: history, what filters would have delivered, subscriptions that reach into the past."""

@@ -1,0 +1,251 @@
+"""Bulk matching: which of many subscriptions does each of many events satisfy?
+
+The index of the subscriptions is cut into shards, files that every worker maps (`shards`). Each shard has a
+`mapInArrow` of its own over the same events, and the answer is the union of what they give: no cross join, no
+`groupBy`, and the one shuffle is that of the events, which are spread evenly first (`spread`). An event never
+becomes a Python object, nor does a pair: the core reads Arrow's memory and writes it.
+
+An event may satisfy all subscriptions, so results are made and sent in pieces. How many events are matched at
+a time follows from how many pairs the last ones gave; a piece that goes to Spark has at most `MOST_PAIRS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from palio.matching import MatchIndex
+from palio.matching.columns import decoded
+from palio.model.errors import InvalidNotification
+from palio.spark.errors import BadEvent
+from palio.spark.frames import (
+    EVENT,
+    FILTER,
+    PARTITIONS_A_CORE,
+    PAYLOAD,
+    SUBSCRIPTION,
+    has_payload,
+    require_attributes,
+    require_columns,
+    session_of,
+    spread,
+)
+from palio.spark.matching.shards import Shards, build_shards, ids_file, index_file, parsed
+from palio.spark.runtime.session import cores_of
+from palio.spark.runtime.workers import keep
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame
+
+MOST_PAIRS = 1 << 16
+# Pairs that a worker holds at a time, about: 16 MB of them.
+_AIM = 1 << 20
+# And at most, if the next events satisfy all filters, whatever the last ones were like.
+_AT_MOST = 1 << 26
+# The core matches so many events together; fewer cost almost as much.
+_TILE = 256
+
+Batches = Iterator["pyarrow.RecordBatch"]
+
+
+def match(
+    events: DataFrame,
+    subscriptions: DataFrame | Shards,
+    *,
+    invalid: str = "error",
+    partitions: int | None = None,
+    storage: str | None = None,
+) -> DataFrame:
+    """The pairs (event_id, subscription_id) of events and the subscriptions whose filter they satisfy.
+
+    `events` has `event_id` and a column for each attribute, null being absent; or, instead of these, a binary
+    column `payload` of encoded notifications. `subscriptions` has `subscription_id` and `filter`, the text.
+    Ids are of any type and come out as they went in; every row counts, as in a join. The index is built at
+    once, all else when the result is asked for; whoever matches against the same subscriptions again gives
+    what `build_shards` gave.
+
+    `invalid` is "error", or "skip" for leaving out what cannot be read; `unreadable` lists it. `partitions`
+    is how many parts events are spread over, four for each core unless it is given; 0 leaves them as they
+    lie, which is quicker where that is even (`frames.lies_evenly`). `storage` is a folder that all executors
+    share.
+
+    Raises `BadSubscriptions`, `MissingColumn` or `UnsupportedColumn`. An event that cannot be read fails the
+    job with `BadEvent`.
+    """
+    require_columns("events", events, EVENT)
+    shards = (
+        subscriptions
+        if isinstance(subscriptions, Shards)
+        else build_shards(subscriptions, invalid=invalid, storage=storage)
+    )
+    wanted = _wanted(events, shards)
+    schema = _schema(events, shards)
+    if not shards.subscriptions:
+        return wanted.sparkSession.createDataFrame([], schema)
+    if partitions is None:
+        partitions = PARTITIONS_A_CORE * cores_of(session_of(events))
+    parts = spread(wanted, partitions) if partitions else wanted
+    found = [
+        parts.mapInArrow(partial(_matches, shards.folder, one.shard, invalid == "skip"), schema)
+        for one in shards.reports
+        if one.subscriptions
+    ]
+    return reduce(lambda some, more: some.unionAll(more), found)
+
+
+def unreadable(frame: DataFrame) -> DataFrame:
+    """What `match` with invalid="skip" leaves out, with the reason.
+
+    For subscriptions (subscription_id, filter, reason); for events with a `payload` (event_id, payload,
+    reason).
+    """
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415
+
+    names = [SUBSCRIPTION, FILTER] if FILTER in frame.columns else [EVENT, PAYLOAD]
+    require_columns("subscriptions or events", frame, *names)
+    kept = frame.select(*names)
+    schema = StructType([*kept.schema.fields, StructField("reason", StringType())])
+    return kept.mapInArrow(_unreadable, schema)
+
+
+def _wanted(events: DataFrame, shards: Shards) -> DataFrame:
+    """Id and payload, or id and those attributes that a filter looks at."""
+    if has_payload(events.schema):
+        return events.select(EVENT, PAYLOAD)
+    named = shards.attributes
+    kept = [
+        column
+        for column in events.columns
+        if column != EVENT
+        and (named is None or column in named or any(name.startswith(f"{column}.") for name in named))
+    ]
+    chosen = events.select(events[EVENT], *(events[f"`{name}`"] for name in kept))
+    require_attributes(chosen.drop(EVENT).schema)
+    return chosen
+
+
+def _schema(events: DataFrame, shards: Shards) -> Any:
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
+
+    kind = events.schema[EVENT].dataType
+    return StructType([StructField(EVENT, kind), StructField(SUBSCRIPTION, shards.id_type)])
+
+
+# On an executor
+
+
+@lru_cache(maxsize=64)  # a worker has many tasks, and all of them the same few shards
+def _opened(index: str, ids: str) -> tuple[MatchIndex, Any]:
+    import pyarrow  # noqa: PLC0415
+
+    table = pyarrow.ipc.open_file(pyarrow.memory_map(ids)).read_all()
+    opened = MatchIndex.open_mapped(index), table.column(0).combine_chunks()
+    keep()
+    return opened
+
+
+def _place(folder: str | None, name: str) -> str:
+    if folder is not None:
+        return str(Path(folder) / name)
+    from pyspark import SparkFiles  # noqa: PLC0415
+
+    return SparkFiles.get(name)
+
+
+def _matches(folder: str | None, shard: str, skip: bool, batches: Batches) -> Batches:
+    """The pairs of a partition's events and the subscriptions of a shard."""
+    index, ids = open_shard(folder, shard)
+    return match_in_memory(index, ids, batches, skip=skip)
+
+
+def open_shard(folder: str | None, shard: str) -> tuple[MatchIndex, Any]:
+    """On an executor: the index of a shard, and the ids of the subscriptions at the positions it gives."""
+    return _opened(_place(folder, index_file(shard)), _place(folder, ids_file(shard)))
+
+
+def matched_rows(index: MatchIndex, content: Any) -> tuple[Any, Any]:
+    """Rows of a batch, and positions of the subscriptions they satisfy; what is no event is passed over."""
+    return _found(index, content, None, True)
+
+
+def match_in_memory(index: MatchIndex, ids: Any, batches: Iterable[Any], *, skip: bool = False) -> Batches:
+    """Pairs of batches of events, whose first column is their id, and an index of positions in `ids`."""
+    import pyarrow  # noqa: PLC0415
+
+    step = _next_step(1, len(ids), len(ids))
+    for batch in batches:
+        content = batch.drop_columns([EVENT])
+        start = 0
+        while start < batch.num_rows:
+            events = batch.column(0).slice(start, step)
+            rows, found = _found(index, content.slice(start, step), events, skip)
+            for at in range(0, len(rows), MOST_PAIRS):
+                pairs = [
+                    events.take(rows.slice(at, MOST_PAIRS)),
+                    ids.take(found.slice(at, MOST_PAIRS)),
+                ]
+                yield pyarrow.RecordBatch.from_arrays(pairs, [EVENT, SUBSCRIPTION])
+            start += step
+            step = _next_step(step, len(rows), len(ids))
+
+
+def _next_step(step: int, pairs: int, subscriptions: int) -> int:
+    """How many events to match next, after so many gave so many pairs."""
+    wanted = min(_AIM * step // max(pairs, 1), _AT_MOST // subscriptions)
+    return wanted // _TILE * _TILE or max(wanted, 1)
+
+
+def _found(index: MatchIndex, content: Any, events: Any, skip: bool) -> tuple[Any, Any]:
+    """Rows, and positions of subscriptions. Rows that cannot be read are passed over, or an error names one."""
+    try:
+        return index.match_batch(content)
+    except InvalidNotification as problem:
+        if not skip:
+            raise BadEvent(events[_row_of(problem)].as_py(), problem.reason) from None
+    # The core says which row is the first such one. All of them are looked for at once: asking it again after
+    # each would take time in the square of their number.
+    kept = _readable(content)
+    rows, found = index.match_batch(content.take(kept))
+    return kept.take(rows), found
+
+
+def _row_of(problem: InvalidNotification) -> int:
+    return int(problem.path.removeprefix(f"{PAYLOAD}[").removesuffix("]"))
+
+
+def _readable(content: Any) -> Any:
+    """The numbers of the rows whose payload can be read."""
+    import pyarrow  # noqa: PLC0415
+
+    problems = (_problem_of(raw) for raw in content.column(PAYLOAD).to_pylist())
+    good = [row for row, problem in enumerate(problems) if problem is None]
+    return pyarrow.array(good, pyarrow.int64())
+
+
+def _problem_of(payload: bytes | None) -> str | None:
+    """Why this is not an encoded notification, if it is none."""
+    try:
+        decoded(0, payload)
+    except InvalidNotification as problem:
+        return problem.reason
+    return None
+
+
+def _unreadable(batches: Batches) -> Batches:
+    for batch in batches:
+        given = batch.column(1).to_pylist()
+        if batch.schema.names[1] == FILTER:
+            filters = map(parsed, given)
+            yield _with_reasons(batch, [one if isinstance(one, str) else None for one in filters])
+        else:
+            yield _with_reasons(batch, [_problem_of(one) for one in given])
+
+
+def _with_reasons(batch: Any, reasons: list[str | None]) -> Any:
+    import pyarrow  # noqa: PLC0415
+
+    column = pyarrow.array(reasons, pyarrow.string())
+    return batch.append_column("reason", column).filter(column.is_valid())

@@ -1,0 +1,260 @@
+"""Shards: the index of all subscriptions, cut into files that the workers of an executor map and share.
+
+Executors parse the filters and build the files, a task each; the driver learns names and counts only. A shard
+is two files. One is a saved index whose ids are positions, so that whatever the ids of the subscriptions are,
+the core answers with numbers; the other is an Arrow file of the ids at these positions. Both are mapped:
+however many workers an executor has, it holds each once.
+
+A file has to come from the executor that built it to all others. Either they share a folder, as on one
+machine, or it goes through the driver's disk, in pieces, and becomes an artifact of the session, which Spark
+brings to every executor that asks for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from palio.matching import MatchIndex
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.spark.errors import BadSubscriptions
+from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns, session_of, travels_by_artifacts
+from palio.spark.runtime.workers import give_back
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame
+
+# Two such indexes being built at a time keep well below 2 GB, at some 2.5 KB for each filter as Python objects.
+SHARD_SUBSCRIPTIONS = 200_000
+_PIECE_BYTES = 8 << 20
+_BUILT = "shard string, file string, data binary, report binary"
+# A filter may name what it likes; past this many names a shard does not say which ones.
+_NAMED_ATTRIBUTES = 4_096
+
+Batches = Iterator["pyarrow.RecordBatch"]
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What the task that built a shard has to say. `attributes` are those that its filters name, if few."""
+
+    shard: str
+    subscriptions: int
+    unreadable: int
+    first_id: str
+    first_reason: str
+    attributes: list[str] | None
+
+
+class Shards(msgspec.Struct, frozen=True):
+    """All subscriptions as shards, for `match`: build once, match as often as you like.
+
+    `folder` is where all executors find the files; None if they are artifacts of the session.
+    """
+
+    reports: tuple[Report, ...]
+    folder: str | None
+    id_type: Any
+
+    @property
+    def subscriptions(self) -> int:
+        """How many there are, without those whose filter cannot be read."""
+        return sum(one.subscriptions for one in self.reports)
+
+    @property
+    def unreadable(self) -> int:
+        """How many were left out, because their filter cannot be read."""
+        return sum(one.unreadable for one in self.reports)
+
+    @property
+    def attributes(self) -> set[str] | None:
+        """The attributes that the filters name; None if they are too many to tell."""
+        found: set[str] = set()
+        for one in self.reports:
+            if one.attributes is None:
+                return None
+            found.update(one.attributes)
+        return found
+
+
+def build_shards(
+    subscriptions: DataFrame,
+    *,
+    invalid: str = "error",
+    storage: str | None = None,
+    size: int = SHARD_SUBSCRIPTIONS,
+) -> Shards:
+    """Build the index of a table with `subscription_id`, of any type, and `filter`, the text.
+
+    `invalid` says what becomes of a filter that cannot be read: "error" raises `BadSubscriptions`, "skip"
+    leaves it out (`unreadable` shows which those are). `storage` is a folder that all executors can write to
+    and read; without one the files become artifacts, or lie in a temporary folder if all of Spark is on this
+    machine.
+    """
+    if invalid not in ("error", "skip"):
+        raise ValueError(f'invalid is "error" or "skip", not {invalid!r}.')
+    require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
+    given = subscriptions.select(SUBSCRIPTION, FILTER)
+    spark = session_of(subscriptions)
+    as_artifacts = storage is None and travels_by_artifacts(spark)
+    folder = None if as_artifacts else storage or temporary_folder()
+    count = max(1, math.ceil(given.count() / size))
+    built = given.repartition(count).mapInArrow(partial(_build, folder), _BUILT)
+    if as_artifacts:
+        reports = _as_artifacts(spark, built)
+    else:
+        reports = [_report(row["report"]) for row in built.select("report").collect()]
+    shards = Shards(
+        tuple(one for one in reports if one.subscriptions or one.unreadable),
+        folder,
+        given.schema[SUBSCRIPTION].dataType,
+    )
+    if shards.unreadable and invalid == "error":
+        first = next(one for one in reports if one.unreadable)
+        raise BadSubscriptions(shards.unreadable, first.first_id, first.first_reason)
+    return shards
+
+
+def temporary_folder() -> str:
+    """A folder of this machine that goes with this process."""
+    folder = tempfile.mkdtemp(prefix="palio-shards-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _as_artifacts(spark: Any, built: DataFrame) -> list[Report]:
+    """Bring the files here, in pieces, and hand them to Spark; they stay, as Spark serves them from here."""
+    from pyspark import StorageLevel  # noqa: PLC0415
+
+    folder = Path(temporary_folder())
+    built = built.persist(StorageLevel.DISK_ONLY)  # or each partition would be built when its turn comes
+    try:
+        reports = [_report(row["report"]) for row in built.where("report is not null").collect()]
+        names = set()
+        for row in built.where("report is null").select("file", "data").toLocalIterator():
+            names.add(row["file"])
+            with (folder / row["file"]).open("ab") as file:
+                file.write(row["data"])
+    finally:
+        built.unpersist()
+    for name in sorted(names):
+        spark.addArtifact(str(folder / name), file=True)
+    return reports
+
+
+def _report(data: Any) -> Report:
+    return msgspec.json.decode(bytes(data), type=Report)
+
+
+def _build(folder: str | None, batches: Batches) -> Batches:
+    """On an executor: a partition's subscriptions become a shard, whose files stay or are sent in pieces."""
+    import pyarrow  # noqa: PLC0415
+
+    name = f"palio-{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory(prefix="palio-shard-") as own:
+        place = Path(folder or own)
+        place.mkdir(parents=True, exist_ok=True)
+        report = _write_shard(place, name, batches)
+        give_back()
+        schema = pyarrow.schema(
+            [
+                ("shard", pyarrow.string()),
+                ("file", pyarrow.string()),
+                ("data", pyarrow.binary()),
+                ("report", pyarrow.binary()),
+            ]
+        )
+        if folder is None:
+            for file in sorted(place.iterdir()):
+                for piece in _pieces(file):
+                    yield pyarrow.RecordBatch.from_pylist(
+                        [{"shard": name, "file": file.name, "data": piece}], schema
+                    )
+        yield pyarrow.RecordBatch.from_pylist([{"shard": name, "report": msgspec.json.encode(report)}], schema)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
+
+
+def _write_shard(folder: Path, name: str, batches: Batches) -> Report:
+    import pyarrow  # noqa: PLC0415
+
+    reading = _Reading()
+    index = MatchIndex(reading.entries(batches))
+    if reading.count:
+        index.save(folder / index_file(name))
+        ids = pyarrow.chunked_array(reading.ids)
+        table = pyarrow.table({SUBSCRIPTION: ids}).combine_chunks()
+        with pyarrow.ipc.new_file(folder / ids_file(name), table.schema) as writer:
+            writer.write_table(table)
+    names = sorted(reading.attributes) if len(reading.attributes) <= _NAMED_ATTRIBUTES else None
+    return Report(name, reading.count, reading.unreadable, reading.first_id, reading.first_reason, names)
+
+
+class _Reading:
+    """Filters of batches with their positions, the ids at these positions, and what could not be read."""
+
+    def __init__(self) -> None:
+        self.ids: list[Any] = []
+        self.attributes: set[str] = set()
+        self.count = 0
+        self.unreadable = 0
+        self.first_id = ""
+        self.first_reason = ""
+
+    def entries(self, batches: Batches) -> Iterator[tuple[int, Filter]]:
+        import pyarrow  # noqa: PLC0415
+
+        for batch in batches:
+            ids = batch.column(0)
+            taken = []
+            for row, text in enumerate(batch.column(1).to_pylist()):
+                filter = parsed(text)
+                if isinstance(filter, Filter):
+                    taken.append(row)
+                    if len(self.attributes) <= _NAMED_ATTRIBUTES:
+                        for box in filter.conjunctions:
+                            self.attributes.update(box.sides)
+                    yield self.count, filter
+                    self.count += 1
+                else:
+                    self._note(ids[row], filter)
+            if len(taken) < len(ids):
+                ids = ids.take(pyarrow.array(taken, pyarrow.int64()))
+            self.ids.append(ids)
+
+    def _note(self, id: Any, reason: str) -> None:
+        if not self.unreadable:
+            self.first_id, self.first_reason = str(id.as_py()), reason
+        self.unreadable += 1
+
+
+def parsed(text: str | None) -> Filter | str:
+    """A filter, or why it is none."""
+    if text is None:
+        return "There is no filter; `true` is the one that everything satisfies."
+    try:
+        return Filter.parse(text)
+    except PalioError as problem:
+        return str(problem)
+
+
+def index_file(shard: str) -> str:
+    return f"{shard}.index"
+
+
+def ids_file(shard: str) -> str:
+    return f"{shard}.ids"

@@ -1,0 +1,1 @@
+"""Patterns over several events, in a table or in a stream."""

@@ -1,0 +1,1 @@
+"""Where it runs: sessions and their Java, what machines must have, what executors are given, tasks, workers."""

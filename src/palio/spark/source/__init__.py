@@ -1,0 +1,1 @@
+"""`format("palio")`: journals as tables and streams, and tables that become events."""

@@ -1,0 +1,121 @@
+"""The options of `format("palio")`: all that can be wrong with them is found before anything is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.spark.errors import WrongOption
+from palio.spark.source.journals import Wanted, require_open
+
+# Sequences in one partition. Small enough for a task to be repeated without regret.
+ROWS_PER_PARTITION = 250_000
+
+
+class ReadOptions(msgspec.Struct, frozen=True):
+    """How to read."""
+
+    url: str
+    filter: str | None = None
+    since: float = 0.0
+    until: float = math.inf
+    pushdown: bool = False
+    rows_per_partition: int = ROWS_PER_PARTITION
+    fail_on_data_loss: bool = True
+    max_rows_per_trigger: int | None = None
+    starting: str | dict[str, int] = "earliest"
+    reader: str | None = None
+    ending: dict[str, int] | None = None
+
+    def wanted(self, more: Filter | None = None) -> Wanted:
+        """What is selected, together with what `more` selects."""
+        filter = None if self.filter is None else Filter.parse(self.filter)
+        if more is not None:
+            filter = more if filter is None else filter.intersect(more)
+        return Wanted(filter, self.since, self.until, lossy=not self.fail_on_data_loss)
+
+
+def read_options(given: Mapping[str, str]) -> ReadOptions:
+    """From Spark's options. Raises `WrongOption` or `FilterSyntaxError`."""
+    options = {name.lower(): value for name, value in given.items()}
+    url = options.get("url") or options.get("path")
+    if not url:
+        raise WrongOption("url", "Say which broker or store: palio://…, sqlite:///… or postgresql://….")
+    require_open(url)
+    filter = options.get("filter")
+    if filter is not None:
+        Filter.parse(filter)
+    read = ReadOptions(
+        url,
+        filter,
+        moment("since", options.get("since"), 0.0),
+        moment("until", options.get("until"), math.inf),
+        _flag("pushdown", options, default=False),
+        _number("rowsPerPartition", options, ROWS_PER_PARTITION) or ROWS_PER_PARTITION,
+        _flag("failOnDataLoss", options, default=True),
+        _number("maxRowsPerTrigger", options, None),
+        _starting(options.get("startingoffsets", "earliest")),
+        options.get("reader"),
+        None if "endingoffsets" not in options else _offsets("endingOffsets", options["endingoffsets"], ""),
+    )
+    if read.since >= read.until:
+        raise WrongOption("since", "It is not before until.")
+    return read
+
+
+def moment(option: str, text: str | float | datetime | None, default: float) -> float:
+    """Seconds since 1970 of a number, a datetime with a zone, or a text of either. Raises `WrongOption`."""
+    if text is None or text == "":
+        return default
+    if isinstance(text, str):
+        try:
+            return float(text)
+        except ValueError:
+            pass
+        try:
+            text = datetime.fromisoformat(text)
+        except ValueError:
+            raise WrongOption(
+                option, f"{text!r} is no time. Write 2026-11-16, 2026-11-16T09:30:00Z, or seconds since 1970."
+            ) from None
+        if text.tzinfo is None and (text.hour, text.minute, text.second, text.microsecond) == (0, 0, 0, 0):
+            text = text.replace(tzinfo=UTC)  # a day is one of UTC
+    if isinstance(text, datetime):
+        if text.tzinfo is None:
+            raise WrongOption(option, "A time needs a zone, such as 2026-11-16T09:30:00Z.")
+        return text.timestamp()
+    return float(text)
+
+
+def _flag(name: str, options: Mapping[str, str], *, default: bool) -> bool:
+    text = options.get(name.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise WrongOption(name, "It is true or false.")
+    return text == "true"
+
+
+def _number(name: str, options: Mapping[str, str], default: int | None) -> int | None:
+    text = options.get(name.lower())
+    if text is None:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise WrongOption(name, "It is a whole number of at least 1.")
+    return int(text)
+
+
+def _starting(text: str) -> str | dict[str, int]:
+    if text in ("earliest", "latest"):
+        return text
+    return _offsets("startingOffsets", text, "earliest, latest, or ")
+
+
+def _offsets(name: str, text: str, others: str) -> dict[str, int]:
+    try:
+        return msgspec.convert(json.loads(text), dict[str, int])
+    except (ValueError, msgspec.ValidationError):
+        raise WrongOption(name, f'It is {others}journals with sequences: {{"siena-1": 1200}}.') from None
