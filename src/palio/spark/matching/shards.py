@@ -12,9 +12,7 @@ brings to every executor that asks for it.
 
 from __future__ import annotations
 
-import atexit
 import math
-import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -29,6 +27,7 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.spark.errors import BadSubscriptions
 from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns, session_of, travels_by_artifacts
+from palio.spark.runtime.scratch import scratch_folder
 from palio.spark.runtime.workers import give_back
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def build_shards(
     given = subscriptions.select(SUBSCRIPTION, FILTER)
     spark = session_of(subscriptions)
     as_artifacts = storage is None and travels_by_artifacts(spark)
-    folder = None if as_artifacts else storage or temporary_folder()
+    folder = None if as_artifacts else storage or scratch_folder()
     count = max(1, math.ceil(given.count() / size))
     built = given.repartition(count).mapInArrow(partial(_build, folder), _BUILT)
     if as_artifacts:
@@ -125,18 +124,11 @@ def build_shards(
     return shards
 
 
-def temporary_folder() -> str:
-    """A folder of this machine that goes with this process."""
-    folder = tempfile.mkdtemp(prefix="palio-shards-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
 def _as_artifacts(spark: Any, built: DataFrame) -> list[Report]:
     """Bring the files here, in pieces, and hand them to Spark; they stay, as Spark serves them from here."""
     from pyspark import StorageLevel  # noqa: PLC0415
 
-    folder = Path(temporary_folder())
+    folder = Path(scratch_folder())
     built = built.persist(StorageLevel.DISK_ONLY)  # or each partition would be built when its turn comes
     try:
         reports = [_report(row["report"]) for row in built.where("report is not null").collect()]
