@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from palio.cli.progress import progress_bar
 from palio.cli.spark_checkpoint import (
     LINES,
     Checkpoint,
@@ -102,7 +101,6 @@ def stats(
     on after an interrupt, with the events that there were when it began.
     """
     from palio.spark.stats import gather, write_hints, write_numbers, write_report  # noqa: PLC0415 - numpy and pandas take their time
-    from palio.spark.stats.gathering import STAGES  # noqa: PLC0415
     from palio.spark.stats.sources import events_from  # noqa: PLC0415
 
     if filter_text is not None:
@@ -116,10 +114,7 @@ def stats(
             options |= {"lake": lake, "filter": filter_text, "since": since, "until": until}
             figures = _in_parts(spark, checkpoint, (subscriptions, wanted), times, options)
         else:
-            with (
-                telling_that_nothing_is_kept(),
-                progress_bar(console, "Counting", len(STAGES)) as advance,
-            ):
+            with telling_that_nothing_is_kept():
                 found = events_from(
                     spark, source, lake=lake, filter=filter_text, since=times[0], until=times[1]
                 )
@@ -130,7 +125,6 @@ def stats(
                     since=times[0],
                     until=times[1],
                     unreadable=found.unreadable,
-                    told=lambda stage, done, of: advance(done * len(STAGES) // of),
                     **options,
                 )
     figures = msgspec.structs.replace(figures, filter=filter_text)

@@ -54,19 +54,12 @@ _LONGEST_COMPARED = 2_000
 FEW_VALUES = 12
 CLASS = "class"
 
-STAGES = ("the attributes", "when and where", "what subscriptions want", "what they find", "what covers what")
-
 # The looks at events, the last one only if there are subscriptions.
 LOOKS = ("attributes", "places", "matches")
 
-Told = Callable[[str, int, int], None]
 Shape = Callable[["DataFrame"], Prepared]
 _Constraints = tuple[int, list[dict[str, Any]]]
 _Sizes = tuple[int, int]
-
-
-def _nobody(stage: str, done: int, of: int) -> None:
-    """Hears how far it is, and says nothing."""
 
 
 def gather(
@@ -81,7 +74,6 @@ def gather(
     until: float | None = None,
     keep: bool = True,
     unreadable: int = 0,
-    told: Told = _nobody,
 ) -> Figures:
     """All figures of a table of events, and of subscriptions if there are some.
 
@@ -90,27 +82,24 @@ def gather(
     since 1970), choose among the events. `time` names the column or the attribute that says when, and `by` the
     attribute whose values are told apart over time: `class` if there is one, or else the publisher. Events are
     kept by Spark (memory, then disk) between looks unless `keep` is false. `unreadable` is how many were left
-    out before. `told` hears of each stage: its name, its number, and how many there are. In place of the table,
-    `events` may be `Looks`, to look at them in parts, each as often as there are `LOOKS`.
+    out before. In place of the table, `events` may be `Looks`, to look at them in parts, each as often as there
+    are `LOOKS`.
 
     Filters that cannot be read are counted and left out. Raises `NothingThere` if there are no events, or no
     subscriptions where some were given; `WrongOption`, `MissingColumn` and `UnsupportedColumn`.
     """
     if subscriptions is not None:
         require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
-    stages = len(STAGES) if subscriptions is not None else 2
     parsed_filter = Filter.parse(filter) if isinstance(filter, str) else filter
     with _looking(
         events, partial(prepared, filter=parsed_filter, time=time, since=since, until=until), keep=keep
     ) as (looks, shape):
-        told(STAGES[0], 0, stages)
         found = _Found(summarised(looks.look(LOOKS[0], lambda some: sketches(shape(some)), united)))
         if not found.events:
             reason = "nothing was published in that time, or nothing that the filter selects."
             if unreadable:
                 reason = f"{unreadable:,} of its lines cannot be read."
             raise NothingThere("events", source, reason)
-        told(STAGES[1], 1, stages)
         places = looks.kept("places", lambda: found.places(by), Places)
         counted = _counted(looks, shape, places)
         attributes = found.attributes(counted, places)
@@ -118,17 +107,13 @@ def gather(
         constraints, hits, savings = 0, None, None
         wanted: dict[int, int] = {}
         if subscriptions is not None:
-            told(STAGES[2], 2, stages)
             wants = subscriptions
             constraints, asked = looks.kept("constraints", lambda: _constraints(wants), _Constraints)
-            told(STAGES[3], 3, stages)
             matched = _Matched(looks, shape, subscriptions, places, [row["text"] for row in asked])
             hits, wanted = matched.hits(found.events), matched.by_place.get(WANTED, {})
             selectivities = matched.selectivities(asked, found.events)
-            told(STAGES[4], 4, stages)
             count = hits.subscriptions
             savings = looks.kept("savings", lambda: _savings(wants, count), Savings)
-        told("", stages, stages)
         return Figures(
             source=source,
             made=clock.time(),
