@@ -208,13 +208,13 @@ def test_what_cannot_be_read_is_set_aside_with_the_reason(spark, url, place):
 
 
 def test_many_classes_share_files_and_many_columns_are_in_the_payload(spark, url, place, monkeypatch):
-    from palio.spark import lakefiles
+    from palio.spark.lake import files
 
-    monkeypatch.setattr(lakefiles, "MAX_CLASSES", 2)
-    monkeypatch.setattr(lakefiles, "MAX_COLUMNS", 3)
+    monkeypatch.setattr(files, "MAX_CLASSES", 2)
+    monkeypatch.setattr(files, "MAX_COLUMNS", 3)
     rows = [{"class": f"k{n % 5}/.." + "ä" * 200, "x": n, f"y{n}": n} for n in range(10)]
     table = pa.Table.from_batches([_batch(rows)])
-    written = list(lakefiles.write_events(Path(place), table))
+    written = list(files.write_events(Path(place), table))
     assert sum(file.rows for file in written) == 10
     assert {Path(file.path).parent.name[:13] for file in written} == {"class k0%2F..", "class k1%2F..", "+"}
     assert not any(file.complete for file in written)
