@@ -15,7 +15,7 @@ import palio.spark
 from palio.spark.errors import BadSubscriptions, MissingColumn
 from palio.spark.frames import spread
 from palio.spark.jobs.inputs import partitions_of
-from palio.spark.matching import bulk as matching
+from palio.spark.matching import bulk
 from tests.spark.engines import collected, frame_of
 
 ENTRIES = [
@@ -165,8 +165,8 @@ def test_pieces_are_bounded_even_within_one_event():
     ids = pa.array(range(many), pa.int64())
     index = palio.MatchIndex((number, f"x >= {-(number % 5)}") for number in range(many))
     events = pa.record_batch({"event_id": ["e", "f", "g"], "x": [1, -10, 1]})
-    batches = list(matching.match_in_memory(index, ids, [events]))
-    assert max(batch.num_rows for batch in batches) == matching.MOST_PAIRS
+    batches = list(bulk.match_in_memory(index, ids, [events]))
+    assert max(batch.num_rows for batch in batches) == bulk.MOST_PAIRS
     found = pa.Table.from_batches(batches)
     assert found.num_rows == 2 * many
     assert set(found.column("event_id").to_pylist()) == {"e", "g"}
@@ -174,11 +174,11 @@ def test_pieces_are_bounded_even_within_one_event():
 
 def test_what_a_worker_holds_is_bounded_whatever_comes_next():
     for subscriptions in (1, 10, 10_000, 200_000):
-        step = matching._next_step(1, subscriptions, subscriptions)
+        step = bulk._next_step(1, subscriptions, subscriptions)
         for pairs_an_event in (0, subscriptions, 0, 1):
             assert step >= 1
             assert step == 1 or step * subscriptions <= 1 << 26
-            step = matching._next_step(step, step * pairs_an_event, subscriptions)
+            step = bulk._next_step(step, step * pairs_an_event, subscriptions)
 
 
 def test_a_result_larger_than_the_driver_takes_does_not_come_to_it(spark):
@@ -242,7 +242,7 @@ def test_many_events_that_cannot_be_read_are_found_in_one_pass():
     index = Counting([(0, "price > 90")])
     payloads = [b"\xc1", palio.Notification({"price": 101.5}).encode()] * count
     batch = pa.record_batch([pa.array(range(2 * count)), pa.array(payloads)], ["event_id", "payload"])
-    pairs = list(matching.match_in_memory(index, pa.array(["a"]), [batch], skip=True))
+    pairs = list(bulk.match_in_memory(index, pa.array(["a"]), [batch], skip=True))
     assert pa.Table.from_batches(pairs).column("event_id").to_pylist() == list(range(1, 2 * count, 2))
     assert index.rows == 3 * count  # all of them once, and those that can be read once more
 

@@ -6,7 +6,7 @@ import pytest
 
 from palio.cli.main import Commands
 from palio.matching.hints import MAX_BYTES, Hints
-from palio.spark.lake import files as lakefiles
+from palio.spark.lake.files import MAX_COLUMNS
 from palio.spark.lake import rewriting
 from palio.spark.matching.bulk import MOST_PAIRS
 from palio.spark.matching.shards import SHARD_SUBSCRIPTIONS
@@ -45,7 +45,7 @@ def test_its_numbers_are_those_of_the_code(page):
     assert f"estimates beyond {sketch.MOST_MARKS:,}" in page
     assert f"a sample of {sketch.MOST_SAMPLED:,}" in page
     assert f"at most {MAX_BYTES >> 20} MB" in page
-    assert f"beyond {lakefiles.MAX_COLUMNS} typed columns" in page
+    assert f"beyond {MAX_COLUMNS} typed columns" in page
     assert rewriting.GRACE == 86_400.0
     assert "after `--grace` (a day)" in page
 
