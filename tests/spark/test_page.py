@@ -6,8 +6,8 @@ import pytest
 
 from palio.cli.main import Commands
 from palio.matching.hints import MAX_BYTES, Hints
-from palio.spark.lake.files import MAX_COLUMNS
 from palio.spark.lake import rewriting
+from palio.spark.lake.files import MAX_COLUMNS
 from palio.spark.matching.bulk import MOST_PAIRS
 from palio.spark.matching.shards import SHARD_SUBSCRIPTIONS
 from palio.spark.stats import gathering, looking, sketch
