@@ -78,6 +78,7 @@ def test_the_page_from_its_top_to_the_cluster(*, walk, spark, root, tmp_path, ca
     packed = said["palio spark package -o palio-spark.tar.gz"].stdout
     shown = next(block for _, block in blocks(page, "console") if "spark package" in block)
     assert packed.replace(str(tmp_path), "/home/you") == shown.partition("\n")[2]
+    assert (tmp_path / "palio_pkgs" / "palio" / "spark" / "source" / "format.py").exists()
 
 
 def test_the_part_of_the_readme_that_is_about_it(walk, spark, root):

@@ -238,11 +238,12 @@ main()
 """
 
 
-def started(root, *arguments):
+def started(root, environment, *arguments):
     """The program, in a session of its own, as in a terminal of its own."""
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],
-        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
     )  # fmt: skip
 
 
@@ -254,13 +255,15 @@ def wait_for(process, folder: Path, pattern: str) -> None:
         time.sleep(0.005)
 
 
-def test_a_process_that_is_interrupted_and_one_that_is_killed(command, world, reading, root, tmp_path):
+def test_a_process_that_is_interrupted_and_one_that_is_killed(
+    *, command, world, reading, environment, root, tmp_path
+):
     world.publish(20_000)
     asked = ("spark", "backtest", "price < 10", world.url, "--every", "1d", "--json")
     one_pass = json.loads(command(*asked).stdout)
     state = tmp_path / "state"
     kept = (*asked, "--checkpoint", str(state), "--master", "local[2]")
-    process = started(root, *kept)
+    process = started(root, environment, *kept)
     wait_for(process, state, "counts/000000.json")
     os.killpg(process.pid, signal.SIGINT)  # what Ctrl-C does: Spark hears it as well
     said, told = process.communicate(timeout=120)
@@ -271,7 +274,7 @@ def test_a_process_that_is_interrupted_and_one_that_is_killed(command, world, re
 
     done = len(list((state / "counts").glob("*.json")))
     assert 1 <= done < 5
-    process = started(root, *kept)
+    process = started(root, environment, *kept)
     wait_for(process, state, f"counts/{done:06}.json")  # between two parts, or soon after,
     wait_for(process, state, f"counts/{done + 1:06}-*/_temporary")  # and within the next one
     process.kill()

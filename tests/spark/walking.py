@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -60,6 +61,9 @@ class Walk:
         words = shlex.split(line, comments=True)
         if words[0] in ("pip", "export", "spark-submit") or "--master" in words:
             require_known(words)
+            return None
+        if words[0] == "mkdir":
+            subprocess.run(line, shell=True, check=True)
             return None
         assert words[0] == "palio", line
         if words[1] == "up":
