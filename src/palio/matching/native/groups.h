@@ -81,7 +81,7 @@ static double rarity(const Index *index, uint32_t value) {
     return index->attributes.items[index->attributes.items[entry->attribute].base].uses;
 }
 
-/* Whether most events, as far as one knows, have an attribute. */
+/* Whether an attribute is there so often, as far as one knows, that it is no good as a key. */
 static int is_common(const Index *index, uint32_t presence) {
     const Interned *entry = index->values.items + presence;
     if (index->observed >= OBSERVED_ENOUGH) return (uint64_t)entry->seen * COMMON_EVENTS >= index->observed;
@@ -96,8 +96,8 @@ static uint32_t pool_room(const Index *index) {
 
 typedef struct { uint32_t key, partner; } Key;
 
-/* The key that suits a record best; its equalities are put into the order that goes with it. */
-static Key choose_key(const Index *index, uint32_t *record, uint32_t pool_room) {
+/* The key that suits a record best, where `room` is left in the pool; its equalities are put into the order that goes with it. */
+static Key choose_key(const Index *index, uint32_t *record, uint32_t room) {
     uint32_t count = equalities_of(record), *equalities = record + RECORD_HEAD;
     const uint32_t *ranges = equalities + count, *programs = ranges + RANGE_WORDS * ranges_of(record);
     Key key = {0, 0};
@@ -132,7 +132,7 @@ static Key choose_key(const Index *index, uint32_t *record, uint32_t pool_room) 
         rare = rarity(index, presence);
         if (!key.key || rare < best) key.key = presence, best = rare;
     }
-    if (key.key && pool_room && !programs_of(record) && is_common(index, key.key)) key.key = 0;
+    if (key.key && room && !programs_of(record) && is_common(index, key.key)) key.key = 0;
     return key;
 }
 
