@@ -18,8 +18,8 @@ The problem: a million conjunctions of sides, an event, and the conjunctions all
 **Groups** (`native/groups.h`, `native/visiting.h`). A conjunction is filed under a key that every event that it matches
 must have: its rarest equality, its two rarest where one is too common, or failing that the presence of its rarest
 attribute; ranges of attributes that most events have anyway are pooled instead, up to one block of them, as many small
-groups cost more than one. An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that can be in use; the
-rest of the index is never touched. An `in` with few values is filed once for each of them. A pair costs one cache line,
+groups cost more than one. An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that
+can be in use; the rest of the index is never touched. An `in` with few values is filed once for each of them. A pair costs one cache line,
 whether somebody has it or not; a group that has it one more, and its records, which lie side by side, usually one.
 Several events ask together, so that many of these lines are on their way at once. What is rarest is known from the
 events observed, before there are enough from the filters; or from hints (`hints.py`), which set the counters of observed
