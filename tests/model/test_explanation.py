@@ -40,6 +40,16 @@ def test_what_a_person_may_have_overlooked_is_said():
     assert note('x != "a"', "a") == 'x is "a"'
 
 
+def test_what_is_there_and_cannot_be_filtered_is_not_called_absent():
+    order = Notification({"items": [{"sku": "a"}], "item": 1, "deep": {"mixed": [1, "a"]}})
+    said = "items is a list of objects or of mixed values, which no filter can look into"
+    assert Filter.parse('items.sku = "a"').explain(order).note == said
+    assert Filter.parse("items has 1").explain(order).note == said
+    assert Filter.parse("deep.mixed has 1").explain(order).note == said.replace("items", "deep.mixed")
+    assert Filter.parse("item.sku = 1").explain(order).note == "item.sku is absent"
+    assert Filter.parse("itemsold = 1").explain(order).note == "itemsold is absent"
+
+
 def test_long_values_are_shortened():
     assert len(note('x = "a"', "b" * 5_000)) < 100
     assert "…" in note("x has 5", list(range(100)))

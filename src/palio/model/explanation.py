@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -71,7 +71,7 @@ def explain(expression: Expression, notification: Notification) -> Explanation:
         case Condition(attribute, constraint):
             value = notification.attributes.get(attribute)
             holds = value in constraint.values()
-            note = _note(attribute, constraint, value, holds)
+            note = _note(attribute, constraint, value, holds, notification.unindexed)
             return Explanation(text, holds, "condition", attribute, value, note)
         case Not(operand):
             part = explain(operand, notification)
@@ -86,9 +86,19 @@ def explain(expression: Expression, notification: Notification) -> Explanation:
             return Explanation(text, truth, "constant")
 
 
-def _note(attribute: str, constraint: Constraint, value: Any, holds: bool) -> str:
+def unindexed_part(attribute: str, unindexed: Collection[str]) -> str | None:
+    """The content that this attribute would be a part of, if that is there but cannot be filtered."""
+    return next((part for part in unindexed if f"{attribute}.".startswith(f"{part}.")), None)
+
+
+def _note(
+    attribute: str, constraint: Constraint, value: Any, holds: bool, unindexed: Collection[str]
+) -> str:
     name = name_text(attribute)
     if value is None:
+        part = unindexed_part(attribute, unindexed)
+        if part is not None:
+            return f"{name_text(part)} is a list of objects or of mixed values, which no filter can look into"
         return f"{name} is absent"
     kind = KIND_NAMES[Kind(KIND_OF_TYPE[type(value)])]
     shown = _shown(value)

@@ -31,7 +31,7 @@ from typing import ClassVar, NoReturn
 from palio.model import shortcut, texts
 from palio.model.constraint import TEXT_OPERATORS, Constraint, WrongOperand
 from palio.model.errors import FilterSyntaxError, FilterTooLarge
-from palio.model.expression import KEYWORDS, Always, And, Condition, Expression, Not, Or
+from palio.model.expression import KEYWORDS, Always, And, Condition, Expression, Not, Or, name_text
 from palio.model.values import (
     INT_MAX,
     INT_MIN,
@@ -78,6 +78,12 @@ _MISSPELLINGS = {
     "prefix": "starts with", "suffix": "ends with", "includes": "has", "any": "exists",
 }  # fmt: skip
 
+_NULLS = frozenset(("null", "none", "nil"))
+_VALUES = frozenset(("string", "number", "time", "bytes"))
+# Searched backwards from a mistake over at most the longest name.
+_NAME_ENDS = re.compile(r"[^\W\d][\w.]*\Z")
+_NAME_GOES_ON = re.compile(r"\w[^\s\"'`=<>!&|(),;*\\]*")
+
 
 def parse(text: str) -> Expression:
     """The expression that a filter's text means. Raises `FilterSyntaxError` or `FilterTooLarge`."""
@@ -114,6 +120,7 @@ class Reader:
         self.depth = 0
         self.conditions = 0
         self.values = 0
+        self.subject_name = ""  # the attribute that was named last, for advice about what is behind it
         self._tokens = self.tokens.finditer(text)
         self.advance()
 
@@ -230,15 +237,13 @@ class Reader:
             name = self.token
         elif self.kind == "name":
             name = re.sub(r"\\(.)", r"\1", self.token[1:-1], flags=re.DOTALL)
-        elif self.kind == "string":
+        elif self.kind == "string" and self.raw[0] == '"':
             name = self._unquoted()
         else:
-            advice = None
-            if self.kind == "keyword":
-                advice = f"To speak of an attribute called {self.raw}, write it in backticks."
-            self.fail(f"expected an attribute or `(`, found {self.found()}.", advice)
+            self.fail(f"expected an attribute or `(`, found {self.found()}.", self._advice_for_a_name())
         if not 0 < len(name) <= MAX_NAME_CHARACTERS:
             self.fail(f"an attribute's name has 1 to {MAX_NAME_CHARACTERS} characters.")
+        self.subject_name = name
         self.advance()
         return name
 
@@ -260,10 +265,12 @@ class Reader:
         if constraint is not None:
             return Condition(name, constraint)
         if self.kind in ("word", "string", "number", "name") or (demanded is not None):
-            self.fail(
-                f"expected an operator after `{name[:40]}`, found {self.found()}.",
-                _suggest(self.raw, _AFTER_NAME) if self.kind == "word" else None,
-            )
+            problem = f"expected an operator after `{name[:40]}`, found {self.found()}."
+            if self.kind == "word" and self.raw.lower() == "is":
+                self._fail_at_is(problem)
+            if self.kind == "number" and (whole := self._odd_name(self.at)) is not None:
+                self.fail(problem, f"If this is one name, write `{whole}` in backticks.")
+            self.fail(problem, _suggest(self.raw, _AFTER_NAME) if self.kind == "word" else None)
         return Condition(name, Constraint("=", True))
 
     def comparison(self, demanded: Kind | None) -> Constraint | None:
@@ -272,6 +279,7 @@ class Reader:
         if self.kind == "symbol":
             if token in COMPARISONS:
                 self.advance()
+                self._refuse_null("exists" if token == "!=" else "absent")
                 return self.checked(Constraint(token, self.value(), demanded), start)
             if token in _SIENA:
                 self.advance()
@@ -339,8 +347,8 @@ class Reader:
             case "keyword" if self.token in ("true", "false"):
                 value = self.token == "true"
             case _:
-                advice = f'A string is written in quotes: "{self.raw}".' if self.kind == "word" else None
-                self.fail(f"expected a value, found {self.found()}.", advice)
+                self._refuse_null("absent")
+                self.fail(f"expected a value, found {self.found()}.", self._advice_for_a_value())
         self.advance()
         return value
 
@@ -415,11 +423,49 @@ class Reader:
     def fail_at(self, at: int, problem: str, suggestion: str | None = None) -> NoReturn:
         raise self.mistake(self.text, at + 1, problem, suggestion)
 
+    def _advice_for_a_name(self) -> str | None:
+        if self.kind == "keyword":
+            return f"To speak of an attribute called {self.raw}, write it in backticks."
+        if self.kind == "string":
+            return "An attribute comes first, without quotes or in backticks, and behind it the value."
+        return "An attribute comes first, and behind it the value." if self.kind in _VALUES else None
+
+    def _advice_for_a_value(self) -> str | None:
+        if self.kind != "word":
+            return None
+        if self.raw.lower() in ("true", "false"):
+            return f"Did you mean `{self.raw.lower()}`?"
+        return f'A string is written in quotes: "{self.raw}"; a filter never compares two attributes.'
+
+    def _refuse_null(self, instead: str) -> None:
+        if self.kind == "word" and self.raw.lower() in _NULLS:
+            advice = f"Write `{instead}({name_text(self.subject_name)})`."
+            self.fail("there is no null: an attribute has a value, or it is absent.", advice)
+
+    def _fail_at_is(self, problem: str) -> NoReturn:
+        """`is null`, `is not null`, `is 5`: what other languages say instead of an operator."""
+        start = self.at
+        self.advance()
+        negated = self.take("not")
+        self._refuse_null("exists" if negated else "absent")
+        self.fail_at(start, problem, f"Did you mean `{'!=' if negated else '='}`?")
+
+    def _odd_name(self, at: int) -> str | None:
+        """What was probably meant to be one name, if the character at this place is in the middle of it."""
+        before = _NAME_ENDS.search(self.text, max(0, at - MAX_NAME_CHARACTERS), at)
+        behind = _NAME_GOES_ON.match(self.text, at + 1, at + MAX_NAME_CHARACTERS)
+        return before[0] + self.text[at] + behind[0] if before and behind else None
+
     def _unreadable(self) -> NoReturn:
         at, character = self.at, self.raw
         if character in "\"'`":
             self.fail_at(at, f"this {character} is never closed.")
-        if character in "+-" or character.isdigit():
+        whole = self._odd_name(at)
+        if whole is not None:
+            self.fail_at(at, f"a name with {character!r} in it needs backticks.", f"Write `{whole}`.")
+        if character in "+-":
+            self.fail_at(at, "this is not a number, and filters do not calculate.")
+        if character.isdigit():
             self.fail_at(at, "this is not a number.", "Names that begin with a digit are written in backticks.")
         advice = {"!": "Write `not` or `!=`.", "~": "Write `matches` or `contains`."}.get(character)
         self.fail_at(at, f"the character {character!r} has no meaning here.", advice)
