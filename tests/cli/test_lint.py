@@ -55,6 +55,21 @@ def test_a_clean_file_is_clean_and_unreadable_input_is_told_apart(command, tmp_p
     assert command("lint", "-", "-a", "-").exit_code == 2
 
 
+def test_content_that_no_filter_can_look_into_is_found_by_examples_of_events(command, tmp_path):
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"x": 1}\n{"x": 1, "items": [{"sku": "a"}]}\n')
+    result = command("lint", "-", "-e", str(events), "--json", input='x = 1 and items.sku = "a"\nx = 2\n')
+    [row] = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (result.exit_code, row["line"], row["finding"]) == (1, 1, "unfilterable")
+    assert row["message"] == (
+        "This filter asks for items.sku, but items is a list of objects or of mixed values, "
+        "which no filter can look into."
+    )
+    events.write_text("x\n")
+    assert command("lint", "-", "-e", str(events), input="x = 2\n").exit_code == 3
+    assert command("lint", "-", "-e", "-").exit_code == 2
+
+
 def test_an_alternative_can_cover_with_attributes_that_the_other_does_not_name(command):
     """The search goes by attributes; a union of conjunctions may cover although none of them does."""
     text = "(x > 5 and z = 1 and a = 1) or (not x > 5 and z = 1)\nz = 1 and a = 1\nx = 1 or y = 2\ny = 2\n"

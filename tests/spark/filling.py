@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from palio.model.notification import Notification
@@ -11,6 +13,13 @@ from palio.routing.messages import Envelope
 from tests.store.driving import Driven
 
 MIDNIGHT = 1_700_006_400.0  # 2023-11-15
+
+
+def a_day_passes(lake: str) -> None:
+    """The files of a lake become a day older, as far as their folder says."""
+    for path in Path(lake).rglob("*.parquet"):
+        yesterday = path.stat().st_mtime - 86_401
+        os.utime(path, (yesterday, yesterday))
 
 
 def fill(

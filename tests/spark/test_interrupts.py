@@ -20,7 +20,7 @@ from palio.spark.lake import rewriting
 from palio.spark.lake.archiving import archive
 from palio.store.lake.manifests import Lake
 from tests.cli.conftest import ROOT
-from tests.spark.filling import fill
+from tests.spark.filling import a_day_passes, fill
 from tests.spark.test_lake import Killed, content, events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -76,6 +76,7 @@ def test_forgetting_goes_on_after_a_death(spark, lake, in_parts, where):
     done = rewriting.forget(spark, lake, palio.Filter.parse('symbol = "S3"'))
     assert done.events == len(left) - len(wanted), "only what was left"
     assert content(palio.spark.read_lake(spark, lake)) == wanted
+    a_day_passes(lake)
     rewriting.sweep(lake, grace=0.0)
     assert content(palio.spark.read_lake(spark, lake)) == wanted
     assert len(list(Path(lake).rglob("*.parquet"))) == len(Lake(lake).state().files)

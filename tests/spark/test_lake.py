@@ -21,7 +21,7 @@ from palio.spark.lake.rewriting import forget, sweep
 from palio.store import Journal
 from palio.store.lake.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
 from palio.store.lake.manifests import Change, Lake, LakeFile
-from tests.spark.filling import MIDNIGHT, fill
+from tests.spark.filling import MIDNIGHT, a_day_passes, fill
 from tests.store.driving import Driven
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -93,6 +93,7 @@ def test_a_death_between_two_steps_changes_nothing(spark, url, place, where):
     assert set(Lake(place).absolute(Lake(place).state().files.values())) <= {
         str(path) for path in files_of(place)
     }
+    a_day_passes(place)
     sweep(place, grace=0.0)
     assert {str(path) for path in files_of(place)} == set(
         Lake(place).absolute(Lake(place).state().files.values())
@@ -253,6 +254,47 @@ def test_forgetting_rewrites_the_lake_through_a_new_manifest(spark, url, place):
     assert forget(spark, place, palio.Filter.parse('symbol = "S3"')).events == 0
 
 
+def test_sweeping_leaves_alone_what_a_running_job_has_written_and_not_yet_committed(spark, url, place):
+    fill(url, events(40))
+    archive(spark, url, place)
+    fill(url, events(20, 40))
+
+    def sweep_meanwhile(step):
+        if step == "written":
+            assert sweep(place, grace=0.0) == 0
+
+    archive(spark, url, place, step=sweep_meanwhile)
+    assert content(palio.spark.history(spark, place)) == content(palio.spark.read(spark, url))
+    forget(spark, place, palio.Filter.parse('symbol = "S3"'), step=sweep_meanwhile)
+    assert palio.spark.history(spark, place).count() == 51
+    assert sweep(place, grace=0.0) > 0, "what was forgotten is gone at once all the same"
+    assert not any(b"S3" in path.read_bytes() for path in files_of(place))
+
+
+def test_a_version_names_only_files_that_are_there(spark, url, place):
+    fill(url, events(40))
+
+    def lose(step):
+        if step == "written":
+            files_of(place)[0].unlink()
+
+    with pytest.raises(LakeDamaged, match=r"The file day=.*\.parquet is missing\. Nothing was committed"):
+        archive(spark, url, place, step=lose)
+    assert Lake(place).state().positions == {}, "positions did not move on"
+    archive(spark, url, place)
+    assert content(palio.spark.history(spark, place)) == content(palio.spark.read(spark, url))
+
+
+def test_a_file_that_is_missing_is_named_to_whoever_reads(spark, url, place):
+    fill(url, events(40))
+    archive(spark, url, place)
+    gone = files_of(place)[0]
+    gone.unlink()
+    with pytest.raises(LakeDamaged, match="is missing") as caught:
+        palio.spark.history(spark, place)
+    assert caught.value.file == gone.relative_to(place).as_posix()
+
+
 def test_compaction_is_a_new_version_with_the_same_events(spark, url, place):
     for first in range(0, 40, 10):
         fill(url, events(10, first))
@@ -279,6 +321,7 @@ def test_versions_are_created_once(tmp_path):
     for number in range(70):
         state = lake.state()
         gone = tuple(state.files)
+        (tmp_path / f"{number}.parquet").touch()
         lake.commit(
             state,
             Change("archive", (msgspec.structs.replace(file, path=f"{number}.parquet"),), gone, {"b": number}),

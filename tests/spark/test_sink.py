@@ -1,6 +1,7 @@
 """The sink publishes each row once, however often a task or a query has to begin anew."""
 
 from collections import Counter
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -110,12 +111,34 @@ def test_encoded_notifications_are_published_as_they_are(spark, address):
     assert published(address) == [dict(said.attributes)]
 
 
+def test_what_an_event_has_beside_its_attributes_is_written_too(spark, address, tmp_path):
+    url = f"sqlite:///{tmp_path}/palio.db"
+    lines = {"x": 1, "lines": [{"sku": "a"}]}
+    said = [
+        palio.Notification({"x": 1}, priority=9, lifetime=timedelta(days=9)),
+        palio.Notification({"x": 1}),
+        palio.Notification({"x": 1}),
+        palio.Notification(lines),
+    ]
+    fill(url, said)
+    frame = palio.spark.read(spark, url, schema="_payload binary, _properties binary")
+    for _ in range(2):  # the same ids again: nothing is there twice
+        palio.spark.write(frame.repartition(3), address, sink="copies")
+    with palio.sync.connect(address) as client:
+        found = [event.notification for event in client.replay("true")]
+    assert Counter((one.priority, one.lifetime, one.unindexed, one.payload) for one in found) == Counter(
+        (one.priority, one.lifetime, one.unindexed, one.payload) for one in said
+    )
+
+
 def test_what_cannot_be_written_is_refused_with_a_sentence(spark, address):
     from pyspark.sql.types import StructType
 
     plain = StructType.fromDDL("x int")
     with pytest.raises(WrongOption, match="Every row needs an id"):
         write_options({"url": "palio://h"}, plain, overwrite=False)
+    with pytest.raises(WrongOption, match=r"There is no such option\. Did you mean 'idColumn'"):
+        write_options({"url": "palio://h", "idcolum": "x"}, plain, overwrite=False)
     with pytest.raises(WrongOption, match="use append"):
         write_options({"url": "palio://h", "idColumn": "x"}, plain, overwrite=True)
     with pytest.raises(WrongOption, match="at a broker"):

@@ -11,7 +11,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from palio.cli.inputs import Complaints, DoubledId, Entry, Id, read_advertisements, read_filters
+from palio.cli.inputs import (
+    Complaints,
+    DoubledId,
+    Entry,
+    Id,
+    read_advertisements,
+    read_events,
+    read_filters,
+)
 from palio.cli.lines import STANDARD_INPUT, LineFile
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import (
@@ -27,14 +35,23 @@ from palio.cli.terminal import (
 from palio.matching.poset import Node, Poset
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
+from palio.model.explanation import unfilterable, unindexed_part
+from palio.model.expression import name_text
 from palio.model.filter import Filter
 
 EPILOG = help_epilog(
     "palio lint examples/filters.jsonl",
     "palio lint examples/filters.jsonl -a examples/advertisements.txt",
+    "palio lint examples/filters.jsonl -e examples/events.jsonl",
     "palio lint examples/filters.jsonl --json",
 )
-_COLOURS = {"syntax": "red", "id": "red", "contradictory": "red", "unadvertised": "magenta"}
+_COLOURS = {
+    "syntax": "red",
+    "id": "red",
+    "contradictory": "red",
+    "unadvertised": "magenta",
+    "unfilterable": "magenta",
+}
 _SHOWN_TEXT = 160
 
 
@@ -56,21 +73,28 @@ def lint(
         str | None,
         typer.Option("--advertisements", "-a", metavar="FILE", help="What publishers may say, one a line."),
     ] = None,
+    events: Annotated[
+        str | None,
+        typer.Option("--events", "-e", metavar="FILE", help="Events as they come, one a line: examples."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON lines, and no summary.")] = False,
 ) -> None:
     """Find filters that are wrong, useless or said twice.
 
     Found are: syntax errors and doubled ids; filters that contradict
     themselves; filters that equal an earlier one, however they are written;
-    filters that another one covers; and, given advertisements, filters that
-    nothing advertised can match. Both files are JSON lines with "id" and
-    "filter" or "advertisement", or bare texts, one a line.
+    filters that another one covers; given advertisements, filters that nothing
+    advertised can match; and, given examples of events, filters that ask for
+    content which the events have but no filter can look into, such as lists of
+    objects. Filters and advertisements are JSON lines with "id" and "filter" or
+    "advertisement", or bare texts, one a line.
     """
-    if filters == advertisements == STANDARD_INPUT:
-        raise typer.BadParameter("filters and advertisements cannot both come from standard input.")
+    if [filters, advertisements, events].count(STANDARD_INPUT) > 1:
+        raise typer.BadParameter("only one of the files can come from standard input.")
     console = error_console()
     complaints = Complaints(console)
     offers = None if advertisements is None else _read_offers(advertisements, complaints)
+    unindexed = set() if events is None else _read_unindexed(events, complaints)
     entries, findings = _read(filters)
     total = len(entries) + len(findings)
     for entry in entries:
@@ -81,6 +105,7 @@ def lint(
     findings += _needless(entries, console)
     if offers is not None:
         findings += _unadvertised(entries, offers)
+    findings += _unfilterable(entries, sorted(unindexed))
     findings.sort(key=lambda one: one.line)
     if as_json:
         for finding in findings:
@@ -107,6 +132,12 @@ def _read(path: str) -> tuple[list[Entry[Filter]], list[Finding]]:
 def _read_offers(path: str, complaints: Complaints) -> list[Advertisement]:
     with LineFile(path) as file:
         return [entry.content for entry in read_advertisements(file, complaints.add)]
+
+
+def _read_unindexed(path: str, complaints: Complaints) -> set[str]:
+    """What some event has that no filter can look into."""
+    with LineFile(path) as file:
+        return {part for event in read_events(file, complaints.add) for part in event.notification.unindexed}
 
 
 def _finding(entry: Entry[Filter], kind: str, message: str, other: Entry[Filter] | None = None) -> Finding:
@@ -145,6 +176,15 @@ def _unadvertised(entries: list[Entry[Filter]], offers: list[Advertisement]) -> 
     for entry in entries:
         if not any(offer.overlaps(entry.content) for offer in offers):
             yield _finding(entry, "unadvertised", "Nothing that is advertised can match this filter.")
+
+
+def _unfilterable(entries: list[Entry[Filter]], unindexed: list[str]) -> Iterator[Finding]:
+    for entry in entries:
+        for attribute in sorted(entry.content.attributes):
+            part = unindexed_part(attribute, unindexed)
+            if part is not None:
+                there = f"This filter asks for {name_text(attribute)}, but {unfilterable(part)}."
+                yield _finding(entry, "unfilterable", there)
 
 
 def _name(entry: Entry[Filter]) -> str:

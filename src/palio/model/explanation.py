@@ -91,14 +91,17 @@ def unindexed_part(attribute: str, unindexed: Collection[str]) -> str | None:
     return next((part for part in unindexed if f"{attribute}.".startswith(f"{part}.")), None)
 
 
-def _note(
-    attribute: str, constraint: Constraint, value: Any, holds: bool, unindexed: Collection[str]
-) -> str:
+def unfilterable(part: str) -> str:
+    """What to say of such content."""
+    return f"{name_text(part)} is a list of objects or of mixed values, which no filter can look into"
+
+
+def _note(attribute: str, constraint: Constraint, value: Any, holds: bool, unindexed: Collection[str]) -> str:
     name = name_text(attribute)
     if value is None:
         part = unindexed_part(attribute, unindexed)
         if part is not None:
-            return f"{name_text(part)} is a list of objects or of mixed values, which no filter can look into"
+            return unfilterable(part)
         return f"{name} is absent"
     kind = KIND_NAMES[Kind(KIND_OF_TYPE[type(value)])]
     shown = _shown(value)

@@ -159,11 +159,35 @@ def has_lines(place: str) -> bool:
 
 
 def _lines(spark: SparkSession, place: str) -> DataFrame:
-    from pyspark.sql import functions  # noqa: PLC0415
+    """The lines of a file with their numbers; of several files, as if they were one, by the order of names.
+
+    Spark reads a file in blocks, in any order and several in a partition. Its own numbering counts on within a
+    partition, so a line's place in its block is how far it is from the first one there; and before the block
+    are the lines of all earlier ones, which have to be counted.
+    """
+    from pyspark.sql import Window, functions  # noqa: PLC0415
 
     _require_file(place)
-    number = (functions.monotonically_increasing_id() + 1).cast("string").alias(_NUMBER)
-    return spark.read.text(place).select(number, "value")
+    block = ("file_path", "file_block_start")
+    lines = spark.read.text(place).select(
+        "value",
+        *[functions.col(f"_metadata.{name}") for name in block],
+        functions.monotonically_increasing_id().alias("counted"),
+    )
+    earlier = Window.orderBy(*block).rowsBetween(Window.unboundedPreceding, -1)
+    blocks = (
+        lines.groupBy(*block)
+        .agg(functions.min("counted").alias("first"), functions.count("*").alias("lines"))
+        .select(
+            *block,
+            "first",
+            functions.coalesce(functions.sum("lines").over(earlier), functions.lit(0)).alias("before"),
+        )
+    )
+    number = functions.col("before") + functions.col("counted") - functions.col("first") + 1
+    return lines.join(functions.broadcast(blocks), list(block)).select(
+        number.cast("string").alias(_NUMBER), "value"
+    )
 
 
 def parquet_at(spark: SparkSession, place: str) -> DataFrame:

@@ -11,6 +11,7 @@ gone for good.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ from palio.store.lake.manifests import MANIFESTS, Change, Lake, LakeFile, State
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A day, in seconds: how long whoever reads an earlier version may take.
+# A day, in seconds: how long whoever reads an earlier version may take, and how long a job may take between
+# writing a file and committing it (a guess: jobs commit after minutes).
 GRACE = 86_400.0
 # Files below that are put together, up to about so many bytes.
 SMALL_BYTES = 32 << 20
@@ -141,20 +143,28 @@ def compact(
 
 
 def sweep(place: str, *, grace: float = GRACE) -> int:
-    """Delete files that no manifest names, or that have been removed for longer than the grace period.
+    """Delete files that have been removed from the lake for longer than the grace period. Returns how many.
 
-    Returns how many. Not for less than any job or reader of the lake takes.
+    Not for less than any reader of the lake takes. Files that no version has ever named may belong to a job
+    that is about to commit them: they are deleted when they are older than a day, however short the grace is.
     """
     lake = Lake(place)
-    state = lake.state()
-    limit = time.time() - grace
-    recent = lake.removed_since(limit)
+    now = time.time()
+    # A file that is not among these, and in no version, is either older than `abandoned` or of a running job.
+    abandoned = now - max(grace, GRACE)
+    removed = lake.removed_since(abandoned)
+    found = [*lake.root.rglob("*.parquet"), *(lake.root / MANIFESTS).glob("*.draft")]
+    state = lake.state()  # after the files were listed: what was committed meanwhile is in it
     count = 0
-    for path in [*lake.root.rglob("*.parquet"), *(lake.root / MANIFESTS).glob("*.draft")]:
+    for path in found:
         name = path.relative_to(lake.root).as_posix()
-        if name not in state.files and name not in recent and path.stat().st_mtime <= limit:
-            path.unlink(missing_ok=True)
-            count += 1
+        if name in state.files:
+            continue
+        with contextlib.suppress(FileNotFoundError):  # another sweep, or its job, was faster
+            since = removed.get(name)
+            if path.stat().st_mtime <= abandoned if since is None else since <= now - grace:
+                path.unlink()
+                count += 1
     return count
 
 
@@ -164,7 +174,8 @@ def read_events(root: Path, file: LakeFile) -> pa.Table:
         with open(root / file.path, "rb") as raw:
             return pq.read_table(raw, columns=EVENT.names, partitioning=None).cast(EVENT)
     except (OSError, pa.ArrowException) as problem:
-        raise LakeDamaged(str(root), f"The file {file.path} cannot be read ({problem}).") from None
+        reason = f"The file {file.path} cannot be read ({problem})."
+        raise LakeDamaged(str(root), reason, file.path) from None
 
 
 def _touched(state: State, before: float | None) -> list[LakeFile]:

@@ -100,6 +100,7 @@ def _files(
     schema = ", ".join([EVENT_SCHEMA, *fields, "day date"])
     if not files:
         return spark.createDataFrame([], schema)
+    lake.require_files(files)
     paths = lake.absolute(files)
     frame = spark.read.schema(schema).option("basePath", str(lake.root)).parquet(*paths)
     return frame if where is None else frame.where(where)
@@ -194,4 +195,5 @@ def read_quarantine(spark: SparkSession, place: str | Lake) -> DataFrame:
     schema += ", body binary, reason string"
     if not files:
         return spark.createDataFrame([], schema)
+    lake.require_files(files)
     return spark.read.schema(schema).parquet(*lake.absolute(files))

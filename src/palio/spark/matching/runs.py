@@ -38,6 +38,7 @@ from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns
 from palio.spark.jobs.positions import JOURNAL, SEQUENCE, InTable, Positioned, Positions
 from palio.spark.matching.bulk import match
 from palio.spark.matching.shards import Shards, build_shards
+from palio.spark.runtime.folders import shared_folder
 from palio.spark.source import offsets
 from palio.store.lake.once import create_once, make_folder, sync_folder, sync_tree
 
@@ -106,7 +107,7 @@ def match_new(
     if not isinstance(events, Positioned):
         events = InTable(events)
     require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
-    folder = Path(place).absolute()
+    folder = shared_folder("place", place)
     _sweep(folder)
     last = last_run(folder) or Run(0, {}, "", "", 0, 0)
     number = last.number + 1
@@ -198,7 +199,7 @@ def matches(spark: SparkSession, place: str | os.PathLike[str]) -> DataFrame:
     """All pairs of current subscriptions: (event_id, subscription_id, revision). Raises `RunsDamaged`."""
     from pyspark.sql import functions  # noqa: PLC0415
 
-    folder = Path(place).absolute()
+    folder = shared_folder("place", place)
     runs = all_runs(folder)
     if not runs:
         raise RunsDamaged(str(folder), "there has been no run yet.")

@@ -27,6 +27,7 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.spark.errors import BadSubscriptions
 from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns, session_of, travels_by_artifacts
+from palio.spark.runtime.folders import shared_folder
 from palio.spark.runtime.scratch import scratch_folder
 from palio.spark.runtime.workers import give_back
 
@@ -106,7 +107,8 @@ def build_shards(
     given = subscriptions.select(SUBSCRIPTION, FILTER)
     spark = session_of(subscriptions)
     as_artifacts = storage is None and travels_by_artifacts(spark)
-    folder = None if as_artifacts else storage or scratch_folder()
+    given_folder = None if storage is None else str(shared_folder("storage", storage))
+    folder = None if as_artifacts else given_folder or scratch_folder()
     count = max(1, math.ceil(given.count() / size))
     built = given.repartition(count).mapInArrow(partial(_build, folder), _BUILT)
     if as_artifacts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -15,6 +16,10 @@ from palio.spark.source.journals import Wanted, require_open
 
 # Sequences in one partition. Small enough for a task to be repeated without regret.
 ROWS_PER_PARTITION = 250_000
+READING = (
+    "url", "path", "filter", "since", "until", "pushdown", "rowsPerPartition", "failOnDataLoss",
+    "maxRowsPerTrigger", "startingOffsets", "endingOffsets", "reader",
+)  # fmt: skip
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
@@ -47,6 +52,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     if not url:
         raise WrongOption("url", "Say which broker or store: palio://…, sqlite:///… or postgresql://….")
     require_open(url)
+    require_known(given, READING)
     filter = options.get("filter")
     if filter is not None:
         Filter.parse(filter)
@@ -66,6 +72,18 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     if read.since >= read.until:
         raise WrongOption("since", "It is not before until.")
     return read
+
+
+def require_known(given: Mapping[str, str], known: Iterable[str]) -> None:
+    """Raises `WrongOption` for an option that there is not: one that is misspelt would do nothing."""
+    names = {name.lower(): name for name in known}
+    for name in given:
+        if name.lower() not in names:
+            close = difflib.get_close_matches(name.lower(), names, n=1)
+            advice = (
+                f"Did you mean {names[close[0]]!r}?" if close else f"There are {', '.join(names.values())}."
+            )
+            raise WrongOption(name, f"There is no such option. {advice}")
 
 
 def moment(option: str, text: str | float | datetime | None, default: float) -> float:

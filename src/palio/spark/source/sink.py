@@ -31,13 +31,17 @@ from palio.model.errors import InvalidNotification
 from palio.model.notification import Notification
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import BROKERS, require_open
+from palio.spark.source.options import require_known
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
 PAYLOAD = "payload"
+PROPERTIES = "properties"
 DEFAULT_SINK = "spark"
+# `checkpointLocation` is Spark's own, which it hands on to the sinks of streams.
+WRITING = ("url", "path", "sink", "idColumn", "checkpointLocation")
 # Events in one request, and requests under way: enough for the broker to be busy while we make the next.
 BATCH = 1_000
 UNDER_WAY = 4
@@ -62,6 +66,7 @@ def write_options(given: Mapping[str, str], schema: StructType, *, overwrite: bo
         raise WrongOption("url", "Events are published at a broker: palio://host:port.")
     if overwrite:
         raise WrongOption("mode", "What was published cannot be overwritten: use append.")
+    require_known(given, WRITING)
     names = {field.name: field.dataType.simpleString() for field in schema.fields}
     id = options.get("idcolumn", "id" if PAYLOAD in names else "")
     if names.get(id) != "string":
@@ -79,10 +84,9 @@ def bodies_of(batch: pa.RecordBatch, id: str) -> Iterator[Body]:
     Raises `InvalidNotification` and `UnsupportedColumn`.
     """
     ids = batch.column(id).to_pylist() if id else [None] * batch.num_rows
-    names = batch.schema.names
-    if PAYLOAD in names:
-        properties = batch.column("properties").to_pylist() if "properties" in names else [None] * len(ids)
-        parts = zip(batch.column(PAYLOAD).to_pylist(), ids, properties, strict=True)
+    payload, properties = (_beside(batch, name) for name in (PAYLOAD, PROPERTIES))
+    if payload is not None:
+        parts = zip(payload, ids, properties or [None] * len(ids), strict=True)
         found = (body_of(payload or b"\x80", one, more) for payload, one, more in parts)
     else:
         rows = columns.notifications(batch.drop_columns([id]) if id else batch)
@@ -91,6 +95,12 @@ def bodies_of(batch: pa.RecordBatch, id: str) -> Iterator[Body]:
         if id and not body.id:
             raise InvalidNotification("id", f"A row has no id in the column {id!r}.")
         yield body
+
+
+def _beside(batch: pa.RecordBatch, name: str) -> list[Any] | None:
+    """A column of what an event is beside its attributes, as events have it or as a schema asks for it."""
+    found = next((one for one in (name, f"_{name}") if one in batch.schema.names), None)
+    return None if found is None else list(batch.column(found).to_pylist())
 
 
 class Written(WriterCommitMessage):

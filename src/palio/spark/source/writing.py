@@ -1,10 +1,10 @@
 """`write` and `write_stream`: rows of any table become events, with ids made of what they say.
 
-An id is a hash of the sink's name, the canonical row (its encoded attributes) and its occurrence: of rows that
-say the same, which one it is. Rows that say the same are brought together in one task to be counted, so the
-ids of a table are the same set however it is divided, and whoever writes it again writes the same events. In a
-stream they are also of a batch, whose content Spark repeats exactly: the same row in a later batch is another
-event.
+An id is a hash of the sink's name, the canonical row (its encoded attributes, and the properties that it has
+beside them) and its occurrence: of rows that say the same, which one it is. Rows that say the same are brought
+together in one task to be counted, so the ids of a table are the same set however it is divided, and whoever
+writes it again writes the same events. In a stream they are also of a batch, whose content Spark repeats
+exactly: the same row in a later batch is another event.
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import TaskContext
 
+from palio.matching.projection import properties_of
 from palio.spark.source.registering import register
-from palio.spark.source.sink import PAYLOAD, bodies_of
+from palio.spark.source.sink import PAYLOAD, PROPERTIES, bodies_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-_ROW = pa.schema([("id", pa.string()), (PAYLOAD, pa.binary())])
-_ROW_SCHEMA = f"id string, {PAYLOAD} binary"
+_ROW = pa.schema([("id", pa.string()), (PAYLOAD, pa.binary()), (PROPERTIES, pa.binary())])
+_ROW_SCHEMA = f"id string, {PAYLOAD} binary, {PROPERTIES} binary"
 ID_BYTES = 20
 
 
 def write(frame: DataFrame, url: str, *, sink: str, id: str | None = None) -> None:
     """Publish every row, and return when all are confirmed: each is there once, however often this is tried.
 
-    A column is an attribute, null is absent; or a binary column `payload` has encoded notifications. `sink` is
-    the name under which the broker knows what it has got: use another one to write the same rows once more.
+    A column is an attribute, null is absent; or a binary column `payload` has encoded notifications, and one
+    called `properties` what they have beside (priority, lifetime, content that filters do not see): as `read`
+    gives them, where they may also be called `_payload` and `_properties`. `sink` is the name under which the
+    broker knows what it has got: use another one to write the same rows once more.
     `id` names a column with ids of the rows, if they have any.
 
     Raises `WrongOption`, `UnsupportedColumn`, and what the broker refuses with.
@@ -60,7 +63,11 @@ def identified(frame: DataFrame, sink: str, id: str | None = None) -> DataFrame:
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             found = list(bodies_of(batch, id or ""))
-            yield _rows([body.id for body in found], [body.attributes for body in found])
+            yield _rows(
+                [body.id for body in found],
+                [body.attributes for body in found],
+                [properties_of(body) for body in found],
+            )
 
     encoded = frame.mapInArrow(encode, _ROW_SCHEMA)
     if id is not None:
@@ -70,10 +77,11 @@ def identified(frame: DataFrame, sink: str, id: str | None = None) -> DataFrame:
         scope = _scope(sink)
         seen: Counter[bytes] = Counter()
         for batch in batches:
-            rows = batch.column(PAYLOAD).to_pylist()
-            yield _rows([_id_of(scope, row, seen) for row in rows], rows)
+            rows, properties = (batch.column(name).to_pylist() for name in (PAYLOAD, PROPERTIES))
+            said = zip(rows, properties, strict=True)
+            yield _rows([_id_of(scope, row + (more or b""), seen) for row, more in said], rows, properties)
 
-    return encoded.repartition(PAYLOAD).mapInArrow(number, _ROW_SCHEMA)
+    return encoded.repartition(PAYLOAD, PROPERTIES).mapInArrow(number, _ROW_SCHEMA)
 
 
 def _scope(sink: str) -> bytes:
@@ -93,7 +101,8 @@ def _id_of(scope: bytes, row: bytes, seen: Counter[bytes]) -> str:
     return hashlib.blake2b(row_hash + occurrence.to_bytes(8), digest_size=ID_BYTES).hexdigest()
 
 
-def _rows(ids: list[str | None], payloads: list[bytes]) -> pa.RecordBatch:
+def _rows(ids: list[str | None], payloads: list[bytes], properties: list[bytes | None]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
-        [pa.array(ids, pa.string()), pa.array(payloads, pa.binary())], schema=_ROW
+        [pa.array(ids, pa.string()), pa.array(payloads, pa.binary()), pa.array(properties, pa.binary())],
+        schema=_ROW,
     )

@@ -45,12 +45,15 @@ class LakeTooNew(LakeError):
 
 
 class LakeDamaged(LakeError):
-    """A lake in which something is missing, or cannot be read."""
+    """A lake in which something is missing, or cannot be read; `file` is which, where it is one file."""
 
     lake: str
+    file: str | None
 
-    def __init__(self, lake: str, reason: str) -> None:
-        super().__init__(f"The lake in {lake} is damaged: {reason} Restore it from a copy.", lake=lake)
+    def __init__(
+        self, lake: str, reason: str, file: str | None = None, advice: str = "Restore it from a copy."
+    ) -> None:
+        super().__init__(f"The lake in {lake} is damaged: {reason} {advice}", lake=lake, file=file)
 
 
 class LakeChanged(LakeError):

@@ -94,7 +94,7 @@ class LakeEvents:
             self._take(file, batch)
         except (OSError, pa.ArrowException, PalioError, ValueError) as problem:
             reason = f"The file {file.about.path} cannot be read ({_line(problem)})."
-            raise LakeDamaged(str(self._root), reason) from None
+            raise LakeDamaged(str(self._root), reason, file.about.path) from None
         heapq.heapreplace(self._heap, (file.frontier, number))
 
     def _take(self, file: _File, batch: Any) -> None:

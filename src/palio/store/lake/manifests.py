@@ -173,7 +173,11 @@ class Lake:
             ) from None
 
     def commit(self, base: State, change: Change) -> State:
-        """Make the version after `base`. Raises `LakeChanged` if there is one by now, and nothing is done."""
+        """Make the version after `base`. Raises `LakeChanged` if there is one by now, and nothing is done.
+
+        A version names only what is there: if one of its files is missing, that is `LakeDamaged`.
+        """
+        self.require_files(change.add, "Nothing was committed: run the job again.")
         version = base.version + 1
         files = {path: file for path, file in base.files.items() if path not in set(change.remove)}
         files.update({file.path: file for file in change.add})
@@ -211,14 +215,20 @@ class Lake:
         """Where files are."""
         return [str(self.root / file.path) for file in files]
 
-    def removed_since(self, moment: float) -> set[str]:
-        """Files that were removed later than a moment, in seconds since 1970."""
-        gone: set[str] = set()
+    def require_files(self, files: Iterable[LakeFile], advice: str = "Restore it from a copy.") -> None:
+        """Raises `LakeDamaged` with the name of the first file that is not there."""
+        for file in files:
+            if not (self.root / file.path).exists():
+                raise LakeDamaged(str(self.root), f"The file {file.path} is missing.", file.path, advice)
+
+    def removed_since(self, moment: float) -> dict[str, float]:
+        """Files that were removed later than a moment, and when; both in seconds since 1970."""
+        gone: dict[str, float] = {}
         for version in reversed(self.versions()):
             one = self.manifest(version)
             if one.time <= moment:
                 break
-            gone.update(one.remove)
+            gone.update(dict.fromkeys(one.remove, one.time))
         return gone
 
     def _path(self, version: int) -> Path:
