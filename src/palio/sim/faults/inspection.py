@@ -46,8 +46,7 @@ def look_at_end(world: World, *, quiet: bool) -> None:
             left = {
                 "writes that are waited for": len(service._desk._then),
                 "questions": len(service._queries._questions),
-                "subscriptions that are looked for": len(service._moving._looking)
-                + len(service._moving._waiting),
+                "subscriptions that are looked for": len(service._moving.wishes),
             }
             for what, count in left.items():
                 if count:
