@@ -10,7 +10,7 @@ from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Hand, Read, Remove, Spool, Trim
 from palio.routing.durable.messages import Attached, DurableReady, Head, Stored, Told
 from palio.routing.effects import Reply, Send, SetTimer
-from palio.routing.messages import Ended, Forward, Published
+from palio.routing.messages import Close, Ended, Forward, Published
 from palio.routing.router import Router
 
 replace = msgspec.structs.replace
@@ -149,6 +149,31 @@ class HidesItsHistory(Planted):
         if isinstance(effect, Send) and isinstance(effect.message, Told):
             heads = tuple(Head(one.origin, one.head, one.head) for one in effect.message.heads)
             return [Send(effect.broker, replace(effect.message, heads=heads))]
+        return [effect]
+
+
+class KeepsGhosts(Planted):
+    """Durable delivery does not hear of sessions that close."""
+
+    def handle(self, message, source, now):
+        if isinstance(message, Close):
+            self._core.sessions.close(source)
+            return []
+        return super().handle(message, source, now)
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class TakesItForAnotherOne(Planted):
+    def __init__(self, configuration, facts, recovered):
+        others = tuple(
+            replace(one, identity=f"{one.identity} {configuration.incarnation}")
+            for one in recovered.subscriptions
+        )
+        super().__init__(configuration, facts, replace(recovered, subscriptions=others))
+
+    def spoil_one(self, effect, now):
         return [effect]
 
 

@@ -31,6 +31,8 @@ FAULTS = {
     planted.HidesItsHistory: violations.HistoryLost,
     planted.GoesOnAfterTheEnd: violations.AfterEnd,
     planted.ChangesWhatWasSaid: violations.NeverSaid,
+    planted.KeepsGhosts: violations.Ghost,
+    planted.TakesItForAnotherOne: violations.BegunAgain,
     planted.Fails: violations.EndedWithError,
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
-from palio.routing.durable.subscription import MAX_BUFFERED
+from palio.routing.durable.subscription import MAX_BUFFERED, Durable
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import Station
 
@@ -42,6 +42,7 @@ def look_at_end(world: World, *, quiet: bool) -> None:
             record.homes.setdefault(name, []).append(station.name)
         for name in station.disk.subscriptions:
             record.on_disk.setdefault(name, []).append(station.name)
+        look(world, station)
         if quiet:
             left = {
                 "writes that are waited for": len(service._desk._then),
@@ -53,8 +54,14 @@ def look_at_end(world: World, *, quiet: bool) -> None:
                     record.crowded.append((station.name, f"{what} (when all was over)", count, 0))
 
 
+def subscription_at(station: Station, name: str) -> Durable | None:
+    """A durable subscription in the memory of a broker."""
+    service = station.router.durable if station.router is not None else None
+    return service.homes.subscriptions.get(name) if service is not None else None
+
+
 def look(world: World, station: Station) -> None:
-    """How much is in memory."""
+    """How much is in memory, and who is there."""
     assert station.router is not None
     service = station.router.durable
     assert service is not None
@@ -72,6 +79,8 @@ def look(world: World, station: Station) -> None:
             what = f"writes of one and the same position of {name}"
             world.record.crowded.append((station.name, what, count, MOST_REPEATED))
     for name, durable in service.homes.subscriptions.items():
+        if durable.taker is not None and durable.taker not in world.connected[station.name]:
+            world.record.ghosts.add((station.name, name, durable.taker))
         held = len(writing.get(name, set()).union(durable.outbox.deliveries))
         if held > allowed:
             world.record.crowded.append((station.name, f"the deliveries of {name}", held, allowed))

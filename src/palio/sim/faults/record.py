@@ -81,6 +81,7 @@ class Handing(NamedTuple):
     attempt: int
     envelope: Envelope
     seen: bool
+    life: str  # the identity of the subscription: another one of that name, created anew, has another
 
 
 class Record:
@@ -97,6 +98,7 @@ class Record:
         self.given_twice: list[tuple[str, int, int, int]] = []  # origin, sequence, one number, the other
         self.trimmed_early: list[tuple[str, int, str, int]] = []  # origin, up to, subscription, its position
         self.crowded: list[tuple[str, str, int, int]] = []  # broker, what, how many, how many are allowed
+        self.ghosts: set[tuple[str, str, str]] = set()  # broker, subscription, taker that is not connected
         self.given_up: set[str] = set()  # subscriptions that were begun anew while their home was away
         self.error = ""
         self.unquiet = ""

@@ -24,6 +24,7 @@ from palio.routing.durable.messages import (
     Taken,
 )
 from palio.routing.messages import Close, Ended, Envelope, Open, Refused
+from palio.sim.faults.inspection import subscription_at
 from palio.sim.faults.record import NEVER, Handing, Taking, Wish
 from palio.sim.faults.station import Station
 from palio.sim.faults.steps import Take
@@ -49,6 +50,7 @@ class Taker:
         self.sessions: dict[str, str] = {}  # those that live, and their brokers
         self._looking: dict[str, str] = {}  # those whose wish to attach was not answered, and their brokers
         self._connections = 0
+        self._lives: dict[str, str] = {}  # by broker: the identity of the subscription that was last there
         self._finishing = ""  # the session in which the end was asked for
         self.taking = world.record.takings[take.name] = Taking(take.name, take.since)
         first = self._wish(take.filter)
@@ -277,8 +279,16 @@ class Taker:
                 attempt,
                 envelope,
                 seen,
+                self._life(station),
             )
         )
+
+    def _life(self, station: Station) -> str:
+        """Which one of its name it is; it may have ended just after it delivered something."""
+        found = subscription_at(station, self.name)
+        if found is not None:
+            self._lives[station.name] = found.identity
+        return self._lives.get(station.name, "")
 
     def _think(self, session: str, delivery: int, attempt: int) -> None:
         world = self.world

@@ -91,6 +91,25 @@ class OneDelivery(BrokenPromise, frozen=True, kw_only=True):
         return f"{self.session} got both {self._it} and n={self.other} as delivery {self.delivery}."
 
 
+class BegunAgain(BrokenPromise, frozen=True, kw_only=True):
+    """A subscription that is another one than before, though nobody has ended it."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.session} got {self._it} from another subscription of its name, and had not ended the first."
+        )
+
+
+class Ghost(BrokenPromise, frozen=True, kw_only=True):
+    """A taker that is not connected."""
+
+    broker: str
+    taker: str
+
+    def __str__(self) -> str:
+        return f"At {self.broker} the taker of {self.session} was {self.taker}, which is not connected."
+
+
 class PublishedTwice(BrokenPromise, frozen=True, kw_only=True):
     """A notification with an id that is in the journal twice."""
 
