@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
+from palio.routing.durable.messages import Mark, Marks
 from palio.routing.durable.subscription import MAX_BUFFERED, Durable
+from palio.routing.messages import Envelope, Forward
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import Station
 
@@ -101,6 +103,19 @@ def check_trim(world: World, station: Station, trim: Trim) -> None:
         taking = world.record.takings.get(name)
         if known is not None and known < trim.upto and taking is not None and taking.ending == NEVER:
             world.record.trimmed_early.append((station.name, trim.upto, name, known))
+
+
+def check_epochs(world: World, station: Station, message: object) -> None:
+    """What carries an epoch leaves a broker only while that is in this epoch."""
+    carried: tuple[Envelope | Mark, ...] = ()
+    if isinstance(message, Forward):
+        carried = message.envelopes
+    elif isinstance(message, Marks):
+        carried = message.marks
+    for one in carried:
+        service = station.router.durable if station.router is not None else None
+        if one.epoch and service is not None and one.epoch != service.epoch:
+            world.record.misdated.append((station.name, one.origin, one.sequence))
 
 
 def describe_write(effect: StoreEffect) -> str:

@@ -38,6 +38,7 @@ from palio.sim.faults.violations import (
     Unanswered,
     Unmarked,
     Unquiet,
+    WrongEpoch,
     WrongHomes,
 )
 
@@ -268,6 +269,12 @@ def trimming_passes_nobody(record: Record) -> Broken:
         yield TrimmedTooFar(session=name, origin=origin, upto=upto, position=position)
 
 
+def epochs_are_true(record: Record) -> Broken:
+    """What has met brokers in two epochs says so: it does not vouch for what came before it."""
+    for broker, origin, sequence in record.misdated:
+        yield WrongEpoch(broker=broker, notification=(origin, sequence))
+
+
 def one_home(record: Record) -> Broken:
     """When all is quiet, a subscription is at one home; one that has ended is at none."""
     if record.unquiet:
@@ -318,6 +325,7 @@ CHECKS: tuple[Callable[[Record], Broken], ...] = (
     takers_are_connected,
     nothing_after_its_lifetime,
     trimming_passes_nobody,
+    epochs_are_true,
     one_home,
     everyone_is_answered,
     the_network_falls_silent,

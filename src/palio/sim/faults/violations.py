@@ -165,6 +165,16 @@ class TrimmedTooFar(BrokenPromise, frozen=True, kw_only=True):
         )
 
 
+class WrongEpoch(BrokenPromise, frozen=True, kw_only=True):
+    """An event or a mark that says of all brokers that it has met that they are in one epoch, and is wrong."""
+
+    broker: str
+
+    def __str__(self) -> str:
+        origin, sequence = self.notification or ("", 0)
+        return f"{self.broker} sent {origin}#{sequence} with an epoch that it was not in."
+
+
 class WrongHomes(BrokenPromise, frozen=True, kw_only=True):
     """A subscription that is not at exactly one home when all is quiet, or one that has ended and is at one."""
 

@@ -29,7 +29,7 @@ from palio.routing.facts import Facts
 from palio.routing.messages import Close, LinkDown, LinkUp, Open
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
-from palio.sim.faults.inspection import MOST_EVENTS, check_trim, describe_write, look
+from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
 from palio.sim.faults.record import Record, number_of
 from palio.sim.faults.station import Station, Wire
 from palio.sim.topologies import Layout
@@ -349,6 +349,7 @@ class World:
     def _send(self, station: Station, broker: str, message: Any) -> None:
         wire = station.wires[broker]
         line = wire.lines[station.name]
+        check_epochs(self, station, message)
         if line.up:
             arrival = line.arrival = max(line.arrival, self.now + wire.latency + wire.more)
             self.after(arrival - self.now, self._arrive, wire, station.name, line.epoch, message)
