@@ -10,6 +10,7 @@ what it is about, not on what was drawn before: a run with fewer steps is otherw
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from heapq import heappop, heappush
 from traceback import extract_tb
@@ -25,10 +26,10 @@ from palio.routing.durable.homes import ABANDON
 from palio.routing.durable.messages import StoreMessage
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
-from palio.routing.messages import LinkDown, LinkUp
+from palio.routing.messages import Close, LinkDown, LinkUp, Open
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
-from palio.sim.faults.inspection import MOST_EVENTS, check_trim, describe_write, look
+from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
 from palio.sim.faults.record import Record, number_of
 from palio.sim.faults.station import Station, Wire
 from palio.sim.topologies import Layout
@@ -71,6 +72,9 @@ class World:
         self.queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self.handled = 0
+        self.connected: dict[str, set[str]] = defaultdict(
+            set
+        )  # by broker: the sessions that it has been told of
         names = [f"b{number}" for number in range(layout.size)]
         self.stations = {name: Station(name, Disk(archived=archived)) for name in names}
         self.wires = [
@@ -159,6 +163,7 @@ class World:
         station.router = None
         station.life += 1
         station.forget()
+        self.connected[station.name].clear()
         if station.plans:
             station.plans.popleft()
         self.record.tick()
@@ -213,6 +218,10 @@ class World:
                 station.last = max(station.last, at)
                 self._do(station, lambda router, clock: router.on_timer(name, clock))
             return
+        if isinstance(message, Open):
+            self.connected[station.name].add(source)
+        elif isinstance(message, Close):
+            self.connected[station.name].discard(source)
         self._do(station, lambda router, clock: router.handle(message, source, clock))
 
     def _do(self, station: Station, handle: Callable[[Router, float], list[Any]]) -> None:
@@ -340,6 +349,7 @@ class World:
     def _send(self, station: Station, broker: str, message: Any) -> None:
         wire = station.wires[broker]
         line = wire.lines[station.name]
+        check_epochs(self, station, message)
         if line.up:
             arrival = line.arrival = max(line.arrival, self.now + wire.latency + wire.more)
             self.after(arrival - self.now, self._arrive, wire, station.name, line.epoch, message)
