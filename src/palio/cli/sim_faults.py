@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from palio.cli.progress import progress_bar
-from palio.cli.soaking import first_failure
+from palio.cli.soaking import Manner, conclude, soak_through
 from palio.cli.terminal import ExitCode, error_console, output_console, plural
 from palio.sim.faults.failures import replay_command, shrink, story
 from palio.sim.faults.matrix import matrix
@@ -40,12 +40,14 @@ def replay_faults(text: str, *, trace: bool, tell: bool) -> None:
     console.print("Every promise was kept.", style="green")
 
 
-def soak_faults(first: int, seeds: int, workers: int) -> None:
-    """Simulate many different scenarios with faults until one breaks a promise."""
-    failed = first_failure(soak(first, seeds, workers), first, seeds, "every promise was kept")
-    if failed is not None:
-        _report(failed)
-        raise typer.Exit(ExitCode.NO)
+def soak_faults(first: int, seeds: int, workers: int, *, keep_going: bool, as_json: bool) -> None:
+    """Simulate many different scenarios with faults until one breaks a promise, or all of them."""
+    manner = Manner(praise="every promise was kept", keep_going=keep_going, as_json=as_json, flags=" --faults")
+    results = soak(first, seeds, workers)
+    tally, ending = soak_through(results, first, seeds, manner, lambda one: replay_command(one.scenario))
+    if ending is not None and not as_json:
+        _report(ending)
+    conclude(tally, manner)
 
 
 def crash_everywhere() -> None:
