@@ -8,9 +8,9 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Hand, Read, Remove, Spool, Trim
-from palio.routing.durable.messages import Attached, DurableReady, Head, Stored, Told
+from palio.routing.durable.messages import Acknowledged, Attached, Done, DurableReady, Head, Stored, Told
 from palio.routing.effects import Reply, Send, SetTimer
-from palio.routing.messages import Ended, Forward, Published
+from palio.routing.messages import Close, Ended, Forward, Published
 from palio.routing.router import Router
 
 replace = msgspec.structs.replace
@@ -72,6 +72,45 @@ class AdvancesWithoutSpooling(Planted):
 class ForgetsAcknowledgements(Planted):
     def spoil_one(self, effect, now):
         return [replace(effect, remove=())] if isinstance(effect, Spool) else [effect]
+
+
+class ForgetsTheLastAcknowledgement(Planted):
+    """Of several that come together."""
+
+    def handle(self, message, source, now):
+        if isinstance(message, Acknowledged) and len(message.deliveries) > 1:
+            effects = super().handle(replace(message, deliveries=message.deliveries[:-1]), source, now)
+            return [*effects, Reply(source, Done(message.name, message.deliveries[-1:]))]
+        return super().handle(message, source, now)
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class WritesAllAcknowledgementsButTheLast(Planted):
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Spool) and len(effect.remove) > 1:
+            return [replace(effect, remove=effect.remove[:-1])]
+        return [effect]
+
+
+class KeepsTheEpoch(Planted):
+    """What passes a broker in another epoch still carries the one in which it was sent."""
+
+    def handle(self, message, source, now):
+        self.__dict__["carried"] = (
+            {(one.origin, one.sequence): one.epoch for one in message.envelopes}
+            if isinstance(message, Forward)
+            else {}
+        )
+        return super().handle(message, source, now)
+
+    def spoil_one(self, effect, now):
+        carried = self.__dict__.get("carried")
+        if not carried or not isinstance(effect, Send) or not isinstance(effect.message, Forward):
+            return [effect]
+        envelopes = [replace(one, epoch=carried[one.origin, one.sequence]) for one in effect.message.envelopes]
+        return [Send(effect.broker, Forward(tuple(envelopes)))]
 
 
 class DoesNotMark(Planted):
@@ -149,6 +188,31 @@ class HidesItsHistory(Planted):
         if isinstance(effect, Send) and isinstance(effect.message, Told):
             heads = tuple(Head(one.origin, one.head, one.head) for one in effect.message.heads)
             return [Send(effect.broker, replace(effect.message, heads=heads))]
+        return [effect]
+
+
+class KeepsGhosts(Planted):
+    """Durable delivery does not hear of sessions that close."""
+
+    def handle(self, message, source, now):
+        if isinstance(message, Close):
+            self._core.sessions.close(source)
+            return []
+        return super().handle(message, source, now)
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class TakesItForAnotherOne(Planted):
+    def __init__(self, configuration, facts, recovered):
+        others = tuple(
+            replace(one, identity=f"{one.identity} {configuration.incarnation}")
+            for one in recovered.subscriptions
+        )
+        super().__init__(configuration, facts, replace(recovered, subscriptions=others))
+
+    def spoil_one(self, effect, now):
         return [effect]
 
 

@@ -1,5 +1,6 @@
 """No check that cannot fail: each one finds the fault that was planted for it."""
 
+import msgspec
 import pytest
 
 from palio.sim.faults import violations
@@ -17,6 +18,9 @@ FAULTS = {
     planted.ForgetsAnEvent: violations.Lost,
     planted.AdvancesWithoutSpooling: violations.Lost,
     planted.ForgetsAcknowledgements: violations.AfterDone,
+    planted.ForgetsTheLastAcknowledgement: violations.AfterDone,
+    planted.WritesAllAcknowledgementsButTheLast: violations.AfterDone,
+    planted.KeepsTheEpoch: violations.WrongEpoch,
     planted.DoesNotMark: violations.Unmarked,
     planted.ForgetsIds: violations.PublishedTwice,
     planted.ReadsEverything: violations.Outside,
@@ -31,13 +35,24 @@ FAULTS = {
     planted.HidesItsHistory: violations.HistoryLost,
     planted.GoesOnAfterTheEnd: violations.AfterEnd,
     planted.ChangesWhatWasSaid: violations.NeverSaid,
+    planted.KeepsGhosts: violations.Ghost,
+    planted.TakesItForAnotherOne: violations.BegunAgain,
     planted.Fails: violations.EndedWithError,
 }
 
 
-def caught(router, kind, **changes):
+# What a run must have so that a fault can show itself.
+NEEDS = {
+    planted.KeepsTheEpoch: {"cuts": 4, "lags": 3},
+    planted.ForgetsTheLastAcknowledgement: {"batched": True},
+    planted.WritesAllAcknowledgementsButTheLast: {"batched": True, "crashes": 3},
+}
+
+
+def caught(router, kind):
     for seed in range(1, MOST_RUNS + 1):
-        run = simulate(drawn(seed), make_router=router)
+        scenario = msgspec.structs.replace(drawn(seed), **NEEDS.get(router, {}))
+        run = simulate(scenario, make_router=router)
         if any(type(one) is kind for one in run.violations):
             return run
     raise AssertionError(f"{router.__name__} was not caught as {kind.__name__} in {MOST_RUNS} runs")

@@ -156,6 +156,7 @@ class Desk:
         self._token = 0
         self._then: dict[int, Callable[..., None]] = {}
         self._otherwise: dict[int, Callable[[str], None]] = {}
+        self._after: dict[int, list[Callable[[], None]]] = {}  # what waits for the same, in its order
 
     def token(
         self, then: Callable[..., None] | None = None, otherwise: Callable[[str], None] | None = None
@@ -170,6 +171,13 @@ class Desk:
         if otherwise is not None:
             self._otherwise[self._token] = otherwise
         return self._token
+
+    def after(self, token: int, then: Callable[[], None]) -> None:
+        """Do something once the store has completed what has this token, which may be now."""
+        if token in self._then:
+            self._after.setdefault(token, []).append(then)
+        else:
+            then()
 
     def identity(self) -> str:
         """A text that no broker gives twice, and that tells when it was given (`created_at`)."""
@@ -186,10 +194,13 @@ class Desk:
         self._otherwise.pop(token, None)
         if then is not None:
             then(*result)
+        for one in self._after.pop(token, ()):
+            one()
 
     def failed(self, token: int, reason: str) -> None:
         """The store could not do something."""
         self._then.pop(token, None)
+        self._after.pop(token, None)
         otherwise = self._otherwise.pop(token, None)
         if otherwise is not None:
             otherwise(reason)

@@ -92,9 +92,7 @@ class Homes(CatchingUp):
             if durable.state is State.ENDED:
                 return  # it retired meanwhile
             durable.stored_position = dict(beginning)
-            self._stored(durable)
-            if durable.taker is not None:
-                self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker, created=True))
+            self._stored(durable, created=True)
 
         self._desk.effects.append(
             Spool(
@@ -236,10 +234,11 @@ class Homes(CatchingUp):
         self.subscriptions[name] = durable
         return durable
 
-    def _stored(self, durable: Durable) -> None:
+    def _stored(self, durable: Durable, *, created: bool = False) -> None:
         durable.go("stored")
         self._hold(durable, durable.filter, durable.name)
         self._wake()
+        self._welcome(durable, created=created)
 
     # Takers
 
@@ -254,10 +253,15 @@ class Homes(CatchingUp):
             durable.linger = attach.linger
             self.save_filter(durable)
         if durable.state is not State.STORING:
-            self._desk.answer(session, Attached(durable.name, self._desk.broker))
+            self._welcome(durable)
+
+    def _welcome(self, durable: Durable, *, created: bool = False) -> None:
+        """Tell the taker, if there is one, that it is the taker of what is on disk, and let it have that."""
+        if durable.taker is not None:
+            self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker, created=created))
             if durable.ready_told:
-                self._desk.answer(session, DurableReady(durable.name))
-        self._pump(durable)
+                self._desk.answer(durable.taker, DurableReady(durable.name))
+            self._pump(durable)
 
     def _treat(self, durable: Durable, attach: Attach) -> None:
         """Its taker is treated as it wishes, or else as the broker says."""

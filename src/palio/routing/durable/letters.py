@@ -1,9 +1,9 @@
 """Letters: from one broker to another, hop by hop, on the ways that questions have shown.
 
-A letter whose way is not known is lost; whoever wrote it writes again. That the way is missing is remembered,
-so that a question shows it. Only the end of a reader is nobody's to repeat, since what has ended is gone:
-letters about that are kept here until they have found their way, or for some ticks after each change of the
-network.
+A letter whose way is not known is lost; whoever wrote it writes again. That the way is missing is remembered
+where it is missing, at the writer or on the way, so that a question from there shows it. Only the end of a
+reader is nobody's to repeat, since what has ended is gone: letters about that are kept here until they have
+found their way, or for some ticks after each change of the network.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ class Letters:
         if receiver == self._desk.broker:
             self.deliver(letter)
             return True
-        way = self._queries.way_to(receiver)
-        if way is None:
-            self.ways_missing = True
-            return False
-        self._desk.effects.append(Send(way, letter))
-        return True
+        return self._send(letter)
 
     def deliver(self, letter: Carry) -> None:
         """A letter came: it is for this broker, or goes on."""
         if letter.receiver == self._desk.broker:
             self.handlers[type(letter.content)](letter.sender, letter.content)
         elif letter.hops < MAX_LETTER_HOPS:
-            way = self._queries.way_to(letter.receiver)
-            if way is not None:
-                onward = msgspec.structs.replace(letter, hops=letter.hops + 1)
-                self._desk.effects.append(Send(way, onward))
+            if not self._send(msgspec.structs.replace(letter, hops=letter.hops + 1)):
+                self._tick()
+
+    def _send(self, letter: Carry) -> bool:
+        way = self._queries.way_to(letter.receiver)
+        if way is None:
+            self.ways_missing = True
+            return False
+        self._desk.effects.append(Send(way, letter))
+        return True
 
     # The end of readers
 

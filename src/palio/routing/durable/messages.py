@@ -385,6 +385,7 @@ class Ask(_Message, frozen=True):
     distance: Number = 0  # how many hops the sender is from the asker
     introduce: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
+    epoch: Number = 0  # that the asker is in
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):

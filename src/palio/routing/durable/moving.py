@@ -9,9 +9,14 @@ which one it has handed a subscription on, and does not take an older one back f
 A client that began anew, while its home could not be reached, leaves two of that name: of these, the one that
 was created later stays. Homes hear of each other when they ask how far the journals are; the older one retires.
 
+Of the sessions at a broker that want a subscription, only the latest has a *wish*, and only until it is
+fulfilled, refused or withdrawn, or the session closes. Wishes are begun in open sessions, and are the only
+memory of a session that waits for a subscription: so a taker is always a session that is open.
+
 Two who look for a subscription that is nowhere hear of each other; only the one with the smaller name creates
 it. If the home is not among those who answer, that is said. Only if every broker that was ever heard of has
-answered, and none is the home, there is no such subscription.
+answered, and none is the home, there is no such subscription. They answer when they have on disk that they
+know who asks, so that each of them, after whatever crash, waits for the one that may have created it.
 """
 
 from __future__ import annotations
@@ -45,6 +50,27 @@ GIVE_UP_AFTER = 5
 BYTES_A_TICK = 4 << 20
 
 
+class Wish:
+    """A session here wants a subscription that is not here: it is looked for, or asked for at its home.
+
+    While neither is under way it is looked for again with the next tick.
+    """
+
+    __slots__ = ("attach", "home", "question", "rivals", "session", "until")
+
+    def __init__(self, session: str, attach: Attach, until: float) -> None:
+        self.session = session
+        self.attach = attach
+        self.until = until  # when it is refused
+        self.question: int | None = None  # the one that is out, by its number
+        self.home: str | None = None  # who was asked to hand it over
+        self.rivals: set[str] = set()  # who else was heard to look for it since the last answer
+
+    def rest(self) -> None:
+        """Nothing is under way for it."""
+        self.question = self.home = None
+
+
 class Moving:
     """Subscriptions that are looked for, asked for, and handed over."""
 
@@ -62,72 +88,85 @@ class Moving:
         self._ask = ask
         self._answer = answer
         self._write = write
-        # Who wants what, and until when: by the number of the question; and what is to be asked again.
-        self._looking: dict[int, tuple[str, Attach, float]] = {}
-        self._again: list[tuple[str, Attach, float]] = []
-        self._rivals: dict[str, set[str]] = {}  # by name: who else was heard to look for it meanwhile
-        self._waiting: dict[str, tuple[str, Attach, str, float]] = {}  # by name: session, request, home, until
+        self.wishes: dict[str, Wish] = {}  # by name: of several sessions the latest
 
     # At the next home
 
     def attach(self, session: str, attach: Attach) -> None:
-        """A session wants a subscription that is not here, or on its way from here.
+        """A session wants a subscription. It is the taker now, or when the subscription is here.
 
         If another one here is waiting for it, that one waits in vain: the latest is the taker.
         """
-        name = attach.name
-        former = [one for one, other, _ in [*self._looking.values(), *self._again] if other.name == name]
-        if name in self._waiting:
-            former.append(self._waiting.pop(name)[0])
-        self._looking = {number: one for number, one in self._looking.items() if one[1].name != name}
-        self._again = [one for one in self._again if one[1].name != name]
-        for one in former:
-            if one != session:
-                self._desk.answer(one, Taken(name))
-        self._look(session, attach, self._desk.now + GIVE_UP_AFTER * self._desk.settings.tick)
+        former = self.wishes.pop(attach.name, None)
+        if former is not None and former.session != session:
+            self._desk.answer(former.session, Taken(attach.name))
+        wish = Wish(session, attach, self._desk.now + GIVE_UP_AFTER * self._desk.settings.tick)
+        if former is not None:
+            wish.rivals = former.rivals
+        self._look(wish)
 
-    def _look(self, session: str, attach: Attach, until: float) -> None:
-        durable = self._homes.subscriptions.get(attach.name)
+    def withdraw(self, session: str, name: str) -> bool:
+        """A session does not want a subscription any more. Returns whether it was waiting for it."""
+        wish = self.wishes.get(name)
+        if wish is None or wish.session != session:
+            return False
+        del self.wishes[name]
+        return True
+
+    def session_closed(self, session: str) -> None:
+        """Whoever is gone wants nothing, and becomes the taker of nothing."""
+        self.wishes = {name: wish for name, wish in self.wishes.items() if wish.session != session}
+
+    def _look(self, wish: Wish) -> None:
+        name = wish.attach.name
+        durable = self._homes.subscriptions.get(name)
         if durable is not None and durable.state is not State.MOVING:
-            self._homes.give_to(durable, session, attach)
-        elif durable is not None:
-            self._again.append((session, attach, until))  # first it has to arrive where it goes
-        else:
-            ask = self._ask(attach.name)
-            self._looking[ask.number] = session, attach, until
+            self._grant(wish, durable)
+            return
+        self.wishes[name] = wish
+        wish.rest()
+        if durable is None:  # otherwise it first has to arrive where it goes
+            ask = self._ask(name)
+            wish.question = ask.number
             self._answer(ask)
+
+    def _grant(self, wish: Wish, durable: Durable) -> None:
+        """It is here: the wish is fulfilled."""
+        self.wishes.pop(durable.name, None)
+        self._homes.give_to(durable, wish.session, wish.attach)
 
     def told(self, told: Told, known: set[str]) -> bool:
         """Everyone has answered who has it. Returns whether the question was about that."""
-        found = self._looking.pop(told.number, None)
-        if found is None:
+        wish = next((one for one in self.wishes.values() if one.question == told.number), None)
+        if wish is None:
             return False
-        session, attach, until = found
-        name = attach.name
+        name = wish.attach.name
         durable = self._homes.subscriptions.get(name)
         if durable is not None and durable.state is not State.MOVING:
-            self._homes.give_to(durable, session, attach)
+            self._grant(wish, durable)
             return True
         answered = {head.origin for head in told.heads}
         homes = [home for home in told.homes if home != self._desk.broker and not home.endswith(LOOKING)]
         rivals = {home.removesuffix(LOOKING) for home in told.homes if home.endswith(LOOKING)}
-        rivals |= self._rivals.pop(name, set())
+        rivals |= wish.rivals
+        wish.rivals = set()
+        wish.rest()
         coming = self._desk.broker in told.homes  # another one says that it is on its way to us
         if coming or (not homes and any(rival < self._desk.broker for rival in rivals)):
-            self._again.append((session, attach, until))  # or another one may be about to create it
-            return True
+            return True  # it is looked for again: another one may be about to create it
         missing = (
             tuple(sorted({*homes, *known} - answered)) if not homes else tuple(sorted({*homes} - answered))
         )
         if homes and not missing:
             # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
-            self._waiting[name] = session, attach, homes[0], until
+            wish.home = homes[0]
             for home in dict.fromkeys(homes):
                 self._write(home, MoveOut(name))
-        elif not homes and (attach.anew or not missing):
-            self._homes.create(session, attach)
+        elif not homes and (wish.attach.anew or not missing):
+            del self.wishes[name]
+            self._homes.create(wish.session, wish.attach)
         else:
-            self._refuse(session, name, missing)
+            self._refuse(wish, missing)
         return True
 
     def come(self, sender: str, letter: MoveIn) -> None:
@@ -167,18 +206,17 @@ class Moving:
 
         def stored() -> None:
             self._write(sender, MovedIn(name, letter.identity, letter.generation))
-            waiting = self._waiting.pop(name, None)
-            if waiting is not None:
-                self._homes.give_to(durable, waiting[0], waiting[1])
+            wish = self.wishes.get(name)
+            if wish is not None:
+                self._grant(wish, durable)
 
         self._homes.adopt(durable, stored)
 
     def not_here(self, sender: str, letter: NotHere) -> None:
         """The broker that should have had it has not: look again."""
-        waiting = self._waiting.get(letter.name)
-        if waiting is not None and waiting[2] == sender:
-            session, attach, _, until = self._waiting.pop(letter.name)
-            self._again.append((session, attach, until))
+        wish = self.wishes.get(letter.name)
+        if wish is not None and wish.home == sender:
+            wish.rest()
 
     # Two of one name
 
@@ -205,10 +243,12 @@ class Moving:
         durable = self._homes.subscriptions.get(name)
         if durable is not None:
             return (durable.moving_to or self._desk.broker,)
-        looking = any(attach.name == name for _, attach, _ in [*self._looking.values(), *self._again])
-        if looking and asker != self._desk.broker:
-            self._rivals.setdefault(name, set()).add(asker)
-        return (self._desk.broker + LOOKING,) if looking else ()
+        wish = self.wishes.get(name)
+        if wish is None or wish.home is not None:
+            return ()
+        if asker != self._desk.broker:
+            wish.rivals.add(asker)
+        return (self._desk.broker + LOOKING,)
 
     def asked_for(self, sender: str, letter: MoveOut) -> None:
         """The next home asks for a subscription."""
@@ -231,28 +271,20 @@ class Moving:
 
     def again(self) -> bool:
         """Write again what was not answered, give up what cannot be reached. Returns whether anything waits."""
-        for number, (session, attach, until) in list(self._looking.items()):
-            if until <= self._desk.now:
-                del self._looking[number]
-                self._refuse(session, attach.name, ("a broker that does not answer",))
-        looking, self._again = self._again, []
-        for session, attach, until in looking:
-            if until <= self._desk.now:
-                durable = self._homes.subscriptions.get(attach.name)
-                home = durable.moving_to if durable is not None else None
-                self._refuse(session, attach.name, (home or "another broker",))
-            else:
-                self._look(session, attach, until)
+        for name, wish in list(self.wishes.items()):
+            durable = self._homes.subscriptions.get(name)
+            if wish.until <= self._desk.now:
+                going = durable.moving_to if durable is not None else None
+                silent = "another broker" if wish.question is None else "a broker that does not answer"
+                self._refuse(wish, (wish.home or going or silent,))
+            elif wish.home is not None:
+                self._write(wish.home, MoveOut(name))
+            elif wish.question is None:
+                self._look(wish)
         moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]
         for durable in moving:
             self._hand_over_again(durable)
-        for name, (session, _, home, until) in list(self._waiting.items()):
-            if until <= self._desk.now:
-                del self._waiting[name]
-                self._refuse(session, name, (home,))
-            else:
-                self._write(home, MoveOut(name))
-        return bool(moving or self._waiting or self._looking or self._again)
+        return bool(moving or self.wishes)
 
     def _hand_over_again(self, durable: Durable) -> None:
         ticks = (durable.outbox.bytes + durable.dead.bytes) // BYTES_A_TICK
@@ -279,6 +311,8 @@ class Moving:
             ),
         )
 
-    def _refuse(self, session: str, name: str, missing: tuple[str, ...]) -> None:
+    def _refuse(self, wish: Wish, missing: tuple[str, ...]) -> None:
+        name = wish.attach.name
+        del self.wishes[name]
         problem = HomeUnreachable(name, missing)
-        self._desk.answer(session, Refused.of(f"attach {name}", problem))
+        self._desk.answer(wish.session, Refused.of(f"attach {name}", problem))

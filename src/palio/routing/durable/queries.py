@@ -5,9 +5,17 @@ the neighbour from which it first heard the question, once all its other neighbo
 sent it the same question, and its own answer is there. So the asker knows when all have answered.
 
 On the way a broker learns in which direction, and how far, the asker is, and those who answered. Letters follow
-the shortest of these ways, so they come nearer with each hop and cannot run in circles.
-They are right for as long as the network does not change; a letter whose way is not known is lost, and whoever
-wrote it writes again.
+the shortest of these ways. Neighbours need no learning.
+
+Invariants of ways:
+
+1. A way is learned from a question only in the epoch in which it was asked, from answers only in the one epoch
+   in which all of them were given, and forgotten when the epoch changes. Who is between has been in that epoch,
+   too (see `topology`), and knows the rest of the way, or has heard of a change since then, of which we shall
+   hear. An answer that was on its way during a change says nothing: its giver has forgotten by now.
+2. So in one epoch a letter comes nearer with each hop, and cannot run in circles.
+3. A letter whose way is not known is lost, and whoever wrote it writes again. The broker that has lost it asks
+   (`letters`), whoever wrote it: the writer may know a way up to there, and has no reason to ask.
 """
 
 from __future__ import annotations
@@ -44,20 +52,26 @@ class Question:
 
 
 class Queries:
-    """This broker's part in questions. `send` sends to a neighbour, `ended` hears of own questions' answers."""
+    """This broker's part in questions.
+
+    `send` sends to a neighbour, `ended` hears of own questions' answers, `epoch` is the present one.
+    """
 
     def __init__(
         self,
         broker: str,
         neighbours: Callable[[], Iterable[str]],
+        *,
         send: Callable[[str, Ask | Told], None],
         ended: Callable[[Told], None],
+        epoch: Callable[[], int],
         first: int,
     ) -> None:
         self._broker = broker
         self._neighbours = neighbours
         self._send = send
         self._ended = ended
+        self._epoch = epoch
         self._number = first
         self._questions: dict[tuple[str, int], Question] = {}
         self._latest: dict[str, int] = {}
@@ -72,13 +86,22 @@ class Queries:
     ) -> Ask:
         """Ask everyone. This broker's own answer has to be given, too (`answer`)."""
         self._number += 1
-        ask = Ask(self._broker, self._number, about, readers, introduce=introduce, doubted=doubted)
+        ask = Ask(
+            self._broker,
+            self._number,
+            about,
+            readers,
+            introduce=introduce,
+            doubted=doubted,
+            epoch=self._epoch(),
+        )
         self._begin(ask, None)
         return ask
 
     def hear(self, ask: Ask, source: str) -> bool:
         """A question came. Returns whether it is new, and an answer is due."""
-        self._learn(ask.asker, ask.distance + 1, source)
+        if ask.epoch == self._epoch():
+            self._learn(ask.asker, ask.distance + 1, source)
         key = ask.asker, ask.number
         question = self._questions.get(key)
         if question is not None:
@@ -105,8 +128,9 @@ class Queries:
     def told(self, told: Told, source: str) -> None:
         """A neighbour gives the answers of all behind it."""
         heads = [msgspec.structs.replace(head, distance=head.distance + 1) for head in told.heads]
-        for head in heads:
-            self._learn(head.origin, head.distance, source)
+        if set(told.epochs) == {self._epoch()}:
+            for head in heads:
+                self._learn(head.origin, head.distance, source)
         question = self._questions.get((told.asker, told.number))
         if question is not None and source in question.missing:
             question.missing.discard(source)
@@ -115,6 +139,8 @@ class Queries:
 
     def way_to(self, broker: str) -> str | None:
         """The neighbour by which a broker is reached, if that is known."""
+        if broker in self._neighbours():
+            return broker
         way = self._ways.get(broker)
         return way[1] if way is not None else None
 

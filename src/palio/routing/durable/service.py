@@ -108,6 +108,9 @@ class Surroundings(Protocol):
     def scopes(self) -> Scopes:
         """What owners may see."""
 
+    def require_session(self, session: str) -> None:
+        """Raises `NoSession` if a session is not open. Each one that closes is told to `session_closed`."""
+
     def neighbours(self) -> Mapping[str, Any]:
         """The brokers to which there is a link in use."""
 
@@ -135,6 +138,7 @@ class Service:
         links = surroundings.neighbours
         self._desk = Desk(broker, settings, surroundings.incarnation, surroundings.scopes)
         self._begin_wave = surroundings.begin_wave
+        self._require_session = surroundings.require_session
         self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
         readers = tuple([row for row in recovered.readers if not row[0].startswith(PREFIXES)])
@@ -145,7 +149,14 @@ class Service:
             remembered=settings.remembered,
             keep=settings.keep,
         )
-        self._queries = Queries(broker, links, self._send, self._answered, incarnation << 32)
+        self._queries = Queries(
+            broker,
+            links,
+            send=self._send,
+            ended=self._answered,
+            epoch=lambda: self.epoch,
+            first=incarnation << 32,
+        )
         self._letters = Letters(self._desk, self._queries, self._tick_later)
         self._readers = Readers(self._desk, self.journal, self._may_trim)
         self.journal.held = under(HELD, cursors)
@@ -215,7 +226,7 @@ class Service:
             Change: lambda session, message: self.homes.change(session, message.name, message.filter),
             Acknowledged: self.homes.acknowledge,
             Rejected: self.homes.reject,
-            Detach: lambda session, message: self.homes.detach(self.homes.of(session, message.name)),
+            Detach: self._on_detach,
             Finish: lambda session, message: self.homes.finish_for(session, message.name),
             Requeue: self.homes.requeue,
             Discard: self.homes.discard,
@@ -437,8 +448,9 @@ class Service:
             self._readers.register(reader, ask.asker)
             if self._introductions.is_due(self.epoch):
                 self._tick_later()
-        # Who asks for something that lasts is not answered before it is known here for ever, either.
-        lasting = [KNOWN + ask.asker] if ask.readers or ask.introduce else []
+        # Who asks for something that lasts (a reader, an introduction, a name) is answered when it is known
+        # here for ever: whoever has forgotten it by a crash would take the name for free.
+        lasting = [KNOWN + ask.asker] if ask.readers or ask.introduce or ask.about is not None else []
         wanted = [*lasting, *[reader for reader, _ in ask.readers]]
         self._readers.when_saved(wanted, partial(self._give_answer, ask))
 
@@ -539,6 +551,7 @@ class Service:
     def session_closed(self, session: str) -> None:
         """A session is gone; its subscriptions stay."""
         self._history.session_closed(session)
+        self._moving.session_closed(session)
         for durable in self.homes.subscriptions.values():
             if durable.taker == session:
                 self.homes.detach(durable)
@@ -562,16 +575,18 @@ class Service:
         return handle
 
     def _on_attach(self, session: str, message: Attach) -> None:
+        self._require_session(session)
         message.filter.require_satisfiable()
         require_sound(message)
         if not self._desk.scopes.narrow(message.name, message.filter).conjunctions:
             raise not_seen(message.name, "subscribe to this")
-        durable = self.homes.subscriptions.get(message.name)
-        if durable is not None and durable.state is not State.MOVING:
-            self.homes.give_to(durable, session, message)
-        else:
-            self._moving.attach(session, message)
+        self._moving.attach(session, message)
+        if self._moving.wishes:
             self._tick_later()
+
+    def _on_detach(self, session: str, message: Detach) -> None:
+        if not self._moving.withdraw(session, message.name):
+            self.homes.detach(self.homes.of(session, message.name))
 
     def _send(self, broker: str, message: Any) -> None:
         self._desk.effects.append(Send(broker, message))

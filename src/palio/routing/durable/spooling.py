@@ -167,9 +167,15 @@ class Spooling:
             if then is not None and durable.state is not State.ENDED:
                 then()
 
+        if not (add or remove or dead or position):
+            # There is nothing to write, an acknowledgement that comes twice for instance: what was written
+            # before has to be on disk, and that is all.
+            self._desk.after(durable.latest_write, stored)
+            return
+        durable.latest_write = self._desk.token(stored)
         self._desk.effects.append(
             Spool(
-                self._desk.token(stored),
+                durable.latest_write,
                 durable.name,
                 add=add,
                 remove=remove,

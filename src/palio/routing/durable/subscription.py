@@ -103,6 +103,7 @@ class Durable:
         "handed_at",
         "handles",
         "identity",
+        "latest_write",
         "linger",
         "moving_stored",
         "moving_to",
@@ -138,6 +139,7 @@ class Durable:
         # What of the position the store was asked to write, and what of it is on disk.
         self.written_position: dict[str, int] = {}
         self.stored_position: dict[str, int] = {}
+        self.latest_write = 0  # the token of what the store was last asked to write of its deliveries
         self.saving = False  # whether positions that marks have moved are being written
         self.spooling = 0  # deliveries that are being written
         self.spooling_bytes = 0

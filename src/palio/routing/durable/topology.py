@@ -8,6 +8,12 @@ An event and a mark carry the epoch of the broker that sent them. A broker that 
 takes it out. So what arrives with the epoch that the receiver is in has travelled a network in which no link
 came or went: nothing can have been lost before it, on links that keep order.
 
+Who hears of a change tells it before anything else that it sends: so each broker on the way knows at least what
+the one before it knew, and if the first and the last of them are in one epoch, all between them have been. That
+holds for whatever carries the epoch of its sender, questions for instance. Taking it out on the way says early
+what the receiver would find out; only about a broker that was heard of and forgotten meanwhile could first and
+last agree, and one between them not.
+
 A broker that is gone for good is *forgotten*, up to the count that was known of it: its count is left out of
 the digest, and no longer told. Both counts only grow, so that everyone comes to the same epoch in whatever
 order they hear of them. Should it be there after all, it counts on from there, and is known again.

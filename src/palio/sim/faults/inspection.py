@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
-from palio.routing.durable.subscription import MAX_BUFFERED
+from palio.routing.durable.messages import Mark, Marks
+from palio.routing.durable.subscription import MAX_BUFFERED, Durable
+from palio.routing.messages import Envelope, Forward
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import Station
 
@@ -42,20 +44,26 @@ def look_at_end(world: World, *, quiet: bool) -> None:
             record.homes.setdefault(name, []).append(station.name)
         for name in station.disk.subscriptions:
             record.on_disk.setdefault(name, []).append(station.name)
+        look(world, station)
         if quiet:
             left = {
                 "writes that are waited for": len(service._desk._then),
                 "questions": len(service._queries._questions),
-                "subscriptions that are looked for": len(service._moving._looking)
-                + len(service._moving._waiting),
+                "subscriptions that are looked for": len(service._moving.wishes),
             }
             for what, count in left.items():
                 if count:
                     record.crowded.append((station.name, f"{what} (when all was over)", count, 0))
 
 
+def subscription_at(station: Station, name: str) -> Durable | None:
+    """A durable subscription in the memory of a broker."""
+    service = station.router.durable if station.router is not None else None
+    return service.homes.subscriptions.get(name) if service is not None else None
+
+
 def look(world: World, station: Station) -> None:
-    """How much is in memory."""
+    """How much is in memory, and who is there."""
     assert station.router is not None
     service = station.router.durable
     assert service is not None
@@ -73,6 +81,8 @@ def look(world: World, station: Station) -> None:
             what = f"writes of one and the same position of {name}"
             world.record.crowded.append((station.name, what, count, MOST_REPEATED))
     for name, durable in service.homes.subscriptions.items():
+        if durable.taker is not None and durable.taker not in world.connected[station.name]:
+            world.record.ghosts.add((station.name, name, durable.taker))
         held = len(writing.get(name, set()).union(durable.outbox.deliveries))
         if held > allowed:
             world.record.crowded.append((station.name, f"the deliveries of {name}", held, allowed))
@@ -93,6 +103,19 @@ def check_trim(world: World, station: Station, trim: Trim) -> None:
         taking = world.record.takings.get(name)
         if known is not None and known < trim.upto and taking is not None and taking.ending == NEVER:
             world.record.trimmed_early.append((station.name, trim.upto, name, known))
+
+
+def check_epochs(world: World, station: Station, message: object) -> None:
+    """What carries an epoch leaves a broker only while that is in this epoch."""
+    carried: tuple[Envelope | Mark, ...] = ()
+    if isinstance(message, Forward):
+        carried = message.envelopes
+    elif isinstance(message, Marks):
+        carried = message.marks
+    for one in carried:
+        service = station.router.durable if station.router is not None else None
+        if one.epoch and service is not None and one.epoch != service.epoch:
+            world.record.misdated.append((station.name, one.origin, one.sequence))
 
 
 def describe_write(effect: StoreEffect) -> str:

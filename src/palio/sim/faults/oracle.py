@@ -1,6 +1,13 @@
 """The oracle: each promise of durable delivery is one check, by name. A check says what breaks the promise.
 
 What a check needs to know of a run is in its `Record`. `CHECKS` names them all.
+
+*Lives.* A client that has asked for the end of its subscription, and was not answered, does not know whether it
+has ended. It attaches once more to end it, and that creates it anew where it had ended: another subscription of
+the same name, with numbers of its own, which delivers once more what it finds. Nobody can promise otherwise
+without remembering for ever what has ended. So what is promised about deliveries is promised of one *life*,
+which is the identity that the subscription has at its home; and `nothing_begins_again` sees to it that there is
+no other life before the client has asked for the end, so that nothing else hides behind this.
 """
 
 from __future__ import annotations
@@ -11,11 +18,13 @@ from palio.sim.faults.record import NEVER, Handing, Publication, Record, Taking,
 from palio.sim.faults.violations import (
     AfterDone,
     AfterEnd,
+    BegunAgain,
     BrokenPromise,
     ConfirmedTooEarly,
     Disorder,
     EndedWithError,
     Expired,
+    Ghost,
     HistoryLost,
     Lost,
     NeverSaid,
@@ -29,10 +38,12 @@ from palio.sim.faults.violations import (
     Unanswered,
     Unmarked,
     Unquiet,
+    WrongEpoch,
     WrongHomes,
 )
 
 Broken = Iterator[BrokenPromise]
+_Key = tuple[str, str, str, int]
 _LONG = 5_000.0  # seconds; who lives longer than a run does not expire in it
 
 
@@ -50,7 +61,7 @@ def _was_given_up(record: Record, broken: BrokenPromise) -> bool:
         return False
     if isinstance(broken, WrongHomes):
         return record.takings[broken.session].ending != NEVER  # the end came to one of two
-    return not isinstance(broken, Unanswered | Expired)
+    return not isinstance(broken, Unanswered | Expired | Ghost)
 
 
 def nothing_confirmed_is_lost(record: Record) -> Broken:
@@ -122,30 +133,29 @@ def nothing_after_its_end(record: Record) -> Broken:
 
 def nothing_again_after_done(record: Record) -> Broken:
     """What was acknowledged, and that was answered, does not come again."""
-    done: dict[tuple[str, int, str, int], int] = {}
+    done: dict[_Key, int] = {}
     for handing in record.handings:
-        key = (handing.name, handing.delivery, *_name(handing))
-        when = record.done.get(key[:2], NEVER)
+        when = record.done.get((handing.name, handing.delivery), NEVER)
         if handing.moment < when:
-            done[key] = when
-    ended = {(name, origin, sequence): when for (name, _, origin, sequence), when in done.items()}
+            done[_key(handing)] = when
     for handing in record.handings:
-        if handing.moment > ended.get((handing.name, *_name(handing)), NEVER):
+        if handing.moment > done.get(_key(handing), NEVER):
             yield AfterDone(session=handing.name, number=_number(handing), notification=_name(handing))
 
 
 def first_deliveries_in_order(record: Record) -> Broken:
     """First deliveries keep the order of their publisher within a priority."""
-    known: set[tuple[str, str, int]] = set()
-    latest: dict[tuple[str, str, str, int], tuple[int, int]] = {}
+    known: set[_Key] = set()
+    latest: dict[tuple[str, str, str, str, int], tuple[int, int]] = {}
     for handing in record.handings:
-        key = (handing.name, *_name(handing))
+        key = _key(handing)
         if key in known:
             continue
         known.add(key)
         publication = record.publications[_number(handing)]
         stream = (
             handing.name,
+            handing.life,
             publication.publisher,
             handing.envelope.origin,
             publication.notification.priority,
@@ -160,9 +170,9 @@ def first_deliveries_in_order(record: Record) -> Broken:
 
 def redeliveries_are_marked(record: Record) -> Broken:
     """What comes again says so."""
-    known: set[tuple[str, str, int]] = set()
+    known: set[_Key] = set()
     for handing in record.handings:
-        key = (handing.name, *_name(handing))
+        key = _key(handing)
         if key in known and handing.attempt < 2:
             yield Unmarked(session=handing.name, number=_number(handing), notification=_name(handing))
         known.add(key)
@@ -170,10 +180,10 @@ def redeliveries_are_marked(record: Record) -> Broken:
 
 def one_number_for_one_event(record: Record) -> Broken:
     """At a subscription each event has one delivery number, and each number is of one event."""
-    numbers: dict[tuple[str, str, int], int] = {}
-    events: dict[tuple[str, int], Handing] = {}
+    numbers: dict[_Key, int] = {}
+    events: dict[tuple[str, str, int], Handing] = {}
     for handing in record.handings:
-        delivery = numbers.setdefault((handing.name, *_name(handing)), handing.delivery)
+        delivery = numbers.setdefault(_key(handing), handing.delivery)
         if delivery != handing.delivery:
             yield TwoDeliveries(
                 session=handing.name,
@@ -181,7 +191,7 @@ def one_number_for_one_event(record: Record) -> Broken:
                 notification=_name(handing),
                 deliveries=(delivery, handing.delivery),
             )
-        first = events.setdefault((handing.name, handing.delivery), handing)
+        first = events.setdefault((handing.name, handing.life, handing.delivery), handing)
         if _name(first) != _name(handing):
             yield OneDelivery(
                 session=handing.name,
@@ -190,6 +200,22 @@ def one_number_for_one_event(record: Record) -> Broken:
                 delivery=handing.delivery,
                 other=_number(first),
             )
+
+
+def nothing_begins_again(record: Record) -> Broken:
+    """A subscription stays the one that it is until its client wants it to end."""
+    lives: dict[str, str] = {}
+    for handing in record.handings:
+        former = lives.get(handing.name, handing.life)
+        lives[handing.name] = handing.life
+        if former != handing.life and handing.moment < record.takings[handing.name].ending:
+            yield BegunAgain(session=handing.name, number=_number(handing), notification=_name(handing))
+
+
+def takers_are_connected(record: Record) -> Broken:
+    """Who takes from a subscription is there."""
+    for broker, name, taker in sorted(record.ghosts):
+        yield Ghost(session=name, broker=broker, taker=taker)
 
 
 def published_once(record: Record) -> Broken:
@@ -246,6 +272,12 @@ def trimming_passes_nobody(record: Record) -> Broken:
         yield TrimmedTooFar(session=name, origin=origin, upto=upto, position=position)
 
 
+def epochs_are_true(record: Record) -> Broken:
+    """What has met brokers in two epochs says so: it does not vouch for what came before it."""
+    for broker, origin, sequence in record.misdated:
+        yield WrongEpoch(broker=broker, notification=(origin, sequence))
+
+
 def one_home(record: Record) -> Broken:
     """When all is quiet, a subscription is at one home; one that has ended is at none."""
     if record.unquiet:
@@ -292,8 +324,11 @@ CHECKS: tuple[Callable[[Record], Broken], ...] = (
     first_deliveries_in_order,
     redeliveries_are_marked,
     one_number_for_one_event,
+    nothing_begins_again,
+    takers_are_connected,
     nothing_after_its_lifetime,
     trimming_passes_nobody,
+    epochs_are_true,
     one_home,
     everyone_is_answered,
     the_network_falls_silent,
@@ -326,6 +361,11 @@ def _expires(publication: Publication) -> bool:
 
 def _name(handing: Handing) -> tuple[str, int]:
     return handing.envelope.origin, handing.envelope.sequence
+
+
+def _key(handing: Handing) -> _Key:
+    """What it is a delivery of: an event, at a subscription, in one of its lives."""
+    return handing.name, handing.life, *_name(handing)
 
 
 def _number(handing: Handing) -> int:

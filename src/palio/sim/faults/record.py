@@ -81,6 +81,7 @@ class Handing(NamedTuple):
     attempt: int
     envelope: Envelope
     seen: bool
+    life: str  # the identity of the subscription: another one of that name, created anew, has another
 
 
 class Record:
@@ -96,7 +97,9 @@ class Record:
         self.confirmed_unwritten: list[tuple[str, int, int]] = []  # origin, sequence, number
         self.given_twice: list[tuple[str, int, int, int]] = []  # origin, sequence, one number, the other
         self.trimmed_early: list[tuple[str, int, str, int]] = []  # origin, up to, subscription, its position
+        self.misdated: list[tuple[str, str, int]] = []  # broker, and the name of what left it in another epoch
         self.crowded: list[tuple[str, str, int, int]] = []  # broker, what, how many, how many are allowed
+        self.ghosts: set[tuple[str, str, str]] = set()  # broker, subscription, taker that is not connected
         self.given_up: set[str] = set()  # subscriptions that were begun anew while their home was away
         self.error = ""
         self.unquiet = ""

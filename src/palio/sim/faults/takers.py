@@ -1,7 +1,8 @@
 """Takers: the clients of durable subscriptions.
 
 A taker comes back when its broker has crashed, asks again when its home cannot be reached, repeats a change
-or an end that was not answered, and acknowledges what it gets sooner, later or not at all.
+or an end that was not answered, and acknowledges what it gets sooner, later or not at all; one by one, or
+several together, and then also as the last thing that it says before it leaves or ends the subscription.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from palio.routing.durable.messages import (
     Taken,
 )
 from palio.routing.messages import Close, Ended, Envelope, Open, Refused
+from palio.sim.faults.inspection import subscription_at
 from palio.sim.faults.record import NEVER, Handing, Taking, Wish
 from palio.sim.faults.station import Station
 from palio.sim.faults.steps import Take
@@ -32,14 +34,17 @@ if TYPE_CHECKING:
     from palio.sim.faults.world import World
 
 _ATTACH_WITHIN = 15.0  # seconds until a taker tries again
+_BATCH = 3  # deliveries that are acknowledged together, of the four that may be out
 _LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
 
 
 class Taker:
     """The client of one durable subscription, in one session after the other."""
 
-    def __init__(self, world: World, take: Take, *, impatient: bool = False) -> None:
+    def __init__(self, world: World, take: Take, *, impatient: bool = False, batched: bool = False) -> None:
         self.world = world
+        self._batched = batched  # whether it acknowledges several deliveries at once
+        self._batches: dict[str, list[int]] = {}  # by session: what will be acknowledged together
         self._impatient = impatient  # whether it begins anew at times, if its home cannot be reached
         self.name = take.name
         self.broker = take.broker
@@ -49,6 +54,7 @@ class Taker:
         self.sessions: dict[str, str] = {}  # those that live, and their brokers
         self._looking: dict[str, str] = {}  # those whose wish to attach was not answered, and their brokers
         self._connections = 0
+        self._lives: dict[str, str] = {}  # by broker: the identity of the subscription that was last there
         self._finishing = ""  # the session in which the end was asked for
         self.taking = world.record.takings[take.name] = Taking(take.name, take.since)
         first = self._wish(take.filter)
@@ -111,6 +117,7 @@ class Taker:
             self.world.post(self.world.stations[broker], message, session)
 
     def _close(self, session: str) -> None:
+        self._acknowledge(session)
         self._post(session, Close())
         self.sessions.pop(session, None)
         self._looking.pop(session, None)
@@ -125,6 +132,7 @@ class Taker:
         if manner == "closes":
             self._close(session)
         elif manner == "detaches":
+            self._acknowledge(session)
             self._post(session, Detach(self.name))
             self._looking.pop(session, None)
         elif manner == "moves":
@@ -194,6 +202,7 @@ class Taker:
             # Another session of ours that is still looking for it would create it once more.
             if not self._ended and not self._looking and self._finishing != self.session:
                 self._finishing = self.session
+                self._acknowledge(self.session)
                 self._post(self.session, Finish(self.name))
         elif self.taking.wishes[-1].known == NEVER and self._changing[0] != self.session:
             # An answer does not say to which change it belongs: the next one waits for it.
@@ -277,19 +286,45 @@ class Taker:
                 attempt,
                 envelope,
                 seen,
+                self._life(station),
             )
         )
+
+    def _life(self, station: Station) -> str:
+        """Which one of its name it is; it may have ended just after it delivered something."""
+        found = subscription_at(station, self.name)
+        if found is not None:
+            self._lives[station.name] = found.identity
+        return self._lives.get(station.name, "")
 
     def _think(self, session: str, delivery: int, attempt: int) -> None:
         world = self.world
         luck = world.chance("think", self.name, delivery, attempt)
         if world.calm or luck < 0.7:
-            world.after(0.01 + 0.3 * luck, self._post, session, Acknowledged(self.name, (delivery,)))
+            if self._batched:
+                self._collect(session, delivery, luck)
+            else:
+                world.after(0.01 + 0.3 * luck, self._post, session, Acknowledged(self.name, (delivery,)))
         elif luck < 0.8:
             world.after(0.02, self._post, session, Rejected(self.name, (delivery,)))
         elif luck < 0.9:
             late = Acknowledged(self.name, (delivery,))
             world.after(40.0 * (luck - 0.8) + 1.0, self._post, session, late)
+
+    def _collect(self, session: str, delivery: int, luck: float) -> None:
+        """Acknowledge something together with others: when there are some, or after a while."""
+        batch = self._batches.setdefault(session, [])
+        batch.append(delivery)
+        if len(batch) == 1:
+            self.world.after(0.1 + luck, self._acknowledge, session)
+        elif len(batch) == _BATCH:
+            self._acknowledge(session)
+
+    def _acknowledge(self, session: str) -> None:
+        """Acknowledge what waits for that."""
+        batch = self._batches.pop(session, ())
+        if batch:
+            self._post(session, Acknowledged(self.name, tuple(batch)))
 
     def unanswered(self) -> list[str]:
         taking = self.taking

@@ -91,6 +91,25 @@ class OneDelivery(BrokenPromise, frozen=True, kw_only=True):
         return f"{self.session} got both {self._it} and n={self.other} as delivery {self.delivery}."
 
 
+class BegunAgain(BrokenPromise, frozen=True, kw_only=True):
+    """A subscription that is another one than before, though nobody has ended it."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.session} got {self._it} from another subscription of its name, and had not ended the first."
+        )
+
+
+class Ghost(BrokenPromise, frozen=True, kw_only=True):
+    """A taker that is not connected."""
+
+    broker: str
+    taker: str
+
+    def __str__(self) -> str:
+        return f"At {self.broker} the taker of {self.session} was {self.taker}, which is not connected."
+
+
 class PublishedTwice(BrokenPromise, frozen=True, kw_only=True):
     """A notification with an id that is in the journal twice."""
 
@@ -144,6 +163,16 @@ class TrimmedTooFar(BrokenPromise, frozen=True, kw_only=True):
             f"The journal of {self.origin} was trimmed up to {self.upto}, and {self.session} has "
             f"everything only up to {self.position}."
         )
+
+
+class WrongEpoch(BrokenPromise, frozen=True, kw_only=True):
+    """An event or a mark that says of all brokers that it has met that they are in one epoch, and is wrong."""
+
+    broker: str
+
+    def __str__(self) -> str:
+        origin, sequence = self.notification or ("", 0)
+        return f"{self.broker} sent {origin}#{sequence} with an epoch that it was not in."
 
 
 class WrongHomes(BrokenPromise, frozen=True, kw_only=True):

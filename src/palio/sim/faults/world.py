@@ -10,6 +10,7 @@ what it is about, not on what was drawn before: a run with fewer steps is otherw
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from heapq import heappop, heappush
 from math import inf
@@ -26,10 +27,10 @@ from palio.routing.durable.homes import ABANDON
 from palio.routing.durable.messages import StoreMessage
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
-from palio.routing.messages import LinkDown, LinkUp
+from palio.routing.messages import Close, LinkDown, LinkUp, Open
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
-from palio.sim.faults.inspection import MOST_EVENTS, check_trim, describe_write, look
+from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
 from palio.sim.faults.record import Record, number_of
 from palio.sim.faults.station import Station, Wire
 from palio.sim.topologies import Layout
@@ -72,6 +73,9 @@ class World:
         self.queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self.handled = 0
+        self.connected: dict[str, set[str]] = defaultdict(
+            set
+        )  # by broker: the sessions that it has been told of
         names = [f"b{number}" for number in range(layout.size)]
         self.stations = {name: Station(name, Disk(archived=archived)) for name in names}
         self.wires = [
@@ -160,6 +164,7 @@ class World:
         station.router = None
         station.life += 1
         station.forget()
+        self.connected[station.name].clear()
         if station.plans:
             station.plans.popleft()
         self.record.tick()
@@ -210,14 +215,19 @@ class World:
             self.note(station.name, f"handles {message} from {source}", "trace")
         router = station.router
         assert router is not None
-        if source != "timer":
-            self._do(station, router.handle, message, source)
+        if source == "timer":
+            name, number, at = message
+            if station.timers.get(name) == (number, at):
+                del station.timers[name]
+                station.last = max(station.last, at)
+                self._do(station, router.on_timer, name)
             return
-        name, number, at = message
-        if station.timers.get(name) == (number, at):
-            del station.timers[name]
-            station.last = max(station.last, at)
-            self._do(station, router.on_timer, name)
+        kind = type(message)
+        if kind is Open:
+            self.connected[station.name].add(source)
+        elif kind is Close:
+            self.connected[station.name].discard(source)
+        self._do(station, router.handle, message, source)
 
     def _do(self, station: Station, handle: Callable[..., list[Any]], *arguments: Any) -> None:
         self.handled += 1
@@ -347,6 +357,7 @@ class World:
     def _send(self, station: Station, broker: str, message: Any) -> None:
         wire = station.wires[broker]
         line = wire.lines[station.name]
+        check_epochs(self, station, message)
         if line.up:
             now = self.now
             arrival = line.arrival = max(line.arrival, now + wire.latency + wire.more)

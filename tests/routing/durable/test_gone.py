@@ -1,0 +1,174 @@
+"""Whoever is gone takes nothing: a client may leave at any moment between its wish and the answer to it."""
+
+import pytest
+
+from palio.routing.durable.messages import Acknowledged, Attach, Detach
+from palio.routing.durable.subscription import State
+from palio.routing.messages import Close, Open
+from tests.routing.durable.test_takers import (
+    ALL,
+    answers,
+    go,
+    handed,
+    publish,
+    quiet,
+    say,
+    seeds,
+    subscription,
+)
+
+LEAVING = {"closes": Close(), "detaches": Detach("s0")}
+leaving = pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
+
+
+def at_once(world, broker, session, *messages) -> None:
+    """A broker handles these before anything else happens."""
+    for message in messages:
+        world.carry_out(broker, world.routers[broker].handle(message, session, world.now))
+
+
+def wish(world, broker, name="s0"):
+    return world.routers[broker].durable._moving.wishes.get(name)
+
+
+def step_until(world, reached) -> None:
+    for _ in range(10_000):
+        if reached():
+            return
+        if not world.step():
+            world.wait()
+    raise AssertionError("It never came to that.")
+
+
+def the_next_taker_gets_everything(world, broker) -> None:
+    """What is published is not handed to anybody, and does not become a dead letter, until somebody comes."""
+    publish(world, "b", *range(1, 6))
+    world.now += 1_000.0
+    go(world)
+    assert handed(world) == []
+    assert not world.routers[broker].durable.dead_letters()
+    say(world, broker, "next", Attach("s0", ALL, in_flight=9))
+    assert [(session, attempt, n) for session, _, attempt, n in handed(world)] == [
+        ("next", 1, n) for n in range(1, 6)
+    ]
+
+
+@seeds
+@leaving
+def test_while_it_is_looked_for(seed, leave):
+    world = quiet(seed)
+    at_once(world, "a", "one", Open(), Attach("s0", ALL))
+    assert wish(world, "a").question is not None
+    at_once(world, "a", "one", leave)
+    go(world)
+    assert subscription(world, "a") is None, "nobody wants it any more"
+    assert wish(world, "a") is None
+    say(world, "a", "other", Attach("s0", ALL), Close())
+    say(world, "a", "other", Attach("s0", ALL))
+    say(world, "a", "other", Close())
+    the_next_taker_gets_everything(world, "a")
+
+
+@seeds
+@leaving
+def test_while_it_is_handed_over(seed, leave):
+    world = quiet(seed)
+    say(world, "b", "zero", Attach("s0", ALL))
+    at_once(world, "a", "one", Open(), Attach("s0", ALL))
+    step_until(world, lambda: wish(world, "a").home is not None)
+    at_once(world, "a", "one", leave)
+    go(world)
+    assert subscription(world, "a").taker is None
+    the_next_taker_gets_everything(world, "a")
+
+
+@seeds
+@leaving
+def test_while_it_waits_to_look_again(seed, leave):
+    world = quiet(seed)
+    say(world, "a", "zero", Attach("s0", ALL))
+    say(world, "b", "one", Open())
+    at_once(world, "b", "one", Attach("s0", ALL))
+    step_until(world, lambda: getattr(subscription(world, "a"), "state", None) is State.MOVING)
+    at_once(world, "a", "two", Open(), Attach("s0", ALL))
+    assert (wish(world, "a").question, wish(world, "a").home) == (None, None)
+    at_once(world, "a", "two", leave)
+    at_once(world, "b", "one", leave)
+    go(world)
+    assert subscription(world, "a") is None
+    assert subscription(world, "b").taker is None
+    the_next_taker_gets_everything(world, "b")
+
+
+@seeds
+@leaving
+def test_while_it_is_being_written(seed, leave):
+    world = quiet(seed)
+    at_once(world, "a", "one", Open(), Attach("s0", ALL))
+    step_until(world, lambda: subscription(world, "a") is not None)
+    assert subscription(world, "a").state is State.STORING
+    at_once(world, "a", "one", leave)
+    go(world)
+    assert subscription(world, "a").taker is None
+    the_next_taker_gets_everything(world, "a")
+
+
+@seeds
+def test_what_is_handed_over_has_the_latest_for_its_taker(seed):
+    """One waits for it; another one comes while what was handed over is being written."""
+    world = quiet(seed)
+    say(world, "b", "zero", Attach("s0", ALL))
+    publish(world, "b", 1)
+    at_once(world, "a", "one", Open(), Attach("s0", ALL))
+    step_until(world, lambda: subscription(world, "a") is not None)
+    assert subscription(world, "a").state is State.STORING
+    world.history.clear()
+    at_once(world, "a", "two", Open(), Attach("s0", ALL))
+    go(world)
+    assert answers(world, "Taken") == [("Taken", "one", "s0")]
+    assert answers(world, "Attached") == [("Attached", "two", "s0")]
+    assert [(session, n) for session, _, _, n in handed(world)] == [("two", 1)]
+
+
+@seeds
+def test_the_latest_is_the_taker_also_if_another_one_was_waiting(seed):
+    """Who waits to look again does not take it from who came later and found it here."""
+    world = quiet(seed)
+    say(world, "a", "zero", Attach("s0", ALL))
+    at_once(world, "b", "one", Open(), Attach("s0", ALL))
+    step_until(world, lambda: getattr(subscription(world, "a"), "state", None) is State.MOVING)
+    at_once(world, "a", "two", Open(), Attach("s0", ALL))
+    step_until(world, lambda: subscription(world, "a") is None)
+    at_once(world, "a", "three", Open(), Attach("s0", ALL))
+    world.history.clear()
+    go(world)
+    go(world)
+    assert subscription(world, "a").taker == "three"
+    assert not [one for one in answers(world, "Taken") if one[1] == "three"]
+
+
+@seeds
+def test_nobody_takes_anything_in_a_session_that_is_not_open(seed):
+    world = quiet(seed)
+    at_once(world, "a", "one", Open(), Close(), Attach("s0", ALL))
+    assert answers(world, "refused")[-1][1:4] == ("one", "attach s0", "NoSession")
+    go(world)
+    assert subscription(world, "a") is None
+
+
+@seeds
+def test_what_is_acknowledged_again_is_answered_and_not_written(seed):
+    world = quiet(seed)
+    say(world, "a", "one", Attach("s0", ALL))
+    publish(world, "a", 1)
+    world.history.clear()
+    at_once(world, "a", "one", Acknowledged("s0", (1,)))
+    writes = len(world.stores["a"])
+    for _ in range(3_000):
+        at_once(world, "a", "one", Acknowledged("s0", (1,)))
+    assert len(world.stores["a"]) == writes, "there is nothing more to write"
+    assert not answers(world, "done"), "the first of them is not on disk yet"
+    go(world)
+    assert answers(world, "done") == 3_001 * [("done", "one", "s0", (1,))]
+    say(world, "a", "one", Acknowledged("s0", (1, 77)))
+    assert answers(world, "done")[-1] == ("done", "one", "s0", (1, 77))

@@ -1,0 +1,86 @@
+"""The ways of letters: learned in the present epoch, and found again wherever they are missing."""
+
+import pytest
+
+from palio.routing.durable.members import KNOWN
+from palio.routing.durable.messages import Ask, Carry, Head, NotHere, Told
+from palio.routing.durable.queries import Queries
+from palio.routing.effects import Send
+from tests.routing.durable.world import World
+
+NOW, BEFORE = 7, 6  # epochs
+seeds = pytest.mark.parametrize("seed", range(4))
+
+
+def queries() -> Queries:
+    """Of the broker `a`, which has the neighbours `b` and `c`."""
+    return Queries(
+        "a", lambda: ("b", "c"), send=lambda *_: None, ended=lambda _: None, epoch=lambda: NOW, first=0
+    )
+
+
+def test_a_neighbour_is_reached_without_having_learned_a_way():
+    assert queries().way_to("b") == "b"
+    assert queries().way_to("d") is None
+
+
+@pytest.mark.parametrize(("epoch", "way"), [(NOW, "b"), (BEFORE, None), (0, None)])
+def test_a_question_shows_the_way_to_its_asker_in_its_own_epoch(epoch, way):
+    asked = queries()
+    asked.hear(Ask("d", 1, distance=1, epoch=epoch), "b")
+    assert asked.way_to("d") == way
+
+
+@pytest.mark.parametrize(
+    ("epochs", "way"), [((NOW,), "b"), ((BEFORE,), None), ((NOW, BEFORE), None), ((), None)]
+)
+def test_answers_show_ways_if_all_were_given_in_the_present_epoch(epochs, way):
+    """An answer that was on its way during a change would lead to who has forgotten the rest of the way."""
+    asked = queries()
+    asked.told(Told("a", 1, epochs, (Head("d", 1, 0, distance=1),)), "b")
+    assert asked.way_to("d") == way
+
+
+def test_the_shortest_way_of_an_epoch_is_taken():
+    asked = queries()
+    asked.told(Told("a", 1, (NOW,), (Head("d", 1, 0, distance=2),)), "b")
+    asked.told(Told("a", 1, (NOW,), (Head("d", 1, 0, distance=1),)), "c")
+    assert asked.way_to("d") == "c"
+    asked.forget_ways()
+    assert asked.way_to("d") is None
+
+
+@seeds
+def test_who_cannot_pass_a_letter_on_asks_for_the_way(seed):
+    """The writer knows a way up to there, and has no reason to ask."""
+    world = World(f"ways {seed}", ["a", "b", "c", "d"], [("a", "b"), ("b", "c"), ("c", "d")])
+    world.run()
+    service = world.routers["b"].durable
+    service._queries.forget_ways()
+    letter = Carry("a", "d", 0, NotHere("s0"))
+    effects = world.routers["b"].handle(letter, "a", world.now)
+    assert not [effect for effect in effects if isinstance(effect, Send)]
+    world.carry_out("b", effects)
+    world.run()
+    effects = world.routers["b"].handle(letter, "a", world.now)
+    assert [(one.broker, one.message.hops) for one in effects if isinstance(one, Send)] == [("c", 1)]
+
+
+@seeds
+def test_who_looks_for_a_name_is_answered_when_it_is_known_for_ever(seed):
+    """Otherwise a crash would let a broker forget who has the name, and give it once more."""
+    world = World(f"names {seed}", ["a", "b"], [("a", "b")])
+    while not world.routers["b"].durable.topology.versions.keys() >= {"a", "b"}:
+        assert world.step()
+    a, b = world.routers["a"].durable, world.routers["b"].durable
+    assert KNOWN + "a" in b._readers._writing
+    ask = Ask("a", 1 << 40, "s0", epoch=a.epoch)
+    effects = world.routers["b"].handle(ask, "a", world.now)
+    assert not [one for one in effects if isinstance(one, Send) and isinstance(one.message, Told)]
+    world.carry_out("b", effects)
+    seen = []
+    post = world.post
+    world.post = lambda name, message, source: (seen.append(message), post(name, message, source))
+    world.run()
+    assert [one for one in seen if isinstance(one, Told) and one.number == 1 << 40]
+    assert KNOWN + "a" in world.disks["b"].cursors
