@@ -1,7 +1,8 @@
 """Soaking with faults: as many different scenarios as asked for, each drawn from its seed.
 
-Strategy, topology and advertisements go through all their combinations; which kinds of trouble there are, and
-how much of each, is luck: some runs have one kind only, some have everything.
+Strategy, topology and advertisements go through all their combinations; the rest is luck, the *mix* of a run as
+well (swarm testing: Groce et al., ISSTA 2012). Most runs are mixed: few kinds of trouble, much of each, tied into
+knots that find what is rare. The others are even: any number of kinds, spread over the run.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any
 
 import msgspec
 
+from palio.sim.faults.knots import KNOTS, WORDS
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.scenario import Shape
 from palio.sim.soak import COMBINATIONS, in_order
 
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
+_EVEN = 0.25  # the share of runs that are not mixed
 
 
 class FaultSoaked(msgspec.Struct, frozen=True):
@@ -32,6 +35,46 @@ class FaultSoaked(msgspec.Struct, frozen=True):
 
 def drawn(seed: int) -> FaultScenario:
     """The scenario of a seed; those of any `len(COMBINATIONS)` seeds in a row have all combinations."""
+    return drawn_evenly(seed) if Random(f"mix {seed}").random() < _EVEN else drawn_mixed(seed)
+
+
+def drawn_mixed(seed: int) -> FaultScenario:
+    """A short run with few kinds of trouble, much of each, and knots."""
+    (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
+    chance = Random(f"faults mixed {seed}")
+    mix = set(chance.sample(KNOTS, chance.choice((0, 1, 1, 2, 2, 3))))
+    mix |= {word for word in ("close", "early") if chance.random() < 0.4}
+    kinds = set(chance.sample(list(TROUBLE), chance.choice((0, 1, 1, 2, 2, 3))))
+    if "joining" in mix:
+        kinds.add("joins")
+    # What is rare by itself is not made more frequent than it can be: a subscription ends once.
+    trouble: dict[str, Any] = {kind: chance.randint(1, 2 * TROUBLE[kind]) for kind in sorted(kinds)}
+    return FaultScenario(
+        seed=seed,
+        shape=chance.choice(_SHAPES),
+        topology=topology,
+        brokers=chance.choice((1, 2, 2, 2, 3, 3, 4, 4, 5)),
+        strategy=strategy,
+        merging_excess=excess,
+        advertisements=advertisements,
+        takers=chance.choice((1, 1, 2, 2, 3)),
+        publishers=chance.choice((1, 1, 2, 3)),
+        notifications=chance.randint(3, 24),
+        length=chance.choice((3.0, 3.0, 8.0, 16.0)),
+        late=chance.random() < 0.3,
+        batched=chance.random() < 0.5,
+        outbox=chance.choice((4, 12, 100)),
+        page=chance.choice((1, 3, 50)),
+        attempts=chance.choice((3, 1000, 1000)),
+        anew=chance.random() < 0.15,
+        lake=chance.random() < 0.4,
+        mix=tuple(word for word in WORDS if word in mix),
+        **trouble,
+    )
+
+
+def drawn_evenly(seed: int) -> FaultScenario:
+    """A run in which any kinds of trouble are spread over its time, and do not wait for each other."""
     (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"faults soak {seed}")
     # Most runs are short, since most mistakes are about two or three things that meet. Some are longer.
