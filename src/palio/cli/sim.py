@@ -44,6 +44,7 @@ SOAK_EPILOG = help_epilog(
     "palio sim soak --seeds 24 --first 1000 --workers 2",
     "palio sim soak --faults --seeds 24",
     "palio sim soak --faults --first 5000 --seeds 48 --workers 2 --keep-going",
+    "palio sim soak --faults --seeds 24 --reach",
 )
 
 # What a person wants to see of an outcome, in groups; the other numbers are for tables of many runs.
@@ -116,6 +117,12 @@ def soak(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Go on behind each violation; all are listed at the end.")
     ] = False,
+    even: Annotated[
+        bool, typer.Option("--even", help="With --faults: spread all kinds evenly, tie no knots.")
+    ] = False,
+    reach: Annotated[
+        bool, typer.Option("--reach", help="With --faults: what happened in which states, the rarest first.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="What it came to as one JSON object.")] = False,
 ) -> None:
     """Simulate many different small scenarios until one goes wrong.
@@ -131,9 +138,12 @@ def soak(
         crash_everywhere()
         return
     if faults:
-        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json)
+        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, even=even, reach=reach)
         return
-    manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json)
+    if even or reach:
+        raise typer.BadParameter("--even and --reach are for runs with faults: add --faults.")
+    flags = " --keep-going" * keep_going
+    manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
     results = soaked(first, seeds, workers)
     tally, ending = soak_through(results, first, seeds, manner, lambda one: replay_command(one.scenario))
     if ending is not None and not as_json:

@@ -7,7 +7,7 @@ range: one that is stopped says where to go on, and a million seeds can be run i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import typer
@@ -55,6 +55,7 @@ class Tally(msgspec.Struct):
     failed: int = 0
     stopped: bool = False
     failing: list[Failing] = msgspec.field(default_factory=list)
+    reach: list[Any] | msgspec.UnsetType = msgspec.UNSET  # where it was measured
 
     @property
     def next(self) -> int:

@@ -10,7 +10,7 @@ time: any later change of the network would mend by accident what an earlier one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Literal, TypeAlias, get_args
 
@@ -26,6 +26,7 @@ from palio.sim.faults.steps import (
     Lag,
     Leave,
     Pause,
+    Refilter,
     Slow,
     SlowDisk,
     Step,
@@ -35,7 +36,7 @@ from palio.sim.faults.steps import (
 from palio.sim.topologies import Layout
 
 Word: TypeAlias = Literal[
-    "close", "early", "hasty", "ending", "stale", "joining", "jolting", "again", "full", "moving"
+    "close", "early", "hasty", "ending", "stale", "joining", "jolting", "again", "full", "striking"
 ]
 WORDS: tuple[Word, ...] = get_args(Word)
 KNOTS = tuple(word for word in WORDS if word not in ("close", "early"))
@@ -48,10 +49,13 @@ _MOST_TIED = 3  # how often a knot is tied in one run, at the most
 class Knots:
     """Ties the knots of one run. What is drawn here does not change what is drawn elsewhere."""
 
-    def __init__(self, seed: int, layout: Layout, length: float, drawn: Sequence[Step]) -> None:
+    def __init__(
+        self, seed: int, layout: Layout, length: float, drawn: Sequence[Step], filters: Sequence[str]
+    ) -> None:
         self._chance = Random(f"knots {seed}")
         self._layout = layout
         self._length = length
+        self._filters = filters
         self._brokers = [f"b{number}" for number in range(layout.size)]
         self._takes = [step for step in drawn if isinstance(step, Take)]
         self._arrivals = [(step.name, step.time) for step in self._takes]
@@ -69,7 +73,7 @@ class Knots:
             "jolting": self._jolting,
             "again": self._again,
             "full": self._full,
-            "moving": self._moving,
+            "striking": self._striking,
         }
         for word in mix:
             if word in knots:
@@ -195,24 +199,81 @@ class Knots:
         if self._chance.random() < 0.4:
             yield self._crash(broker, time + self._soon(2.0))
 
-    def _moving(self) -> Iterator[Step]:
-        """Something happens to one of two homes while a subscription is handed over."""
-        take = self._chance.choice(self._takes)
-        place, time = self._broker(), self._time()
-        if self._chance.random() < 0.5:
-            yield self._busy_disk(self._chance.choice((take.broker, place)), max(0.0, time - 0.2))
-        yield Leave(time=time, name=take.name, manner="moves", seconds=0.0, broker=place)
-        time += self._soon(self._chance.choice((0.05, 0.3, 1.0)))
-        luck = self._chance.random()
-        if luck < 0.5 or not self._layout.links:
-            yield self._crash(self._chance.choice((take.broker, place)), time)
-        elif luck < 0.75:
-            link = self._chance.randrange(len(self._layout.links))
-            yield Cut(time=time, links=(link,), seconds=self._span(), noticed=(0.0, self._soon(1.0)))
-        elif luck < 0.9:
+    def _striking(self) -> Iterator[Step]:
+        """A subscription is brought into a state that does not last, is kept there, and then things happen."""
+        chance = self._chance
+        take, time = chance.choice(self._takes), self._time()
+        if chance.random() < 0.3:
+            time = take.time
+        place = chance.choice([one for one in self._brokers if one != take.broker] or self._brokers)
+        ends = (take.broker, place)
+        for end in ends:
+            if chance.random() < 0.6:
+                yield from self._delay(end, max(0.0, time - self._soon(0.2)))
+        luck = chance.random()
+        if luck < 0.45:
+            yield Leave(time=time, name=take.name, manner="moves", seconds=0.0, broker=place)
+        elif luck < 0.6:
+            yield Refilter(time=time, name=take.name, filter=chance.choice(self._filters))
+        elif luck < 0.7:
             yield End(time=time, name=take.name)
+        elif luck < 0.9 and self._layout.links:
+            # What is published meanwhile has to be fetched, slowly.
+            link, seconds = self._link(take.broker), chance.uniform(0.2, 1.5)
+            yield Cut(time=time, links=(link,), seconds=seconds, noticed=(0.0, 0.0))
+            time += seconds
+            yield Lag(time=time, link=link, seconds=5.0, more=chance.choice((0.1, 0.3)))
+            time += chance.uniform(0.3, 1.0)
+        for _ in range(chance.randint(1, 5)):
+            strike = time + self._soon(chance.choice((0.05, 0.2, 0.5, 1.5, 3.0)))
+            yield self._strike(take.name, chance.choice(ends), strike)
+
+    def _delay(self, broker: str, time: float) -> Iterator[Step]:
+        """Something that makes what a broker does take longer."""
+        chance = self._chance
+        seconds = chance.uniform(0.5, 3.0)
+        luck = chance.random()
+        if luck < 0.4 and self._layout.links:
+            for link in {self._link(broker), self._link(broker)}:
+                yield Lag(time=time, link=link, seconds=seconds, more=chance.choice((0.1, 0.3, 0.7)))
+        elif luck < 0.8:
+            yield SlowDisk(time=time, broker=broker, seconds=seconds, each=chance.choice((0.05, 0.2, 0.6)))
         else:
-            yield self._leave(take.name, time, self._soon(0.5), self._chance.choice((take.broker, place)))
+            yield Slow(time=time, broker=broker, seconds=seconds, each=chance.choice((0.02, 0.08)))
+
+    def _strike(self, name: str, broker: str, time: float) -> Step:
+        """Anything that can happen to a subscription or its broker."""
+        chance = self._chance
+        some: list[Callable[[], Step]] = [
+            lambda: self._crash(broker, time),
+            lambda: Pause(time=time, broker=broker, seconds=self._span()),
+            lambda: Slow(time=time, broker=broker, seconds=self._span(), each=chance.choice((0.005, 0.05))),
+            lambda: self._busy_disk(broker, time),
+            lambda: Jump(time=time, broker=broker, by=chance.choice((-1.0, 5.0, 20.0))),
+            lambda: self._leave(name, time, self._span(), chance.choice((broker, self._broker()))),
+            lambda: self._leave(name, time, self._soon(0.5), broker),
+            lambda: Twice(time=time, name=name, brokers=(broker, self._broker())),
+            lambda: Refilter(time=time, name=name, filter=chance.choice(self._filters)),
+            lambda: End(time=time, name=name),
+        ]
+        if self._layout.links:
+            link, noticed = self._link(broker), (0.0, self._soon(1.0))
+            some += [
+                lambda: Cut(time=time, links=(link,), seconds=self._span(), noticed=noticed),
+                lambda: Lag(time=time, link=link, seconds=self._span(), more=chance.choice((0.05, 0.5))),
+            ]
+        return chance.choice(some)()
+
+    def _link(self, broker: str) -> int:
+        """A link, of that broker if it has one."""
+        number = int(broker[1:])
+        places = range(len(self._layout.links))
+        links = [
+            place
+            for place in places
+            if number in (self._layout.links[place].one, self._layout.links[place].other)
+        ]
+        return self._chance.choice(links or places)
 
 
 def early(step: Step) -> Step:

@@ -51,7 +51,7 @@ def steps(scenario: FaultScenario, layout: Layout) -> tuple[Step, ...]:
         return drawn
     if "early" in mix:
         drawn = tuple(map(early, drawn))
-    return (*drawn, *Knots(scenario.seed, layout, scenario.length, drawn).tied(mix))
+    return (*drawn, *Knots(scenario.seed, layout, scenario.length, drawn, FILTERS).tied(mix))
 
 
 def kept(scenario: FaultScenario, script: tuple[Step, ...]) -> list[Step]:
@@ -81,7 +81,9 @@ class _Drawing:
 
     def _broker(self) -> str:
         chance = self._chance
-        return chance.choice(self._popular if chance.random() < (0.8 if self._close else 0.4) else self._brokers)
+        return chance.choice(
+            self._popular if chance.random() < (0.8 if self._close else 0.4) else self._brokers
+        )
 
     def _time(self, share: float = 0.95) -> float:
         chance = self._chance

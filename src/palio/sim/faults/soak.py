@@ -1,19 +1,21 @@
 """Soaking with faults: as many different scenarios as asked for, each drawn from its seed.
 
-Strategy, topology and advertisements go through all their combinations; the rest is luck, the *mix* of a run as
-well (swarm testing: Groce et al., ISSTA 2012). Most runs are mixed: few kinds of trouble, much of each, tied into
-knots that find what is rare. The others are even: any number of kinds, spread over the run.
+Strategy, topology and advertisements go through all their combinations; the rest is luck, also the *mix* of a
+run (swarm testing: Groce et al., ISSTA 2012). Most runs are mixed: few kinds of trouble, much of each, tied
+into knots that find what is rare. The others are even: any number of kinds, spread over the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
 import msgspec
 
 from palio.sim.faults.knots import KNOTS, WORDS
+from palio.sim.faults.reach import Reach, counts
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.scenario import Shape
@@ -31,6 +33,7 @@ class FaultSoaked(msgspec.Struct, frozen=True):
     violations: tuple[str, ...]
     deliveries: int
     messages: int
+    reached: tuple[tuple[str, str, str, int], ...] = ()  # kind, what, state, times
 
 
 def drawn(seed: int) -> FaultScenario:
@@ -44,6 +47,8 @@ def drawn_mixed(seed: int) -> FaultScenario:
     chance = Random(f"faults mixed {seed}")
     mix = set(chance.sample(KNOTS, chance.choice((0, 1, 1, 2, 2, 3))))
     mix |= {word for word in ("close", "early") if chance.random() < 0.4}
+    if chance.random() < 0.6:
+        mix.add("striking")
     kinds = set(chance.sample(list(TROUBLE), chance.choice((0, 1, 1, 2, 2, 3))))
     if "joining" in mix:
         kinds.add("joins")
@@ -64,7 +69,7 @@ def drawn_mixed(seed: int) -> FaultScenario:
         late=chance.random() < 0.3,
         batched=chance.random() < 0.5,
         outbox=chance.choice((4, 12, 100)),
-        page=chance.choice((1, 3, 50)),
+        page=chance.choice((1, 1, 3, 50)),
         attempts=chance.choice((3, 1000, 1000)),
         anew=chance.random() < 0.15,
         lake=chance.random() < 0.4,
@@ -104,19 +109,23 @@ def drawn_evenly(seed: int) -> FaultScenario:
     )
 
 
-def soak_one(seed: int) -> FaultSoaked:
-    """Simulate the scenario of a seed."""
-    scenario = drawn(seed)
-    run = simulate(scenario)
+def soak_one(seed: int, *, even: bool = False, measured: bool = False) -> FaultSoaked:
+    """Simulate the scenario of a seed, and measure what it reaches."""
+    scenario = drawn_evenly(seed) if even else drawn(seed)
+    reach = Reach() if measured else None
+    run = simulate(scenario, reach=reach)
     return FaultSoaked(
         seed=seed,
         scenario=scenario,
         violations=tuple(map(str, run.violations)),
         deliveries=len(run.record.handings),
         messages=run.world.handled,
+        reached=counts(reach) if reach is not None else (),
     )
 
 
-def soak(first: int, count: int, workers: int = 1) -> Iterator[FaultSoaked]:
+def soak(
+    first: int, count: int, workers: int = 1, *, even: bool = False, measured: bool = False
+) -> Iterator[FaultSoaked]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
-    return in_order(soak_one, range(first, first + count), workers)
+    return in_order(partial(soak_one, even=even, measured=measured), range(first, first + count), workers)

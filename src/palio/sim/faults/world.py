@@ -31,6 +31,7 @@ from palio.routing.messages import Close, LinkDown, LinkUp, Open
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
+from palio.sim.faults.reach import Reach
 from palio.sim.faults.record import Record, number_of
 from palio.sim.faults.station import Station, Wire
 from palio.sim.topologies import Layout
@@ -65,6 +66,7 @@ class World:
         self.calm = False
         self.trace = trace
         self.clients: Any = None  # set by `Clients`
+        self.reach: Reach | None = None  # where somebody wants to know what is come across
         self._absent = absent
         self.batch = batch
         self._configuration = configuration
@@ -159,6 +161,8 @@ class World:
         """A broker ends at once. Of what it was writing, the first part is on disk."""
         if station.router is None:
             return
+        if self.reach is not None:
+            self.reach.crash(station)
         lost = station.disk.crash(share)
         self.observe(station)
         station.router = None
@@ -245,6 +249,8 @@ class World:
             self._carry_out(station, effects)
         else:
             station.ends.append(station.carried)
+        if self.reach is not None and station.router is not None:
+            self.reach.look(station)
         if self.handled % _LOOK_EVERY == 0 and station.router is not None:
             self._look(station)
 
