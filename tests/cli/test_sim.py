@@ -6,6 +6,7 @@ import pytest
 
 from palio.cli import sim
 from palio.sim.run import simulate
+from palio.sim.soak import in_order, soak
 from tests.sim import faults
 
 
@@ -64,3 +65,68 @@ def test_the_first_violation_is_told_and_ends_it(command, monkeypatch):
     again = command("sim", "replay", text, "--story")
     assert again.exit_code == 1
     assert sentence in again.stdout
+
+
+# Long ranges
+
+
+@pytest.fixture
+def losing_some(monkeypatch):
+    """Simulated networks of which those of some seeds lose what is forwarded."""
+
+    def lossy(scenario, **settings):
+        if scenario.seed % 10:
+            return simulate(scenario, **settings)
+        fault = faults.with_fault(lambda: faults.LosesForward(None))
+        return simulate(scenario, make_router=fault, **settings)
+
+    monkeypatch.setattr("palio.sim.soak.simulate", lossy)
+
+
+def failing_seeds(first, count):
+    return [one.seed for one in soak(first, count) if one.violations]
+
+
+def test_going_on_behind_each_violation_lists_all_of_them(command, losing_some):
+    expected = failing_seeds(1, 60)
+    assert len(expected) > 1
+    result = command("sim", "soak", "--seeds", "60", "--keep-going")
+    assert result.exit_code == 1
+    *told, sentence = result.stdout.splitlines()
+    assert [int(line.split()[1].rstrip(":")) for line in told if line.startswith("Seed ")] == expected
+    assert sum(line.startswith("palio sim replay '{") for line in told) == len(expected)
+    assert sentence.startswith("60 scenarios, ")
+    assert ", seeds 1 to 60: " in sentence
+    assert sentence.endswith(f" in {len(expected)} seeds: {', '.join(map(str, expected))}.")
+
+
+def test_what_it_came_to_is_one_json_object_and_slices_add_up(command, losing_some):
+    def counts(first, seeds):
+        text = command("sim", "soak", "--first", str(first), "--seeds", str(seeds), "--keep-going", "--json")
+        return json.loads(text.stdout)
+
+    whole, slices = counts(1, 40), [counts(1, 15), counts(16, 25)]
+    for field in ("scenarios", "messages", "deliveries", "violations", "failed"):
+        assert whole[field] == sum(one[field] for one in slices)
+    assert whole["failing"] == [one for part in slices for one in part["failing"]]
+    assert [one["seed"] for one in whole["failing"]] == failing_seeds(1, 40)
+
+
+def test_who_stops_it_is_told_where_to_go_on(command, monkeypatch):
+    def stopped(first, count, workers):
+        yield from soak(first, 5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sim, "soaked", stopped)
+    result = command("sim", "soak", "--first", "7", "--seeds", "100")
+    assert result.exit_code == 130
+    assert result.stdout.startswith("5 scenarios, ")
+    assert "seeds 7 to 11: " in result.stdout
+    assert "palio sim soak --first 12 --seeds 95" in result.stderr
+
+
+def test_a_long_range_is_handed_to_workers_piece_by_piece():
+    """However many seeds there are, few of them wait: the range below would never end otherwise."""
+    found = in_order(abs, range(10**12), workers=2)
+    assert [next(found) for _ in range(100)] == list(range(100))
+    found.close()

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from palio.cli import sim_experiments
 from palio.cli.sim_faults import crash_everywhere, is_of_type, replay_faults, soak_faults
-from palio.cli.soaking import first_failure
+from palio.cli.soaking import Manner, conclude, soak_through
 from palio.cli.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.sim.cost.run import run as run_cost
 from palio.sim.cost.scenario import CostOutcome, CostScenario
@@ -43,6 +43,8 @@ SOAK_EPILOG = help_epilog(
     "palio sim soak --seeds 48",
     "palio sim soak --seeds 24 --first 1000 --workers 2",
     "palio sim soak --faults --seeds 24",
+    "palio sim soak --faults --first 5000 --seeds 48 --workers 2 --keep-going",
+    "palio sim soak --faults --seeds 24 --reach",
 )
 
 # What a person wants to see of an outcome, in groups; the other numbers are for tables of many runs.
@@ -102,6 +104,7 @@ def replay(
 
 @app.command("soak", epilog=SOAK_EPILOG)
 def soak(
+    *,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many scenarios to simulate.")] = 480,
     first: Annotated[int, typer.Option("--first", min=0, help="The seed of the first one.")] = 1,
     workers: Annotated[int, typer.Option("--workers", min=1, max=256, help="On so many processes.")] = 1,
@@ -111,23 +114,41 @@ def soak(
     crash_points: Annotated[
         bool, typer.Option("--crash-points", help="No luck: a crash at every effect of small scenes.")
     ] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Go on behind each violation; all are listed at the end.")
+    ] = False,
+    even: Annotated[
+        bool, typer.Option("--even", help="With --faults: spread all kinds evenly, tie no knots.")
+    ] = False,
+    reach: Annotated[
+        bool, typer.Option("--reach", help="With --faults: what happened in which states, the rarest first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="What it came to as one JSON object.")] = False,
 ) -> None:
     """Simulate many different small scenarios until one goes wrong.
 
     Strategies, topologies and advertisements come in all combinations; shapes,
     clients, churn and failing links by luck. At the first violation it stops,
-    looks for a smaller scenario that shows the same, and exits with 1.
+    looks for a smaller scenario that shows the same, and exits with 1. With
+    --keep-going it tells the seed of each violation and goes on. Seeds come in
+    their order: a long range can be run in slices, and if it is stopped by
+    Ctrl-C, it says where to go on.
     """
     if crash_points:
         crash_everywhere()
         return
     if faults:
-        soak_faults(first, seeds, workers)
+        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, even=even, reach=reach)
         return
-    failed = first_failure(soaked(first, seeds, workers), first, seeds, "no violation")
-    if failed is not None:
-        _report(failed)
-        raise typer.Exit(ExitCode.NO)
+    if even or reach:
+        raise typer.BadParameter("--even and --reach are for runs with faults: add --faults.")
+    flags = " --keep-going" * keep_going
+    manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
+    results = soaked(first, seeds, workers)
+    tally, ending = soak_through(results, first, seeds, manner, lambda one: replay_command(one.scenario))
+    if ending is not None and not as_json:
+        _report(ending)
+    conclude(tally, manner)
 
 
 def _report(failed: Soaked) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import typer
+from rich.table import Column, Table
 from rich.text import Text
 
 from palio.cli.progress import progress_bar
-from palio.cli.soaking import first_failure
+from palio.cli.soaking import Manner, conclude, soak_through
 from palio.cli.terminal import ExitCode, error_console, output_console, plural
 from palio.sim.faults.failures import replay_command, shrink, story
 from palio.sim.faults.matrix import matrix
+from palio.sim.faults.reach import Reached, Reckoning
 from palio.sim.faults.run import FaultRun, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES, SMALLEST
@@ -40,12 +44,40 @@ def replay_faults(text: str, *, trace: bool, tell: bool) -> None:
     console.print("Every promise was kept.", style="green")
 
 
-def soak_faults(first: int, seeds: int, workers: int) -> None:
-    """Simulate many different scenarios with faults until one breaks a promise."""
-    failed = first_failure(soak(first, seeds, workers), first, seeds, "every promise was kept")
-    if failed is not None:
-        _report(failed)
-        raise typer.Exit(ExitCode.NO)
+def soak_faults(
+    first: int, seeds: int, workers: int, *, keep_going: bool, as_json: bool, even: bool, reach: bool
+) -> None:
+    """Simulate many different scenarios with faults until one breaks a promise, or all of them."""
+    manner = Manner(
+        praise="every promise was kept",
+        keep_going=keep_going,
+        as_json=as_json,
+        flags=" --faults" + " --even" * even + " --keep-going" * keep_going + " --reach" * reach,
+    )
+    reckoning = Reckoning()
+    results = _reckoned(soak(first, seeds, workers, even=even, measured=reach), reckoning)
+    tally, ending = soak_through(results, first, seeds, manner, lambda one: replay_command(one.scenario))
+    if ending is not None and not as_json:
+        _report(ending)
+    if reach:
+        rows = tally.reach = reckoning.rows()
+        if not as_json:
+            _show_reach(rows)
+    conclude(tally, manner)
+
+
+def _reckoned(results: Iterator[FaultSoaked], reckoning: Reckoning) -> Iterator[FaultSoaked]:
+    for one in results:
+        reckoning.add(one.reached)
+        yield one
+
+
+def _show_reach(rows: list[Reached]) -> None:
+    table = Table("kind", "what", "state", Column("runs", justify="right"), Column("times", justify="right"))
+    for row in rows:
+        style = "red" if not row.times else ""
+        table.add_row(row.kind, row.what, row.state, f"{row.runs:,}", f"{row.times:,}", style=style)
+    output_console().print(table)
 
 
 def crash_everywhere() -> None:

@@ -71,6 +71,8 @@ class Core:
         """Tell each port what has changed, ask it to confirm where somebody waits for that, start the waves."""
         waves = self.waves
         starting = bool(waves.beginning)
+        if not starting and self.tables.is_settled():
+            return  # as after most messages
         wanted, advertised = self.tables.settle()
         for port, rows in wanted.items():
             self._update(port, rows, advertised.get(port, NO_CHANGES), starting and waves.asks(port))

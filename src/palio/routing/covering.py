@@ -67,7 +67,7 @@ class Covering(Identity[Coverable]):
         if descendants:
             for lower in self.entries_at(descendants):
                 if _count(lower, excluded, change):
-                    self._dirty[lower] = None
+                    self.unsettled[lower] = None
 
     def _targets(self, entry: Entry[Coverable]) -> Ports:
         above = entry.above

@@ -129,7 +129,7 @@ class Table(Generic[Item]):
         self._all_but: dict[Port | None, Ports] = {}
         self._one_from: dict[Port, Sources] = {}
         self._latest = 0
-        self._dirty: dict[Entry[Item], None] = {}
+        self.unsettled: dict[Entry[Item], None] = {}
 
     # Sources come and go
 
@@ -190,7 +190,7 @@ class Table(Generic[Item]):
         self._all_but.clear()
         if attracts_all:
             self._attracts_all[port] = None
-        self._dirty.update(dict.fromkeys(self._entries.values()))
+        self.unsettled.update(dict.fromkeys(self._entries.values()))
 
     def close_port(self, port: Port) -> None:
         """The port is gone, and all that was sent there forgotten. What came on it is dropped row by row."""
@@ -206,11 +206,11 @@ class Table(Generic[Item]):
 
     def partners_changed(self, entries: Iterable[Entry[Item]]) -> None:
         """The ports on which overlapping entries of the other table came have changed."""
-        self._dirty.update(dict.fromkeys(entries))
+        self.unsettled.update(dict.fromkeys(entries))
 
     def settle(self) -> Settled[Item]:
         """What to tell each port so that it has the rows which it should. Empty if nothing changed."""
-        dirty = self._dirty
+        dirty = self.unsettled
         if not dirty:
             return _SETTLED
         moves: list[Move[Item]] = []
@@ -291,7 +291,7 @@ class Table(Generic[Item]):
     def _enter(self, item: Item, place: Any, sources: Sources) -> Entry[Item]:
         self._latest += 1
         entry = self._entries[place] = Entry(item, place, self._latest, sources)
-        self._dirty[entry] = None
+        self.unsettled[entry] = None
         self._entered(entry)
         return entry
 
@@ -300,7 +300,7 @@ class Table(Generic[Item]):
         before, excluded = sources.excluded, sources.only_port()
         if excluded != before:
             sources.excluded = excluded
-            self._dirty[entry] = None
+            self.unsettled[entry] = None
             self._changed(entry, before)
         if excluded is not None and sources.ports[excluded] == 1 and not sources.brokers:
             entry.sources = self._one_from.get(excluded) or self._share(excluded)
@@ -315,7 +315,7 @@ class Table(Generic[Item]):
         return True
 
     def _leave(self, entry: Entry[Item], before: Port | None) -> None:
-        self._dirty[entry] = None
+        self.unsettled[entry] = None
         self._left(entry, before)
 
     def _wanted_on(self, entry: Entry[Item]) -> Ports:

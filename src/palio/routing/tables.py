@@ -192,6 +192,10 @@ class Tables:
         self.filters.table.close_port(port)
         self.advertisements.table.close_port(port)
 
+    def is_settled(self) -> bool:
+        """Whether ports have been told everything."""
+        return not (self._wanted.unsettled or self._advertised.unsettled)
+
     def settle(self) -> tuple[Settled[Filter], Settled[Advertisement]]:
         """All that ports are to be told."""
         return self._wanted.settle(), self._advertised.settle()

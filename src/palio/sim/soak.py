@@ -7,9 +7,12 @@ nothing more, only later.
 
 from __future__ import annotations
 
+import gc
+import signal
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from itertools import product
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import islice, product
 from multiprocessing import get_context
 from random import Random
 from typing import Any, TypeVar, get_args
@@ -32,6 +35,7 @@ _TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 COMBINATIONS = tuple(product(_STRATEGIES, _TOPOLOGIES, (False, True)))
 _SHAPES: tuple[Shape, ...] = get_args(Shape)
 _CHUNK = 8  # seeds that a worker is given at once
+_AHEAD = 8  # chunks for each worker that wait: a million seeds take no more memory than a hundred
 
 
 Result = TypeVar("Result")
@@ -98,10 +102,38 @@ def soak(first: int, count: int, workers: int = 1) -> Iterator[Soaked]:
 def in_order(one: Callable[[int], Result], seeds: range, workers: int) -> Iterator[Result]:
     """What comes of each seed, in the order of the seeds, on so many processes."""
     if workers <= 1:
-        yield from map(one, seeds)
+        for seed in seeds:
+            yield _alone(one, seed)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    chunks = (seeds[first : first + _CHUNK] for first in range(0, len(seeds), _CHUNK))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin_worker) as pool:
+        waiting: deque[Future[list[Result]]] = deque()
         try:
-            yield from pool.map(one, seeds, chunksize=_CHUNK)
+            for chunk in islice(chunks, _AHEAD * workers):
+                waiting.append(pool.submit(_several, one, chunk))
+            while waiting:
+                yield from waiting.popleft().result()
+                for chunk in islice(chunks, 1):
+                    waiting.append(pool.submit(_several, one, chunk))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it decides when it ends
+    gc.freeze()  # modules stay: no use in looking through them after each run
+
+
+def _several(one: Callable[[int], Result], seeds: range) -> list[Result]:
+    return [_alone(one, seed) for seed in seeds]
+
+
+def _alone(one: Callable[[int], Result], seed: int) -> Result:
+    """What comes of a seed. The world is one web of cycles, of which nothing can go before the run is over."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return one(seed)
+    finally:
+        if enabled:
+            gc.enable()  # the next object that is made lets the collector take the whole run

@@ -99,11 +99,15 @@ class Disk:
     def complete(self) -> StoreMessage | None:
         """Carry out what is first in the queue. Returns what the broker is told, if anything."""
         effect = self.queue.popleft()
-        if isinstance(effect, Read):
-            return self.read(effect)
-        if isinstance(effect, Append) and (self.full or effect.envelopes[0].sequence != self.head + 1):
-            reason = "The disk is full." if self.full else "It does not follow what is on disk."
-            return Failed(effect.token, reason)
+        match effect:
+            case Spool():  # the most frequent by far
+                self._spool(effect)
+                return Stored(effect.token)
+            case Read():
+                return self.read(effect)
+            case Append() if self.full or effect.envelopes[0].sequence != self.head + 1:
+                reason = "The disk is full." if self.full else "It does not follow what is on disk."
+                return Failed(effect.token, reason)
         self.write(effect)
         return None if isinstance(effect, Trim) else Stored(effect.token)
 

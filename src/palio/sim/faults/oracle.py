@@ -71,12 +71,14 @@ def nothing_confirmed_is_lost(record: Record) -> Broken:
         if taking.ending != NEVER or taking.ready == NEVER:
             continue
         for number, publication in record.publications.items():
-            if publication.confirmed == NEVER or publication.asked <= taking.ready or _expires(publication):
+            if publication.confirmed == NEVER or publication.asked <= taking.ready:
                 continue
+            # Whether it came is the cheapest question.
             if (
-                _is_recent(record, taking, publication)
+                (taking.name, number) not in seen
+                and not _expires(publication)
+                and _is_recent(record, taking, publication)
                 and _is_owed(taking, publication)
-                and (taking.name, number) not in seen
             ):
                 yield Lost(session=taking.name, number=number, notification=publication.name)
 
@@ -88,15 +90,16 @@ def history_is_complete(record: Record) -> Broken:
         if taking.since == "now" or taking.ending != NEVER or taking.ready == NEVER:
             continue
         for number, publication in record.publications.items():
-            if publication.name is None or publication.asked > taking.ready or _expires(publication):
+            if publication.name is None or publication.asked > taking.ready:
                 continue
             origin, sequence = publication.name
             if sequence <= taking.ready_trimmed[origin] or publication.confirmed > taking.ready:
                 continue
             if (
-                _is_recent(record, taking, publication)
+                (taking.name, number) not in seen
+                and not _expires(publication)
+                and _is_recent(record, taking, publication)
                 and _is_owed(taking, publication)
-                and (taking.name, number) not in seen
             ):
                 yield HistoryLost(
                     session=taking.name, number=number, notification=publication.name, since=taking.since

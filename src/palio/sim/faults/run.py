@@ -14,6 +14,7 @@ from palio.sim.faults.clients import Clients
 from palio.sim.faults.inspection import describe_rest, look_at_end
 from palio.sim.faults.oracle import judge
 from palio.sim.faults.publishers import Publisher
+from palio.sim.faults.reach import Reach
 from palio.sim.faults.record import Record
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES
@@ -75,10 +76,20 @@ def prepare(scenario: FaultScenario) -> tuple[Layout, list[Step]]:
     return layout, kept(scenario, SCENES[scenario.scene] if scenario.scene else steps(scenario, layout))
 
 
-def simulate(scenario: FaultScenario, *, make_router: RouterMaker = Router, trace: bool = False) -> FaultRun:
-    """Simulate a scenario, repair everything, let the world come to rest, and judge what happened."""
+def simulate(
+    scenario: FaultScenario,
+    *,
+    make_router: RouterMaker = Router,
+    trace: bool = False,
+    reach: Reach | None = None,
+) -> FaultRun:
+    """Simulate a scenario, repair everything, let the world come to rest, and judge what happened.
+
+    What it comes across is counted in `reach`.
+    """
     layout, script = prepare(scenario)
     stage = Stage(scenario, layout, script, make_router=make_router, trace=trace)
+    stage.world.reach = reach
     stage.play()
     return FaultRun(scenario, stage.world, script, judge(stage.world.record))
 
@@ -188,6 +199,8 @@ class Stage:
         if self._healed:
             return
         world.record.tick()
+        if world.reach is not None:
+            world.reach.step(world, step)
         about = () if not isinstance(step, Say | Take | Leave | Twice | Refilter | End) else (_about(step),)
         world.note("", str(step), *about)
         match step:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from palio.sim.faults.knots import Word
 from palio.sim.faults.station import Plan
 from palio.sim.faults.steps import Step
 from palio.sim.scenario import Shape, Topology, WrongScenario
@@ -73,6 +74,7 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     outbox: int = 12
     page: int = 3
     attempts: int = 1000
+    mix: tuple[Word, ...] = ()  # how the steps are drawn, and what is drawn together; without it, evenly
     script: tuple[Step, ...] = ()  # these steps instead of what the seed draws: they stay what they are
     scene: str = ""  # one of a few small scenes instead of luck
     crash_at: tuple[Plan, ...] = ()  # crashes of brokers, by the effects that they carry out in a scene

@@ -7,6 +7,7 @@ from random import Random
 
 import msgspec
 
+from palio.sim.faults.knots import Knots, early
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.steps import (
     Crash,
@@ -44,7 +45,13 @@ FILTERS = (
 
 def steps(scenario: FaultScenario, layout: Layout) -> tuple[Step, ...]:
     """All steps of a scenario, as they are drawn."""
-    return tuple(_Drawing(scenario, layout).all())
+    drawn = tuple(_Drawing(scenario, layout).all())
+    mix = scenario.mix
+    if not mix:
+        return drawn
+    if "early" in mix:
+        drawn = tuple(map(early, drawn))
+    return (*drawn, *Knots(scenario.seed, layout, scenario.length, drawn, FILTERS).tied(mix))
 
 
 def kept(scenario: FaultScenario, script: tuple[Step, ...]) -> list[Step]:
@@ -67,13 +74,21 @@ class _Drawing:
         # So do moments: much of what goes wrong needs several things that happen at almost the same time.
         moments = self._chance.choice((0, 1, 2, 3))
         self._moments = [self._chance.uniform(0.1, 0.8) * scenario.length for _ in range(moments)]
+        self._close = "close" in scenario.mix
+        if self._close:
+            self._popular = self._popular[:1]
+            self._moments = [self._chance.uniform(0.1, 0.6) * scenario.length]
 
     def _broker(self) -> str:
         chance = self._chance
-        return chance.choice(self._popular if chance.random() < 0.4 else self._brokers)
+        return chance.choice(
+            self._popular if chance.random() < (0.8 if self._close else 0.4) else self._brokers
+        )
 
     def _time(self, share: float = 0.95) -> float:
         chance = self._chance
+        if self._close and chance.random() < 0.8:
+            return self._moments[0] + chance.uniform(0.0, 0.5)
         if self._moments and chance.random() < 0.6:
             return max(0.0, chance.choice(self._moments) + chance.uniform(-0.1, 0.4))
         return chance.uniform(0.0, share * self._scenario.length)

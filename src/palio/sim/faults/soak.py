@@ -1,23 +1,28 @@
 """Soaking with faults: as many different scenarios as asked for, each drawn from its seed.
 
-Strategy, topology and advertisements go through all their combinations; which kinds of trouble there are, and
-how much of each, is luck: some runs have one kind only, some have everything.
+Strategy, topology and advertisements go through all their combinations; the rest is luck, also the *mix* of a
+run (swarm testing: Groce et al., ISSTA 2012). Most runs are mixed: few kinds of trouble, much of each, tied
+into knots that find what is rare. The others are even: any number of kinds, spread over the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
 import msgspec
 
+from palio.sim.faults.knots import KNOTS, WORDS
+from palio.sim.faults.reach import Reach, counts
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.scenario import Shape
 from palio.sim.soak import COMBINATIONS, in_order
 
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
+_EVEN = 0.25  # the share of runs that are not mixed
 
 
 class FaultSoaked(msgspec.Struct, frozen=True):
@@ -28,10 +33,53 @@ class FaultSoaked(msgspec.Struct, frozen=True):
     violations: tuple[str, ...]
     deliveries: int
     messages: int
+    reached: tuple[tuple[str, str, str, int], ...] = ()  # kind, what, state, times
 
 
 def drawn(seed: int) -> FaultScenario:
     """The scenario of a seed; those of any `len(COMBINATIONS)` seeds in a row have all combinations."""
+    return drawn_evenly(seed) if Random(f"mix {seed}").random() < _EVEN else drawn_mixed(seed)
+
+
+def drawn_mixed(seed: int) -> FaultScenario:
+    """A short run with few kinds of trouble, much of each, and knots."""
+    (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
+    chance = Random(f"faults mixed {seed}")
+    mix = set(chance.sample(KNOTS, chance.choice((0, 1, 1, 2, 2, 3))))
+    mix |= {word for word in ("close", "early") if chance.random() < 0.4}
+    if chance.random() < 0.6:
+        mix.add("striking")
+    kinds = set(chance.sample(list(TROUBLE), chance.choice((0, 1, 1, 2, 2, 3))))
+    if "joining" in mix:
+        kinds.add("joins")
+    # What is rare by itself is not made more frequent than it can be: a subscription ends once.
+    trouble: dict[str, Any] = {kind: chance.randint(1, 2 * TROUBLE[kind]) for kind in sorted(kinds)}
+    return FaultScenario(
+        seed=seed,
+        shape=chance.choice(_SHAPES),
+        topology=topology,
+        brokers=chance.choice((1, 2, 2, 2, 3, 3, 4, 4, 5)),
+        strategy=strategy,
+        merging_excess=excess,
+        advertisements=advertisements,
+        takers=chance.choice((1, 1, 2, 2, 3)),
+        publishers=chance.choice((1, 1, 2, 3)),
+        notifications=chance.randint(3, 24),
+        length=chance.choice((3.0, 3.0, 8.0, 16.0)),
+        late=chance.random() < 0.3,
+        batched=chance.random() < 0.5,
+        outbox=chance.choice((4, 12, 100)),
+        page=chance.choice((1, 1, 3, 50)),
+        attempts=chance.choice((3, 1000, 1000)),
+        anew=chance.random() < 0.15,
+        lake=chance.random() < 0.4,
+        mix=tuple(word for word in WORDS if word in mix),
+        **trouble,
+    )
+
+
+def drawn_evenly(seed: int) -> FaultScenario:
+    """A run in which any kinds of trouble are spread over its time, and do not wait for each other."""
     (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"faults soak {seed}")
     # Most runs are short, since most mistakes are about two or three things that meet. Some are longer.
@@ -61,19 +109,23 @@ def drawn(seed: int) -> FaultScenario:
     )
 
 
-def soak_one(seed: int) -> FaultSoaked:
-    """Simulate the scenario of a seed."""
-    scenario = drawn(seed)
-    run = simulate(scenario)
+def soak_one(seed: int, *, even: bool = False, measured: bool = False) -> FaultSoaked:
+    """Simulate the scenario of a seed, and measure what it reaches."""
+    scenario = drawn_evenly(seed) if even else drawn(seed)
+    reach = Reach() if measured else None
+    run = simulate(scenario, reach=reach)
     return FaultSoaked(
         seed=seed,
         scenario=scenario,
         violations=tuple(map(str, run.violations)),
         deliveries=len(run.record.handings),
         messages=run.world.handled,
+        reached=counts(reach) if reach is not None else (),
     )
 
 
-def soak(first: int, count: int, workers: int = 1) -> Iterator[FaultSoaked]:
+def soak(
+    first: int, count: int, workers: int = 1, *, even: bool = False, measured: bool = False
+) -> Iterator[FaultSoaked]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
-    return in_order(soak_one, range(first, first + count), workers)
+    return in_order(partial(soak_one, even=even, measured=measured), range(first, first + count), workers)

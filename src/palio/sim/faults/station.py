@@ -50,8 +50,8 @@ class Station:
 
     def clock(self, now: float) -> float:
         """The broker's time: it may be wrong, but never goes back."""
-        self.last = max(self.last, now + self.offset)
-        return self.last
+        last = self.last = max(self.last, now + self.offset)
+        return last
 
     def forget(self) -> None:
         """What a crash takes."""
