@@ -12,7 +12,7 @@ from typing import Any
 
 from palio.model.describe import describe
 from palio.model.errors import FilterError, FilterTooLarge
-from palio.model.expression import Expression, Or, text_of
+from palio.model.expression import Condition, Expression, Or, text_of
 from palio.model.filter import Filter
 from palio.model.normal import normalise
 from palio.model.notification import Notification
@@ -108,7 +108,8 @@ def _one_side(item: Expression) -> tuple[str, ValueSet]:
 
 
 def _side_text(name: str, values: ValueSet) -> str:
+    """Where an advertisement is read, `and` begins another alternative: what it joins stands in parentheses."""
     expression = describe(name, values)
+    parts = expression.operands if isinstance(expression, Or) else (expression,)
     text = text_of(expression)
-    simple = isinstance(expression, Or) or " and " not in text
-    return text if simple else f"({text})"
+    return text if all(isinstance(part, Condition) for part in parts) else f"({text})"

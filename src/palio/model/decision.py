@@ -20,6 +20,11 @@ import msgspec
 from palio.model import flips
 from palio.model.errors import FilterTooLarge
 from palio.model.flips import Flips
+from palio.model.values import Kind
+
+# All kinds that trees are made of begin with the empty text: strings, bytes, and lists, which have no order.
+_EVERYTHING: Flips = flips.EVERYTHING[Kind.STRING]
+assert flips.EVERYTHING[Kind.STRING] == flips.EVERYTHING[Kind.BYTES] == flips.EVERYTHING[Kind.LIST]
 
 # Trees of people's filters have a handful of nodes; the limit is there for the others.
 MAX_NODES = 256
@@ -72,8 +77,14 @@ def combine(left: Tree, right: Tree, needed: int) -> Tree:
 def _combine(left: Tree, right: Tree, needed: int, budget: list[int]) -> Tree:
     if left is right:
         return left
-    if needed == 2 and (left == () or right == ()):
-        return ()
+    # What decides by itself, and what makes no difference, is not asked about: nothing and everything.
+    decides, neutral = (_EVERYTHING, flips.NOTHING) if needed == 1 else (flips.NOTHING, _EVERYTHING)
+    if decides in (left, right):
+        return decides
+    if left == neutral:
+        return right
+    if right == neutral:
+        return left
     if not isinstance(left, Node) and not isinstance(right, Node):
         return flips.combine(left, right, needed)
     budget[0] -= 1
