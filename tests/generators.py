@@ -8,10 +8,13 @@ its neighbours, the same number of the other kind, pieces and extensions of a te
 import math
 from datetime import UTC, datetime, timedelta
 
+from palio.model.advertisement import Advertisement
 from palio.model.constraint import Constraint
 from palio.model.expression import Always, And, Condition, Expression, Not, Or
+from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import INT_MAX, INT_MIN, Kind
+from palio.model.valueset import EMPTY, ValueSet, union
 
 NAMES = ("a", "b", "c")
 NUMBERS = (0, 1, 2, 3, 5, -1, 0.0, 0.5, 2.5, 3.0, -0.5, 2.0)
@@ -214,3 +217,14 @@ def nudged(random, expression: Expression) -> Expression:
 
 def _moved(random, constant):
     return neighbour(random, constant, [constant]) if random.random() < 0.4 else constant
+
+
+def random_advertisement(maker: Maker) -> Advertisement:
+    """Up to four alternatives, each a whole expression about one attribute, as far as it can be advertised."""
+    sides: dict[str, ValueSet] = {}
+    for _ in range(maker.random.randint(1, 4)):
+        name = maker.random.choice(maker.names)
+        one = Maker(maker.random, (name,), texts=maker.texts, lists=maker.lists).expression()
+        values = union(box.side(name) for box in Filter.from_expression(one).conjunctions)
+        sides[name] = sides.get(name, EMPTY) | values
+    return Advertisement(sides)

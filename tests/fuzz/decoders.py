@@ -95,6 +95,18 @@ def notifications(data: bytes) -> None:
     assert core is (attributes is not None)
 
 
+def forms(data: bytes) -> None:
+    """A filter or an advertisement as brokers write it: what was read is the same after another round."""
+    for kind in (Filter, Advertisement):
+        try:
+            form = kind.of_form(data)
+        except PalioError:
+            continue
+        again = kind.of_form(form.form)
+        assert again == form
+        str(again)
+
+
 # What people write
 
 
@@ -219,6 +231,7 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
         frames,
         messages,
         notifications,
+        forms,
         filters,
         advertisements,
         patterns,

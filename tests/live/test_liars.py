@@ -26,7 +26,7 @@ async def lie(node: Node, liar: Liar, role: Role) -> None:
             talker = await Talker.open(node.port, "liar", role=role)
             if role is Role.PEER:
                 hello = await talker.hear_a(Hello)
-                talker.say(Hello(hello.kind, hello.cost, hello.terms, Component("liar"), ("liar",)))
+                talker.say(Hello(hello.kind, hello.cost, hello.terms, Component("liar"), ("liar",), hello.form))
             while left > 0:
                 for _ in range(AT_ONCE):
                     left -= 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from palio import Advertisement, Filter, FilterError, FilterSyntaxError, Notification
 from palio.model.advertisement import MixedAlternative
 from palio.model.expression import Condition, text_of
-from tests.generators import Maker
+from tests.generators import Maker, random_advertisement
 from tests.reference import evaluate
 
 STOCKS = Advertisement.parse('class = "stock", price > 0, change *, name = "ERNT", name = "MSFT"')
@@ -77,6 +77,28 @@ def test_the_text_is_read_back():
         assert again == advertisement
         assert hash(again) == hash(advertisement)
         assert pickle.loads(pickle.dumps(advertisement)) == advertisement
+
+
+@pytest.mark.parametrize(
+    ("text", "outside"),
+    [
+        ("(price > 1 and price < 8), price = 20", Notification({"price": 100})),
+        ('(exists(string x) and not x contains "ba"), (exists(string x) and not x ends with "q")', None),
+        ("(a between 1 and 2 and a != 1.5), (b * and not b has 3), a = true", Notification({"a": 1.5})),
+    ],
+)
+def test_alternatives_that_are_conjunctions_are_read_back(text, outside):
+    advertisement = Advertisement.parse(text)
+    again = Advertisement.parse(str(advertisement))
+    assert again == advertisement
+    assert outside is None or not again.covers(outside)
+
+
+@settings(max_examples=300)
+@given(st.randoms(use_true_random=False))
+def test_the_text_of_any_advertisement_is_read_back(random):
+    advertisement = random_advertisement(Maker(random))
+    assert Advertisement.parse(str(advertisement)) == advertisement
 
 
 @settings(max_examples=200)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from palio import Filter, Notification
+from palio.model.form import VERSION as FORM
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.inquiries import Hop, Trace, Traced
@@ -163,7 +164,7 @@ class Bench:
         for name in neighbours:
             self.router.handle(LinkUp(kind), name, 0.0)
             hello = Hello(
-                OTHER_END.get(kind, kind), 1.0, self.router.configuration.terms, Component(name), (name,)
+                OTHER_END.get(kind, kind), 1.0, self.router.configuration.terms, Component(name), (name,), FORM
             )
             self.router.handle(hello, name, 0.0)
 

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from palio import Filter
+from palio.model.form import VERSION as FORM
 from palio.routing import Configuration, Router
 from palio.routing.configuration import WrongConfiguration
 from palio.routing.effects import CloseLink, Send
@@ -56,6 +57,17 @@ def test_a_link_that_would_close_a_cycle_is_refused_with_a_reason():
     network.run()
     assert ("a", "c", "a and c are connected already; this link would close a cycle.") in network.closed
     assert links_of(network) == {("a", "b"), ("b", "c")}
+
+
+def test_brokers_that_write_filters_in_different_forms_do_not_link():
+    one = router("a")
+    one.handle(LinkUp(), "b", 0.0)
+    effects = one.handle(Hello(LinkKind.PEER, 1.0, one.configuration.terms, Component("b"), ("b",)), "b", 0.0)
+    reason = (
+        f"b writes filters in version 0 of their form, a in version {FORM}; "
+        "run the same version of Palio at both."
+    )
+    assert effects[:2] == [Send("b", Goodbye(reason)), CloseLink("b", reason)]
 
 
 def test_a_part_that_was_cut_off_can_be_joined_again_anywhere():
@@ -163,7 +175,7 @@ def test_a_cluster_has_one_gateway_to_the_graph():
 def test_a_lost_link_ends_waiting_for_what_was_behind_it():
     one = router("a")
     one.handle(LinkUp(), "b", 0.0)
-    one.handle(Hello(LinkKind.PEER, 1.0, one.configuration.terms, Component("b"), ("b",)), "b", 0.0)
+    one.handle(Hello(LinkKind.PEER, 1.0, one.configuration.terms, Component("b"), ("b",), FORM), "b", 0.0)
     one.handle(Open(), "s", 0.0)
     effects = one.handle(Subscribe("h", Filter.parse("x > 1"), ready=True), "s", 0.0)
     assert not any(getattr(effect, "answer", None) == Ready("h") for effect in effects)
@@ -184,7 +196,7 @@ def test_a_lost_link_ends_waiting_for_what_was_behind_it():
 def test_an_update_that_does_not_fit_ends_the_link_and_nothing_else(message):
     one = router("a")
     one.handle(LinkUp(), "b", 0.0)
-    one.handle(Hello(LinkKind.PEER, 1.0, one.configuration.terms, Component("b"), ("b",)), "b", 0.0)
+    one.handle(Hello(LinkKind.PEER, 1.0, one.configuration.terms, Component("b"), ("b",), FORM), "b", 0.0)
     effects = one.handle(message, "b", 0.0)
     assert any(isinstance(effect, CloseLink) for effect in effects)
     assert one.neighbours() == {}
@@ -212,7 +224,7 @@ def test_settings_that_make_no_sense_are_refused():
 def test_a_notification_in_a_loop_is_dropped():
     one = Router(Configuration(broker="a", hop_limit=1))
     one.handle(LinkUp(), "b", 0.0)
-    one.handle(Hello(LinkKind.PEER, 1.0, one.configuration.terms, Component("b"), ("b",)), "b", 0.0)
+    one.handle(Hello(LinkKind.PEER, 1.0, one.configuration.terms, Component("b"), ("b",), FORM), "b", 0.0)
     one.handle(Open(), "s", 0.0)
     one.handle(Update(1, add=((1, Filter.parse("true")),)), "b", 0.0)
     from palio import Notification

@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, Notification
@@ -82,6 +83,7 @@ from palio.routing.messages import (
     Update,
 )
 from palio.routing.wire import UnreadableMessage, decode, encode
+from tests.generators import Maker, random_advertisement
 
 FILTER = Filter.parse('symbol = "ACME" and price > 100 or tags has "red"')
 ADVERTISEMENT = Advertisement.parse('symbol = "ACME", price > 0')
@@ -108,7 +110,8 @@ MESSAGES = [
     Accepted("h"), Ready("h"), Ended(("h", "i")), Published(3, "b", 17),
     Refused("h", "HandleInUse", "No.", {"handle": "h"}),
     LinkUp(LinkKind.GRAPH, 2.0), LinkDown(), Hello(LinkKind.MASTER, 1.5, "terms", Component("a", 3), ("a",)),
-    Goodbye("because"), Joined(Component("a"), ("a",)), UPDATE, Acknowledge(3),
+    Hello(LinkKind.PEER, 1.0, "terms", Component("a", 3), ("a",), 1), Goodbye("because"),
+    Joined(Component("a"), ("a",)), UPDATE, Acknowledge(3),
     Forward((ENVELOPE,)),
     LinkState("b", 4, (("c", 1.0), ("d", 2.0)), Component("b")), Interest("b", UPDATE, whole=True),
     Known("b", 3),
@@ -166,3 +169,50 @@ def test_a_damaged_message_is_a_message_or_refused(message, data):
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     read(bytes(damaged))
+
+
+# Text of clients, forms of brokers
+
+TEXTS = [Subscribe("h", FILTER), Unsubscribe(FILTER), Attach("s", FILTER), Survey(1, FILTER), Replay(1, FILTER)]
+ADVERTISED = [Advertise("h", ADVERTISEMENT), Unadvertise(ADVERTISEMENT), Watch("h", ADVERTISEMENT)]
+
+
+@pytest.mark.parametrize("message", [*TEXTS, *ADVERTISED], ids=lambda message: type(message).__name__)
+def test_a_client_writes_text_and_nothing_else(message):
+    item = FILTER if hasattr(message, "filter") else ADVERTISEMENT
+    plain = msgspec.msgpack.decode(encode(message))
+    name = "filter" if hasattr(message, "filter") else "advertisement"
+    assert plain[name] == item.source
+    with pytest.raises(UnreadableMessage, match="as text"):
+        decode(msgspec.msgpack.encode(plain | {name: item.form}))
+
+
+def test_brokers_write_forms_and_nothing_else():
+    carry = Carry("a", "b", 1, Browse(1, FILTER, 3, 9, 0.0, 3.5, 100))
+    for message, change in (
+        (UPDATE, lambda plain: plain | {"add": [[1, "x = 1"]]}),
+        (UPDATE, lambda plain: plain | {"advertise": [[1, "x = 1"]]}),
+        (Interest("b", UPDATE), lambda plain: plain | {"update": plain["update"] | {"add": [[1, "x = 1"]]}}),
+        (carry, lambda plain: plain | {"content": plain["content"] | {"filter": "x = 1"}}),
+    ):
+        plain = msgspec.msgpack.decode(encode(message))
+        assert decode(msgspec.msgpack.encode(plain)) == message
+        with pytest.raises(UnreadableMessage):
+            decode(msgspec.msgpack.encode(change(plain)))
+
+
+def test_a_row_that_cannot_be_read_asks_for_everything_and_costs_no_link():
+    plain = msgspec.msgpack.decode(encode(UPDATE))
+    damaged = plain | {"add": [[1, b"damaged"], [7, FILTER.form]]}
+    read = decode(msgspec.msgpack.encode(damaged))
+    assert read.add == ((1, Filter()), (7, FILTER))
+
+
+@settings(max_examples=200)
+@given(st.randoms(use_true_random=False))
+def test_any_filter_and_any_advertisement_travel_between_brokers(random):
+    maker = Maker(random)
+    f, advertisement = Filter.from_expression(maker.expression(3)), random_advertisement(maker)
+    update = Update(1, ((1, f),), (), ((2, advertisement),))
+    assert decode(encode(update)) == update
+    assert decode(encode(Interest("b", update))) == Interest("b", update)

@@ -9,14 +9,15 @@ from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import parse_rights
 from palio.broker.connection import _FROM_CLIENTS
 from palio.broker.guard import Guard
-from palio.broker.limits import Rates
+from palio.broker.limits import Rates, WrongName
 from palio.broker.settings import Limits, Settings
-from palio.routing.durable.messages import GoOn
-from palio.routing.messages import Publish, Release, Unadvertise, Unsubscribe
+from palio.routing.durable.messages import Attach, Change, Finish, GoOn, Replay, Survey
+from palio.routing.inquiries import Watch
+from palio.routing.messages import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.protocol import Inspect
 
 # These are about what the session itself has asked for before; what is inspected has checks of its own.
-NEED_NONE = {Release, Unsubscribe, Unadvertise, GoOn, Inspect}
+NEED_NONE = {Release, GoOn, Inspect}
 
 
 def test_every_message_of_a_client_passes_a_check():
@@ -78,3 +79,50 @@ def test_principals_share_a_bucket_whatever_their_sessions():
     guard.check(publish, desk, "desk/two")
     with pytest.raises(palio.TooFast):
         guard.check(publish, desk, "desk/three")
+
+
+# Limits are applied once, here: to what is asked, and to what of it may be seen
+
+TEXT = "price > 100"
+ANYTHING = principal("true", "true")
+ASKED = [
+    Subscribe("h", palio.Filter.parse(TEXT)),
+    Unsubscribe(palio.Filter.parse(TEXT)),
+    Attach("d", palio.Filter.parse(TEXT)),
+    Change("d", palio.Filter.parse(TEXT)),
+    Survey(1, palio.Filter.parse(TEXT)),
+    Replay(1, palio.Filter.parse(TEXT)),
+    Advertise("h", palio.Advertisement.parse(TEXT)),
+    Unadvertise(palio.Advertisement.parse(TEXT)),
+    Watch("h", palio.Advertisement.parse(TEXT)),
+]
+
+
+@pytest.mark.parametrize("message", ASKED, ids=lambda message: type(message).__name__)
+def test_the_limit_on_filters_holds_for_all_that_have_one(message):
+    Guard(Settings(limits=Limits(filter=len(TEXT))), lambda: 0.0).check(message, ANYTHING, "desk/one")
+    with pytest.raises(palio.FilterTooLarge, match=f"has {len(TEXT)} characters; the limit is {len(TEXT) - 1}"):
+        Guard(Settings(limits=Limits(filter=len(TEXT) - 1)), lambda: 0.0).check(message, ANYTHING, "desk/one")
+
+
+@pytest.mark.parametrize("length", [0, 256, 3_000_000])
+@pytest.mark.parametrize("kind", [Subscribe, Attach, Change, Finish, Advertise, Watch])
+def test_names_that_clients_choose_are_bounded(kind, length):
+    content = {Finish: (), Advertise: (palio.Advertisement.parse(""),), Watch: (palio.Advertisement.parse(""),)}
+    item = content.get(kind, (palio.Filter(),))
+    guard = Guard(Settings(), lambda: 0.0)
+    assert guard.check(kind("n" * 255, *item), ANYTHING, "desk/one")
+    with pytest.raises(WrongName, match=rf"1 to 255 characters; this one has {length:,}\."):
+        guard.check(kind("n" * length, *item), ANYTHING, "desk/one")
+
+
+def test_what_is_asked_and_allowed_together_must_not_be_too_large():
+    guard = Guard(Settings(), lambda: 0.0)
+    forty = " and ".join(f'not a contains "x{number}"' for number in range(40))
+    others = " and ".join(f'not a contains "y{number}"' for number in range(40))
+    assert guard.check(Subscribe("h", palio.Filter.parse(forty)), principal(None, others), "desk/one")
+    wide = " or ".join(f"a{number} = 1" for number in range(9))
+    allowed = principal(None, " or ".join(f"b{number} = 1" for number in range(9)))
+    for message in (Subscribe("h", palio.Filter.parse(wide)), Attach("h", palio.Filter.parse(wide))):
+        with pytest.raises(palio.FilterTooLarge, match="81 conjunctions together with all that desk may see"):
+            guard.check(message, allowed, "desk/one")

@@ -106,7 +106,9 @@ class Border:
             content = msgspec.structs.replace(content, samples=self._seen(content.samples, allowed))
         elif isinstance(content, Fetch | Browse | Count) and narrow:
             try:
-                content = msgspec.structs.replace(content, filter=content.filter.intersect(self._exports))
+                exported = content.filter.intersect(self._exports)
+                _ = exported.form  # it may have to go on to another broker
+                content = msgspec.structs.replace(content, filter=exported)
             except FilterTooLarge:
                 return None
         return msgspec.structs.replace(carry, content=content)

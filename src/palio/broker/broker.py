@@ -37,6 +37,7 @@ from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
+from palio.routing.durable.messages import Attach
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.inquiries import Watch
 from palio.routing.links import COUNTERPART
@@ -383,10 +384,12 @@ class Broker:
         """A message from a client or a neighbour."""
         if connection.role is Role.CLIENT:
             try:
-                limit = self.settings.limits.subscriptions
-                if type(message) in _HELD and self.router.holds(connection.name) >= limit:
+                name, limit = connection.name, self.settings.limits.subscriptions
+                if type(message) in _HELD and self.router.is_full(name, limit):
                     raise TooManySubscriptions(limit)
-                message = self._guard.check(message, connection.principal, connection.name)
+                message = self._guard.check(message, connection.principal, name)
+                if type(message) is Attach and not self.router.has_room_for(name, message.name, limit):
+                    raise TooManySubscriptions(limit)
             except PalioError as problem:
                 self.refuse_request(connection, subject_of(message), problem)
                 return

@@ -15,6 +15,7 @@ import msgspec
 
 from palio.broker.access import ANYONE, Principal
 from palio.broker.border import Border, border
+from palio.broker.limits import MAX_NAME
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
@@ -42,7 +43,6 @@ from palio.routing.wire import UnreadableMessage, decode, encode, refused_subjec
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
-MAX_NAME = 255
 # Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
 LONG_THOUGHT = 0.05
 

@@ -1,9 +1,11 @@
 """`Guard`: the door between clients and the router. What they ask passes here, and what they are answered.
 
-On the way in, a request is held to the limits and to what its principal may publish and do; it leaves with the
-names that the whole network uses, in which every session and durable subscription has its owner's name before
-its own, so that nobody can name what is another's. On the way out the names are the client's own again. What
-clients may *see* is decided by the router, for each event and at the last moment (`palio.routing.scopes`).
+On the way in, a request is held to the limits and to what its principal may publish and do. Nothing behind
+this door applies a limit again: a filter that passes can be stored, sent and read by every broker, and so can
+what of it the principal may see. A request leaves with the names that the whole network uses, in which every
+session and durable subscription has its owner's name before its own, so that nobody can name what is
+another's. On the way out the names are the client's own again. What clients may *see* is decided by the
+router, for each event and at the last moment (`palio.routing.scopes`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import msgspec
 
 from palio.broker.access.principal import Principal
 from palio.broker.access.rights import Allowance
-from palio.broker.limits import Rates, TooManyAttributes
+from palio.broker.limits import Rates, TooManyAttributes, require_name
 from palio.broker.settings import Limits, Settings
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
@@ -47,7 +49,15 @@ from palio.routing.durable.messages import (
     TrimJournal,
 )
 from palio.routing.inquiries import Hop, Request, Respond, Trace, Traced, Watch
-from palio.routing.messages import Advertise, Ended, Publish, Refused, Subscribe
+from palio.routing.messages import (
+    Advertise,
+    Ended,
+    Publish,
+    Refused,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
 from palio.routing.scopes import owner_of
 
 _EVERYTHING = Filter()
@@ -67,7 +77,9 @@ class Guard:
         self._rates = Rates(settings.limits.publish_rate, now)
         self._publishing: dict[Filter, MatchIndex] = {}
         self._checks: dict[type, Callable[[Any, Principal, str], Any]] = {
-            Subscribe: self._asking,
+            Subscribe: self._subscribing,
+            Unsubscribe: self._cancelling,
+            Unadvertise: self._cancelling,
             Survey: self._asking,
             Replay: self._asking,
             Attach: self._asking_by_name,
@@ -101,11 +113,24 @@ class Guard:
 
     # Asking for events
 
-    def _asking(self, message: Any, principal: Principal, session: str) -> Any:
-        filter: Filter = message.filter
-        length = len(filter.source or str(filter))
+    def _bounded(self, item: Filter | Advertisement) -> None:
+        """Raises `FilterTooLarge` for what is longer than allowed, or too large to be sent and stored."""
+        length = len(item.source or str(item))
         if length > self._limits.filter:
             raise FilterTooLarge(limit=self._limits.filter, got=length, what="characters")
+        _ = item.form
+
+    def _cancelling(self, message: Unsubscribe | Unadvertise, principal: Principal, session: str) -> Any:
+        self._bounded(message.filter if type(message) is Unsubscribe else message.advertisement)  # type: ignore[union-attr]
+        return message
+
+    def _subscribing(self, message: Subscribe, principal: Principal, session: str) -> Any:
+        require_name("a subscription", message.handle)
+        return self._asking(message, principal, session)
+
+    def _asking(self, message: Any, principal: Principal, session: str) -> Any:
+        filter: Filter = message.filter
+        self._bounded(filter)
         allowed = principal.rights.subscribe
         if allowed is None:
             raise NotAllowed(principal.name, "subscribe", "it has no right to see anything.")
@@ -117,9 +142,21 @@ class Guard:
                 "subscribe to all of this",
                 f"the filter asks for more than it may see{example}.",
             )
+        if allowed != _EVERYTHING:
+            self._narrowed(filter, allowed, principal.name)
         return message
 
+    def _narrowed(self, filter: Filter, allowed: Filter, name: str) -> None:
+        """The network is told of what is asked for and allowed: that must not be too large, either."""
+        try:
+            _ = filter.intersect(allowed).form
+        except FilterTooLarge as problem:
+            what = f"{problem.what} together with all that {name} may see"
+            raise FilterTooLarge(limit=problem.limit, got=problem.got, what=what) from None
+
     def _asking_by_name(self, message: Any, principal: Principal, session: str) -> Any:
+        for origin in getattr(message, "after", None) or ():
+            require_name("a broker", origin)
         return _named(self._asking(message, principal, session), principal, session)
 
     # Giving events
@@ -160,6 +197,8 @@ class Guard:
 
     def _advertising(self, message: Advertise | Watch, principal: Principal, session: str) -> Any:
         advertisement: Advertisement = message.advertisement
+        require_name("an advertisement", message.handle)
+        self._bounded(advertisement)
         allowed = principal.rights.publish
         if allowed is None or not advertisement.overlaps(allowed):
             raise NotAllowed(principal.name, "advertise this", "it may publish nothing of it.")
@@ -198,6 +237,7 @@ class Guard:
 
 def _named(message: Any, principal: Principal, session: str) -> Any:
     """About a durable subscription of one's own."""
+    require_name("a durable subscription", message.name)
     if not principal.name:
         return message
     return msgspec.structs.replace(message, name=principal.own(message.name))

@@ -12,6 +12,8 @@ from palio.model.errors import PalioError, TooFast
 
 # A client may publish at once what it may publish in so many seconds.
 BURST_SECONDS = 1.0
+# Characters of a name that a client chooses; such names travel with what they name, and are labels for people.
+MAX_NAME = 255
 
 
 class TooManyConnections(PalioError):
@@ -34,10 +36,32 @@ class TooManySubscriptions(PalioError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"This client has {limit:,} subscriptions and advertisements, as many as it may; "
-            "release some, or raise the limit `limits.subscriptions` of the broker.",
+            f"This client has {limit:,} subscriptions, durable ones among them, and advertisements, as many as "
+            "it may; release some, or raise the limit `limits.subscriptions` of the broker.",
             limit=limit,
         )
+
+
+class WrongName(PalioError):
+    """A name of a client's own that cannot be one: `what` it is of, and how many characters it `got`."""
+
+    what: str
+    limit: int
+    got: int
+
+    def __init__(self, what: str, *, got: int, limit: int = MAX_NAME) -> None:
+        super().__init__(
+            f"The name of {what} has 1 to {limit:,} characters; this one has {got:,}. Choose another one.",
+            what=what,
+            limit=limit,
+            got=got,
+        )
+
+
+def require_name(what: str, name: str) -> None:
+    """Raises `WrongName` for an empty name, and for one that is too long to be carried around."""
+    if not 0 < len(name) <= MAX_NAME:
+        raise WrongName(what, got=len(name))
 
 
 class TooManyAttributes(PalioError):

@@ -78,6 +78,7 @@ def _here(store: str, listen: list[str]) -> Iterator[Check]:
     yield java_check(_HERE)
     yield from python_checks(_HERE)
     yield _store_check(store)
+    yield from _aside_checks(store)
     for address in listen:
         yield _port_check(address)
 
@@ -97,6 +98,21 @@ def _store_check(url: str) -> Check:
         reason = str(problem).strip().splitlines()[0]
         return Check(_HERE, "store", False, reason, "start the database, or correct --store")
     return Check(_HERE, "store", True, "answers")
+
+
+def _aside_checks(url: str) -> Iterator[Check]:
+    """What the store's broker could not read, and started without."""
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        return
+    try:
+        from palio.store.aside import listed  # noqa: PLC0415
+    except ImportError:
+        return
+    for one in listed(url):
+        found = f"the {one.what} {one.name!r} is aside: {one.reason}"
+        yield Check(
+            _HERE, "store", False, found, "make it anew; what was kept of it is in the table palio_aside"
+        )
 
 
 def _folder_check(folder: Path) -> Check:

@@ -12,14 +12,13 @@ from typing import Any
 
 from palio.model.describe import describe
 from palio.model.errors import FilterError, FilterTooLarge
-from palio.model.expression import Expression, Or, text_of
+from palio.model.expression import Condition, Expression, Or, text_of
 from palio.model.filter import Filter
+from palio.model.form import MAX_SIDES, decode_sides, encode_sides
 from palio.model.normal import normalise
 from palio.model.notification import Notification
 from palio.model.parser import parse_items
 from palio.model.valueset import ABSENT, EMPTY, ValueSet
-
-MAX_SIDES = 1_024
 
 
 class MixedAlternative(FilterError):
@@ -37,7 +36,7 @@ class MixedAlternative(FilterError):
 class Advertisement:
     """An immutable advertisement; `sides` maps its attributes to the values that they may have, or absence."""
 
-    __slots__ = ("_hash", "sides")
+    __slots__ = ("_form", "_hash", "sides", "source")
 
     def __init__(self, sides: Mapping[str, ValueSet]) -> None:
         if len(sides) > MAX_SIDES:
@@ -46,7 +45,24 @@ class Advertisement:
         self.sides: Mapping[str, ValueSet] = {
             name: side for name, side in allowed.items() if not (side - ABSENT).is_empty()
         }
+        self.source: str | None = None  # the text that it was read from, if it was
         self._hash: int | None = None
+        self._form: bytes | None = None
+
+    @classmethod
+    def of_form(cls, form: bytes) -> Advertisement:
+        """The advertisement of some bytes that `form` gave. Raises `UnreadableForm`."""
+        advertisement = cls({})
+        advertisement.sides = decode_sides(form)
+        advertisement._form = form
+        return advertisement
+
+    @property
+    def form(self) -> bytes:
+        """As it travels; made once. Raises `FilterTooLarge`: then it must not be accepted."""
+        if self._form is None:
+            self._form = encode_sides(self.sides)
+        return self._form
 
     @classmethod
     def parse(cls, text: str) -> Advertisement:
@@ -59,7 +75,9 @@ class Advertisement:
         for item in parse_items(text):
             name, values = _one_side(item)
             sides[name] = sides.get(name, EMPTY) | values
-        return cls(sides)
+        advertisement = cls(sides)
+        advertisement.source = text
+        return advertisement
 
     def covers(self, other: Notification | Advertisement) -> bool:
         """Whether all of it is advertised: a notification, or (if proven) all that another one allows."""
@@ -108,7 +126,8 @@ def _one_side(item: Expression) -> tuple[str, ValueSet]:
 
 
 def _side_text(name: str, values: ValueSet) -> str:
+    """Where an advertisement is read, `and` begins another alternative: what it joins stands in parentheses."""
     expression = describe(name, values)
+    parts = expression.operands if isinstance(expression, Or) else (expression,)
     text = text_of(expression)
-    simple = isinstance(expression, Or) or " and " not in text
-    return text if simple else f"({text})"
+    return text if all(isinstance(part, Condition) for part in parts) else f"({text})"

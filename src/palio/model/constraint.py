@@ -98,7 +98,7 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
             case "absent":
                 return ABSENT
             case "has":
-                return _having(operand)
+                return having(operand)
             case _:
                 return self._text()
 
@@ -212,7 +212,8 @@ def prefix(kind: int, text: str) -> Flips:
     return (text, stem[:-1] + chr(following))
 
 
-def _having(element: Constraint) -> ValueSet:
+def having(element: Constraint) -> ValueSet:
+    """The lists that have an element which satisfies a constraint."""
     values = element.values()
     elements = ValueSet(False, (*values.parts[: Kind.LIST], NOTHING))
     if elements.is_empty():

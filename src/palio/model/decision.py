@@ -13,15 +13,21 @@ that is the business of `automaton` for texts and of `lists` for lists.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import msgspec
 
 from palio.model import flips
 from palio.model.errors import FilterTooLarge
 from palio.model.flips import Flips
+from palio.model.values import Kind
 
-# Trees of people's filters have a handful of nodes; the limit is there for the others.
+# All kinds that trees are made of begin with the empty text: strings, bytes, and lists, which have no order.
+_EVERYTHING: Flips = flips.EVERYTHING[Kind.STRING]
+assert flips.EVERYTHING[Kind.STRING] == flips.EVERYTHING[Kind.BYTES] == flips.EVERYTHING[Kind.LIST]
+
+# Trees of people's filters have a handful of nodes; the limit is there for the others. No tree has more, so
+# that whatever reads one (`form`) can go by it.
 MAX_NODES = 256
 
 
@@ -65,29 +71,52 @@ def combine(left: Tree, right: Tree, needed: int) -> Tree:
     """Union (`needed` = 1) or intersection (2) of two trees."""
     if type(left) is tuple and type(right) is tuple:
         return flips.combine(left, right, needed)
-    budget = [MAX_NODES]
-    return _combine(left, right, needed, budget)
+    both = _combine(left, right, needed, [MAX_NODES])
+    if _size(both) > MAX_NODES:
+        _too_large()
+    return both
 
 
 def _combine(left: Tree, right: Tree, needed: int, budget: list[int]) -> Tree:
     if left is right:
         return left
-    if needed == 2 and (left == () or right == ()):
-        return ()
+    # What decides by itself, and what makes no difference, is not asked about: nothing and everything.
+    decides, neutral = (_EVERYTHING, flips.NOTHING) if needed == 1 else (flips.NOTHING, _EVERYTHING)
+    if decides in (left, right):
+        return decides
+    if left == neutral:
+        return right
+    if right == neutral:
+        return left
     if not isinstance(left, Node) and not isinstance(right, Node):
         return flips.combine(left, right, needed)
     budget[0] -= 1
     if budget[0] < 0:
-        raise FilterTooLarge(limit=MAX_NODES, got=MAX_NODES + 1, what="combined text and list conditions")
+        _too_large()
     if not isinstance(right, Node) or (isinstance(left, Node) and left.atom.order < right.atom.order):
         assert isinstance(left, Node)
-        atom, pairs = left.atom, ((left.yes, right), (left.no, right))
+        atom, yes, no = left.atom, (left.yes, right), (left.no, right)
     elif not isinstance(left, Node) or right.atom.order < left.atom.order:
-        atom, pairs = right.atom, ((left, right.yes), (left, right.no))
+        atom, yes, no = right.atom, (left, right.yes), (left, right.no)
     else:
-        atom, pairs = left.atom, ((left.yes, right.yes), (left.no, right.no))
-    yes, no = (_combine(*pair, needed, budget) for pair in pairs)
-    return _node(atom, yes, no)
+        atom, yes, no = left.atom, (left.yes, right.yes), (left.no, right.no)
+    return _node(atom, _combine(*yes, needed, budget), _combine(*no, needed, budget))
+
+
+def _size(tree: Tree) -> int:
+    """How many nodes a tree has."""
+    count = 0
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Node):
+            count += 1
+            stack += (current.yes, current.no)
+    return count
+
+
+def _too_large() -> NoReturn:
+    raise FilterTooLarge(limit=MAX_NODES, got=MAX_NODES + 1, what="combined text and list conditions")
 
 
 def _node(atom: Atom, yes: Tree, no: Tree) -> Tree:

@@ -8,13 +8,16 @@ in full, it is shorter to say what is excluded. The description of a set is read
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from palio.model import decision, flips, numberline, texts
 from palio.model.constraint import Constraint, prefix
+from palio.model.cover import Answers, Term, cover
 from palio.model.decision import Node, Tree
+from palio.model.errors import FilterTooLarge
 from palio.model.expression import (
     Condition,
     Expression,
@@ -33,8 +36,6 @@ _OTHERS = (Kind.STRING, Kind.TIME, Kind.BYTES)
 _MOSTLY = 4
 # Up to this many answers on all ways through a decision tree it is tried to do with fewer.
 _FEW_ANSWERS = 24
-
-_Answers = tuple[tuple[Any, bool], ...]
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -200,15 +201,32 @@ def _shorter(closed: tuple[str, Any], open_end: tuple[str, Any]) -> tuple[str, A
 
 
 def _terms(attribute: str, kind: Kind, tree: Tree) -> Iterator[Expression]:
-    """Each way to a leaf of a decision tree, where they are few without the answers that do not matter."""
-    terms = list(decision.paths(tree))
-    if sum(len(answers) for answers, _ in terms) <= _FEW_ANSWERS:
+    """Terms whose union is a decision tree, without needless answers as far as it is cheap to know them."""
+    terms: list[Term] = list(decision.paths(tree))
+    if _answers(terms) <= _FEW_ANSWERS:
         terms = _fewer(kind, [_weakened(kind, tree, list(answers), leaf) for answers, leaf in terms])
+    else:
+        with suppress(FilterTooLarge):
+            terms = cover(kind, tree)
+            fewest = len(decision.atoms(tree))  # every question must be asked at least once
+            others = cover(kind, decision.complement(kind, tree)) if _answers(terms) > fewest else terms
+            if _answers(others) < _answers(terms):
+                there = Condition(attribute, Constraint("exists", None, kind))
+                yield conjunction((there, Not(disjunction(_joined(attribute, kind, others)))))
+                return
+    yield from _joined(attribute, kind, terms)
+
+
+def _answers(terms: list[Term]) -> int:
+    return sum(len(answers) for answers, _ in terms)
+
+
+def _joined(attribute: str, kind: Kind, terms: list[Term]) -> list[Expression]:
     # Trees of one set can differ in which question comes to matter where; the order must not show it.
-    yield from sorted((_term(attribute, kind, answers, leaf) for answers, leaf in terms), key=text_of)
+    return sorted((_term(attribute, kind, answers, leaf) for answers, leaf in terms), key=text_of)
 
 
-def _fewer(kind: Kind, terms: list[tuple[_Answers, Flips]]) -> list[tuple[_Answers, Flips]]:
+def _fewer(kind: Kind, terms: list[Term]) -> list[Term]:
     """Without the terms that lie within the union of the others."""
     kept = list(dict.fromkeys(terms))
     for term in list(kept):
@@ -221,7 +239,7 @@ def _fewer(kind: Kind, terms: list[tuple[_Answers, Flips]]) -> list[tuple[_Answe
     return kept
 
 
-def _weakened(kind: Kind, tree: Tree, answers: list[tuple[Any, bool]], leaf: Flips) -> tuple[_Answers, Flips]:
+def _weakened(kind: Kind, tree: Tree, answers: list[tuple[Any, bool]], leaf: Flips) -> Term:
     for answer in sorted(answers, key=lambda one: one[1]):
         fewer = tuple(one for one in answers if one != answer)
         if part_includes(kind, tree, _term_tree(kind, fewer, leaf)):
@@ -233,7 +251,7 @@ def _weakened(kind: Kind, tree: Tree, answers: list[tuple[Any, bool]], leaf: Fli
     return tuple(answers), leaf
 
 
-def _term_tree(kind: Kind, answers: _Answers, leaf: Flips) -> Tree:
+def _term_tree(kind: Kind, answers: Answers, leaf: Flips) -> Tree:
     tree: Tree = leaf
     for atom, answer in answers:
         one = Node(atom, EVERYTHING[kind], NOTHING) if answer else Node(atom, NOTHING, EVERYTHING[kind])
@@ -241,7 +259,7 @@ def _term_tree(kind: Kind, answers: _Answers, leaf: Flips) -> Tree:
     return tree
 
 
-def _term(attribute: str, kind: Kind, answers: _Answers, leaf: Flips) -> Expression:
+def _term(attribute: str, kind: Kind, answers: Answers, leaf: Flips) -> Expression:
     parts: list[Expression] = []
     if leaf != EVERYTHING[kind]:
         parts.append(disjunction(_ordered(attribute, kind, leaf)))

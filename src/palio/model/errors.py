@@ -80,7 +80,7 @@ class FilterTooLarge(FilterError):
     got: int
 
     def __init__(self, *, limit: int, got: int, what: str = "conjunctions") -> None:
-        verb = "expands to" if what == "conjunctions" else "has"
+        verb = "expands to" if what.startswith("conjunctions") else "has"
         super().__init__(
             f"This filter {verb} {got:,} {what}; the limit is {limit:,}.", what=what, limit=limit, got=got
         )

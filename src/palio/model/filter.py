@@ -18,6 +18,7 @@ from palio.model.effort import Effort, Undecided
 from palio.model.errors import ContradictoryFilter, FilterTooLarge
 from palio.model.expression import Condition, Expression, check, conjunction, disjunction, text_of
 from palio.model.flatten import flatten
+from palio.model.form import decode_conjunctions, encode_conjunctions
 from palio.model.identity import identity
 from palio.model.merging import Merge, merge_boxes
 from palio.model.normal import intersection, normalise, settle
@@ -34,7 +35,7 @@ class Filter:
     `conjunctions` is its normal form; `source` the text it was read from, if it was.
     """
 
-    __slots__ = ("_conflicts", "_hash", "_identity", "conjunctions", "source")
+    __slots__ = ("_conflicts", "_form", "_hash", "_identity", "conjunctions", "source")
 
     conjunctions: tuple[Conjunction, ...]
     source: str | None
@@ -51,12 +52,20 @@ class Filter:
         self._conflicts = conflicts
         self._identity: Hashable | None = None
         self._hash: int | None = None
+        self._form: bytes | None = None
 
     @classmethod
     def parse(cls, text: str) -> Filter:
         """Read a filter's text. Raises `FilterSyntaxError` or `FilterTooLarge`; contradictions are allowed."""
         normal = normalise(parse(text))
         return cls(normal.conjunctions, source=text, conflicts=normal.conflicts)
+
+    @classmethod
+    def of_form(cls, form: bytes, source: str | None = None) -> Filter:
+        """The filter of some bytes that `form` gave. Raises `UnreadableForm`."""
+        filter = cls(decode_conjunctions(form), source=source)
+        filter._form = form
+        return filter
 
     @classmethod
     def from_expression(cls, expression: Expression) -> Filter:
@@ -170,7 +179,14 @@ class Filter:
             raise ContradictoryFilter(self.source or str(self), reason)
         return self
 
-    # Text and identity
+    # Form, text and identity
+
+    @property
+    def form(self) -> bytes:
+        """As it travels and is stored; made once. Raises `FilterTooLarge`: then it must not be accepted."""
+        if self._form is None:
+            self._form = encode_conjunctions(self.conjunctions)
+        return self._form
 
     @property
     def expression(self) -> Expression:
@@ -206,7 +222,10 @@ class Filter:
         return self._identity
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Filter.parse, (self.source if self.source is not None else str(self),)
+        try:
+            return Filter.of_form, (self.form, self.source)
+        except FilterTooLarge:  # of a program that makes its own; nobody else would take it
+            return Filter, (self.conjunctions,)
 
 
 _NOTHING = Filter(())

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import msgspec
@@ -25,7 +26,8 @@ from palio.model.expression import Always, And, Condition, Expression, Not, Or, 
 from palio.model.valueset import ValueSet, union
 
 MAX_CONJUNCTIONS = 64
-# In joins and comparisons of two conjunctions; simplifying on the way keeps honest filters far below.
+# In joins, and as much again in comparisons of two conjunctions to simplify them on the way, which keeps honest
+# filters far below. When the latter is spent, a filter is taken as it is, if that is within the limit.
 MAX_EFFORT = 16_384
 # From this many conjunctions on it pays to simplify in between.
 _SIMPLIFY_FROM = 16
@@ -93,6 +95,7 @@ class _Expander:
         self.count = count
         self.conflicts: list[str] = []
         self.effort = Effort(MAX_EFFORT)
+        self.simplifying = Effort(MAX_EFFORT)
 
     def normal(self, alternatives: list[_Sides]) -> Normal:
         conjunctions = [Conjunction.of(sides) for sides in alternatives]
@@ -164,10 +167,8 @@ class _Expander:
         if len(alternatives) > _SIMPLIFY_FROM:
             self._spend(len(alternatives))
             boxes = [Conjunction.of(sides) for sides in alternatives]
-            try:
-                alternatives = [dict(box.sides) for box in simplify(boxes, self.effort)]
-            except Undecided:
-                self._too_large(len(alternatives))
+            with suppress(Undecided):
+                alternatives = [dict(box.sides) for box in simplify(boxes, self.simplifying)]
         if len(alternatives) > MAX_CONJUNCTIONS:
             self._too_large(len(alternatives))
         return alternatives

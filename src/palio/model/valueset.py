@@ -40,13 +40,13 @@ _EXAMPLE_ORDER = (Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL, Kind.TIME, Kind.
 class ValueSet:
     """An immutable set of values; None stands for absence."""
 
-    __slots__ = ("_identity", "_is_simple", "absent", "parts")
+    __slots__ = ("_identity", "absent", "is_simple", "parts")
 
     def __init__(self, absent: bool, parts: tuple[Tree, ...]) -> None:
         self.absent = absent
         self.parts = parts
         self._identity: tuple[Any, ...] | None = None
-        self._is_simple = False
+        self.is_simple = False  # whether needless questions are known to be gone
 
     @staticmethod
     def of(parts: dict[int, Tree], absent: bool = False) -> ValueSet:
@@ -168,10 +168,10 @@ class ValueSet:
 
     def simplified(self) -> ValueSet:
         """The same set without questions that cannot make a difference."""
-        if self._is_simple or not self.asks:
+        if self.is_simple or not self.asks:
             return self
         simple = ValueSet(self.absent, tuple(_simplified(kind, part) for kind, part in enumerate(self.parts)))
-        simple._is_simple = True
+        simple.is_simple = True
         return simple
 
     def _identify(self) -> tuple[Any, ...]:

@@ -101,13 +101,15 @@ class Groups:
                 around = join(group.box, box)
                 parts = [member.item.conjunctions[0] for member in group.members]
                 more, share = self._facts.excess(around, (*parts, box))
+                merged = Filter((around,))
+                _ = merged.form  # what no neighbour could read is not merged
             except FilterTooLarge:
                 return False
             if share > self._limit or (more and not self._limit):
                 return False
             self._unfile(group)
             group.box = around
-            group.filter = Filter((around,))
+            group.filter = merged
             self._file(group)
         group.members[entry] = None
         self._group_of[entry] = group

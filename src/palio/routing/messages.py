@@ -200,13 +200,18 @@ class Component(msgspec.Struct, frozen=True, order=True):
 
 
 class Hello(_Message, frozen=True):
-    """The first message on a link, each way. Who cannot work together finds out here."""
+    """The first message on a link, each way. Who cannot work together finds out here.
+
+    `form` is the version in which the sender writes filters and advertisements (`model.form`); brokers from
+    before there was one wrote text.
+    """
 
     kind: LinkKind
     cost: Moment
     terms: str
     component: Component
     path: tuple[str, ...]
+    form: Number = 0
 
 
 class Goodbye(_Message, frozen=True):

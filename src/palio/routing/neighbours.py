@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from palio.model.form import VERSION as FORM
 from palio.routing.asking import Asking
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
@@ -75,7 +76,7 @@ class Neighbours:
             return
         link = self._core.links[broker] = Link(broker, message.kind, message.cost)
         link.told = self._core.naming.component, self._core.naming.path
-        hello = Hello(message.kind, message.cost, self._core.configuration.terms, *link.told)
+        hello = Hello(message.kind, message.cost, self._core.configuration.terms, *link.told, FORM)
         self._core.effects.append(Send(broker, hello))
 
     def _on_hello(self, link: Link, hello: Hello) -> None:
@@ -99,6 +100,11 @@ class Neighbours:
         ours, theirs = self._core.broker, link.broker
         if ours == theirs:
             return f"The broker {ours} cannot be its own neighbour."
+        if hello.form != FORM:
+            return (
+                f"{theirs} writes filters in version {hello.form} of their form, {ours} in version {FORM}; "
+                "run the same version of Palio at both."
+            )
         if hello.terms != self._core.configuration.terms:
             return f"{theirs} does {hello.terms} routing, {ours} {self._core.configuration.terms} routing."
         if hello.kind is not COUNTERPART[link.kind]:

@@ -24,7 +24,7 @@ from palio.routing.forwarding import ForwardingStatistics
 from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
 from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
-from palio.routing.scopes import SetScope
+from palio.routing.scopes import SetScope, owner_of
 from palio.routing.table import GRAPH
 
 # What leaves the tables and the links as they are.
@@ -156,6 +156,30 @@ class Router:
     def holds(self, session: str) -> int:
         """How many handles a session has."""
         return self._core.sessions.count(session)
+
+    def is_full(self, session: str, limit: int) -> bool:
+        """Whether a session has so many handles; durable subscriptions count, those of its owner that are here.
+
+        Where nobody has a name, those that the session takes.
+        """
+        left = limit - self.holds(session)
+        durable = self.durable.homes.subscriptions if self.durable is not None else {}
+        if left > len(durable):  # so it is nearly always, and nobody has to be counted
+            return False
+        if self._core.configuration.scoped:
+            owner = owner_of(session)
+            return left <= sum([owner_of(name) == owner for name in durable])
+        return left <= sum([one.taker == session for one in durable.values()])
+
+    def has_room_for(self, session: str, name: str, limit: int) -> bool:
+        """Whether a session may take a durable subscription: one that is here, or one more.
+
+        Where nobody has a name, all that are here count: whoever has left them would leave more.
+        """
+        durable = self.durable.homes.subscriptions if self.durable is not None else {}
+        if name in durable or not self._core.configuration.scoped:
+            return name in durable or len(durable) + self.holds(session) < limit
+        return not self.is_full(session, limit)
 
     def subscriptions(self) -> Iterator[dict[str, Any]]:
         """Every subscription of this broker's clients, as plain data."""

@@ -5,7 +5,8 @@ the shell says what each owner may see and publish (`SetScope`); an owner of who
 neither. Then
 
 - what a subscription asks for, *f*, is held and told to the network as *f* and the scope: what nobody may have
-  is not carried around;
+  is not carried around. At the door both are held to the limits together (`broker.guard`); only when rights
+  change later can that become too large, and then more is held;
 - whatever is about to leave for a session is matched against the scope as it is at that moment. That check is
   what counts. What comes live is matched by the subscription that is held, which is *f* and the scope; where
   that would be too large a filter and more is held, and for spools, pages of the past, requests and replies, it
@@ -98,7 +99,7 @@ class Scopes:
         if scope.sees_all:
             return filter
         try:
-            return filter.intersect(scope.subscribe)
+            return _travelling(filter.intersect(scope.subscribe))
         except FilterTooLarge:
             self._loose.add(owner_of(name))
             return filter
@@ -112,7 +113,7 @@ class Scopes:
         scope = self._of(name)
         if scope.sees_all:
             return filter
-        narrow = filter.intersect(scope.subscribe)
+        narrow = _travelling(filter.intersect(scope.subscribe))
         if not narrow.conjunctions:
             raise not_seen(name, what)
         return narrow
@@ -156,6 +157,12 @@ class Scopes:
         if visible is None:
             return envelopes
         return tuple([envelope for envelope, seen in zip(envelopes, visible, strict=True) if seen])
+
+
+def _travelling(filter: Filter) -> Filter:
+    """The filter, which can be sent to others. Raises `FilterTooLarge`."""
+    _ = filter.form
+    return filter
 
 
 def not_seen(name: str, what: str) -> NotAllowed:

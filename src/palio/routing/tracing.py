@@ -25,6 +25,8 @@ MAX_RECIPIENTS_IN_ALL = 10_000
 # Of one recipient so many subscriptions are listed, the rest is counted; and so many handles.
 MAX_FILTERS = 100
 MAX_HANDLES = 1_000
+# Characters of a filter: who traces wants to recognise it.
+MAX_TEXT = 1_000
 
 WAS_HERE = "It came here by another way, too: the network is changing."
 
@@ -100,11 +102,17 @@ def _recipients(entries: list[Entry[Filter]]) -> tuple[tuple[Recipient, ...], in
     listed = []
     for durable, name in sorted(found)[:MAX_RECIPIENTS]:
         held = found[durable, name]
-        filters = sorted([str(filter) for filter, _ in held[:MAX_FILTERS]])
+        filters = sorted([_shown(filter) for filter, _ in held[:MAX_FILTERS]])
         handles = sorted([handle for _, handles in held[:MAX_FILTERS] for handle in handles])
         more = max(0, len(held) - MAX_FILTERS)
         listed.append(Recipient(name, durable, tuple(filters), tuple(handles[:MAX_HANDLES]), more))
     return tuple(listed), len(found) - len(listed)
+
+
+def _shown(filter: Filter) -> str:
+    """For people: what of its text they would read."""
+    text = str(filter)
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
 def _unlisted(count: int) -> str | None:

@@ -1,4 +1,8 @@
-"""Messages as bytes: MessagePack of the structs of the protocol; filters and advertisements are their texts.
+"""Messages as bytes: MessagePack of the structs of the protocol.
+
+Filters and advertisements are texts in what clients ask, which is read once, at their broker, under the limits
+of the parser; and forms (`model.form`) in all that brokers say to each other. Neither is taken for the other:
+text would be read under limits that it may have outgrown, and a form would pass by those for clients.
 
 A notification travels as its encoded attributes and its properties. Reading trusts nothing: whatever the bytes
 are, the answer is a message or `UnreadableMessage`.
@@ -7,6 +11,7 @@ are, the answer is a message or `UnreadableMessage`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Annotated, Any, TypeAlias, Union, get_args
 
 import msgspec
@@ -15,11 +20,20 @@ from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.model.form import UnreadableForm
 from palio.model.notification import Notification
 from palio.routing import messages
 from palio.routing.clients import KEYS
-from palio.routing.durable.messages import DurableAnswer, DurableMessage
-from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage
+from palio.routing.durable.messages import (
+    Attach,
+    Carry,
+    Change,
+    DurableAnswer,
+    DurableMessage,
+    Replay,
+    Survey,
+)
+from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage, Watch
 from palio.routing.messages import Moment, Number
 from palio.routing.protocol import ConnectionMessage, Events, Handed
 
@@ -64,25 +78,49 @@ class _Events(msgspec.Struct, frozen=True, tag="events"):
     envelopes: tuple[_Envelope, ...]
 
 
+class _Update(msgspec.Struct, frozen=True, tag="update"):
+    """An `Update`, whose filters and advertisements are in their forms."""
+
+    version: Number
+    add: tuple[tuple[Number, bytes], ...] = ()
+    remove: tuple[Number, ...] = ()
+    advertise: tuple[tuple[Number, bytes], ...] = ()
+    withdraw: tuple[Number, ...] = ()
+    confirm: bool = False
+
+
+class _Interest(msgspec.Struct, frozen=True, tag="interest"):
+    broker: str
+    update: _Update
+    whole: bool = False
+
+
 class _EncodedEvents(msgspec.Struct, frozen=True, tag="events"):
     handles: tuple[str, ...]
     envelopes: msgspec.Raw
 
 
-def _to_plain(value: Any) -> Any:
-    # A filter or an advertisement travels as its text.
-    return value.body if isinstance(value, Notification) else str(value)
+def _to_form(value: Any) -> Any:
+    return value.body if isinstance(value, Notification) else value.form
+
+
+def _to_text(value: Any) -> Any:
+    """What a person wrote, if a person did: it is surely read again."""
+    if isinstance(value, Notification):
+        return value.body
+    return value.source if value.source is not None else str(value)
 
 
 def _from_plain(kind: type, value: Any) -> Any:
     if kind is Filter or kind is Advertisement:
+        if isinstance(value, bytes):
+            return kind.of_form(value)
         return kind.parse(msgspec.convert(value, str))
     notification = Notification.of_body(msgspec.convert(value, Body))
     _ = notification.attributes  # it is read at once, so that what is wrong is found here
     return notification
 
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=_to_plain)
 AnyMessage: TypeAlias = (
     messages.Message
     | messages.Answer
@@ -102,6 +140,25 @@ def _envelopes(read: tuple[_Envelope, ...]) -> tuple[messages.Envelope, ...]:
     return tuple([envelope(o.origin, o.sequence, o.time, o.hops, o.entry, lazy(o.body), o.epoch) for o in read])
 
 
+def _update(read: _Update) -> messages.Update:
+    return messages.Update(
+        read.version,
+        tuple([(number, _wanted(form)) for number, form in read.add]),
+        read.remove,
+        tuple([(number, Advertisement.of_form(form)) for number, form in read.advertise]),
+        read.withdraw,
+        read.confirm,
+    )
+
+
+def _wanted(form: bytes) -> Filter:
+    """What a row of a neighbour asks for; everything, if it cannot be read: that costs traffic, and no link."""
+    try:
+        return Filter.of_form(form)
+    except UnreadableForm:
+        return Filter()
+
+
 # What msgspec reads, and what becomes of it.
 _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
     messages.Forward: (_Forward, lambda read: messages.Forward(_envelopes(read.envelopes))),
@@ -111,17 +168,43 @@ _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
             (*map(Notification.of_body, read.notifications),), read.request, read.publisher
         ),
     ),
+    messages.Update: (_Update, _update),
+    messages.Interest: (
+        _Interest,
+        lambda read: messages.Interest(read.broker, _update(read.update), read.whole),
+    ),
     Events: (_Events, lambda read: Events(read.handles, _envelopes(read.envelopes))),
 }
 _THEN = dict(_READ.values())
 _readable = tuple(_READ[kind][0] if kind in _READ else kind for kind in get_args(AnyMessage))
-_encoder = msgspec.msgpack.Encoder(enc_hook=_to_plain)
+_encoder = msgspec.msgpack.Encoder(enc_hook=_to_form)
+_asking_encoder = msgspec.msgpack.Encoder(enc_hook=_to_text)
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_readable], dec_hook=_from_plain)  # noqa: UP007
+
+
+# Requests of clients, in which there is text: of what.
+_TEXTS: dict[type, Callable[[Any], Filter | Advertisement]] = {
+    **dict.fromkeys(
+        (messages.Subscribe, messages.Unsubscribe, Attach, Change, Survey, Replay), attrgetter("filter")
+    ),
+    **dict.fromkeys((messages.Advertise, messages.Unadvertise, Watch), attrgetter("advertisement")),
+}
+
+
+def _require_dialect(message: Any) -> None:
+    """Raises `UnreadableMessage` for a form of a client, and for text between brokers."""
+    kind = type(message)
+    if kind is Carry:
+        filter: Filter | None = getattr(message.content, "filter", None)
+        if filter is not None and filter.source is not None:
+            raise UnreadableMessage("Brokers write filters in their form, not as text.")
+    elif (of := _TEXTS.get(kind)) is not None and of(message).source is None:
+        raise UnreadableMessage("Clients write filters and advertisements as text.", "FilterSyntaxError")
 
 
 def encode(message: AnyMessage) -> bytes:
     """The bytes of a message."""
-    return _encoder.encode(message)
+    return (_asking_encoder if type(message) in _TEXTS else _encoder).encode(message)
 
 
 def encode_envelopes(envelopes: tuple[messages.Envelope, ...]) -> msgspec.Raw:
@@ -142,12 +225,15 @@ def decode(data: bytes) -> AnyMessage:
     """
     try:
         read = _decoder.decode(data)
+        _require_dialect(read)
+        then = _THEN.get(type(read))
+        return read if then is None else then(read)  # type: ignore[no-any-return]
+    except UnreadableMessage:
+        raise
     except PalioError as problem:
         raise UnreadableMessage(str(problem), type(problem).__name__) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as problem:
         raise UnreadableMessage(f"{problem}.") from None
-    then = _THEN.get(type(read))
-    return read if then is None else then(read)  # type: ignore[no-any-return]
 
 
 def refused_subject(data: bytes) -> str | None:

@@ -1,22 +1,25 @@
-"""What a broker finds when it begins: its standing, its subscriptions, and the ids that may come again."""
+"""What a broker finds when it begins: its standing, its subscriptions, and the ids that may come again.
+
+A subscription or a letter that cannot be read does not keep the broker from starting: it is put aside.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Table, text
+from sqlalchemy import Connection, Row, Table, text
 
-from palio.model.errors import PalioError
+from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.messages import Envelope
-from palio.store import schema
+from palio.store import aside, schema
 from palio.store.backend import Backend
-from palio.store.errors import StoreCorrupt
+from palio.store.errors import StoreCorrupt, sentence
 from palio.store.records import decode_letter, from_column, to_column
 from palio.store.transaction import Kept, Standing
 
@@ -85,14 +88,16 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
     number = standing.broker
     readers = connection.execute(schema.readers.select().where(schema.readers.c.broker == number)).all()
     table = schema.subscriptions
-    rows = connection.execute(
+    found = connection.execute(
         table.select().where(table.c.broker == number).order_by(table.c.subscription)
     ).all()
+    rows, filters = _readable(connection, found)
+    names = {row.subscription: from_column(row.name) for row in rows}
     positions: dict[int, dict[str, int]] = defaultdict(dict)
     for row in _of_broker(connection, schema.positions, number):
         positions[row.subscription][from_column(row.origin)] = row.sequence
-    spool = _letters(connection, schema.spool, number)
-    dead = _letters(connection, schema.dead, number)
+    spool = _letters(connection, schema.spool, number, names)
+    dead = _letters(connection, schema.dead, number, names)
     kept = {
         from_column(row.name): Kept(row.subscription, row.next_delivery, row.subscription in dead)
         for row in rows
@@ -108,7 +113,7 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
                     from_column(row.name),
                     from_column(row.identity),
                     row.generation,
-                    Filter.parse(from_column(row.filter)),
+                    filters[row.subscription],
                     row.since,
                     positions.get(row.subscription, {}),
                     tuple(spool.get(row.subscription, ())),
@@ -134,10 +139,41 @@ def _recent(
             yield from_column(publisher), from_column(id), sequence, time
 
 
-def _letters(connection: Connection, table: Table, broker: int) -> Letters:
+def _readable(connection: Connection, rows: Sequence[Row[Any]]) -> tuple[list[Row[Any]], dict[int, Filter]]:
+    """The rows whose filters can be read, and these; the others go aside."""
+    kept: list[Row[Any]] = []
+    filters: dict[int, Filter] = {}
+    for row in rows:
+        try:
+            filters[row.subscription] = _filter_of(connection, row)
+            kept.append(row)
+        except (FilterError, TypeError) as problem:  # a column of SQLite may have anything in it
+            aside.put_subscription(connection, row, sentence(problem))
+    return kept, filters
+
+
+def _filter_of(connection: Connection, row: Row[Any]) -> Filter:
+    """Raises `FilterError`."""
+    written = from_column(row.filter)
+    if row.form is not None:
+        return Filter.of_form(bytes(row.form), written or None)
+    filter = Filter.parse(written)
+    table = schema.subscriptions
+    connection.execute(table.update().where(table.c.subscription == row.subscription).values(form=filter.form))
+    return filter
+
+
+def _letters(connection: Connection, table: Table, broker: int, names: Mapping[int, str]) -> Letters:
+    """By subscription, of which `names` has the names. What cannot be read goes aside."""
     letters: Letters = defaultdict(list)
+    unreadable: list[tuple[Row[Any], str]] = []
     for row in _of_broker(connection, table, broker):
-        letters[row.subscription].append((row.delivery, row.attempts, decode_letter(row.envelope)))
+        try:
+            letters[row.subscription].append((row.delivery, row.attempts, decode_letter(row.envelope)))
+        except (msgspec.DecodeError, TypeError) as problem:
+            unreadable.append((row, sentence(problem)))
+    for row, reason in unreadable:
+        aside.put_letter(connection, table, row, (broker, names[row.subscription]), reason)
     return letters
 
 

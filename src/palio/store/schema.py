@@ -107,11 +107,12 @@ subscriptions = Table(
     Column("name", Text, nullable=False),
     Column("identity", Text, nullable=False),
     Column("generation", BigInteger, nullable=False),
-    Column("filter", Text, nullable=False),
+    Column("filter", Text, nullable=False),  # as people wrote it, to be shown; empty if nobody did
     Column("since", Float(53), nullable=False),
     Column("moving_to", Text),
     Column("next_delivery", BigInteger, nullable=False),
     Column("linger", Float(53)),
+    Column("form", LargeBinary),  # of the filter; null if an earlier version has written the row
     UniqueConstraint("broker", "name"),
 )
 
@@ -142,6 +143,18 @@ def _letters(name: str) -> Table:
 spool = _letters("palio_spool")
 dead = _letters("palio_dead")
 
+# What could not be read (`aside`): all rows of it as a map from tables to rows, in MessagePack.
+aside = Table(
+    "palio_aside",
+    metadata,
+    Column("aside", _Number, primary_key=True, autoincrement=True),
+    Column("broker", BigInteger, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
 
 # Migrations
 
@@ -162,9 +175,19 @@ def _add_linger(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE palio_subscriptions ADD COLUMN linger DOUBLE PRECISION"))
 
 
+def _add_forms(connection: Connection) -> None:
+    """Version 4: filters are kept in their form, and what cannot be read is put aside.
+
+    The forms of filters that were kept as text are added when a broker reads its rows.
+    """
+    aside.create(connection)
+    kind = LargeBinary().compile(connection.dialect)
+    connection.execute(text(f"ALTER TABLE palio_subscriptions ADD COLUMN form {kind}"))
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
-MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger)
+MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_forms)
 VERSION = len(MIGRATIONS) + 1
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered, StoreEffect
-from palio.store import schema
+from palio.store import aside, schema
 from palio.store.backend import Backend, Sync
 from palio.store.errors import StoreError
 from palio.store.journal import Journal, Range
@@ -38,6 +38,7 @@ class Statistics(msgspec.Struct, frozen=True):
     swept: int  # up to here, what was trimmed is deleted
     waiting: str | None  # why nothing can be written now
     last_error: str | None
+    aside: int = 0  # what could not be read when it was opened, now or before
 
 
 class Store:
@@ -53,8 +54,10 @@ class Store:
         recovered: Recovered,
         incarnation: int,
         lake: LakeThread | None = None,
+        aside: int = 0,
     ) -> None:
         self._url = url
+        self._aside = aside
         self._lake = lake
         self._backend = backend
         self._queue = queue
@@ -80,6 +83,7 @@ class Store:
         submitted, but for appends that are refused early. `broken` is called when the store cannot go on. With
         the `lake` to which the journal is archived, what was trimmed is read there; of that `completed` is
         called in another thread, when it was read or could not be.
+        A subscription or a letter that cannot be read is put aside (`aside`), and the store opens without it.
         Raises `WrongStoreUrl`, `StoreInUse`, `WrongBroker`, `StoreTooNew`, `StoreCorrupt`, `StoreUnavailable`,
         and for a lake `WrongLake` and `MissingDependency`.
         """
@@ -94,6 +98,7 @@ class Store:
                 schema.prepare(connection, backend.store)
                 standing, incarnation = enter(backend, connection, broker)
                 recovered, kept = recover(connection, standing, retention, backend.store)
+                set_aside = aside.count(connection, standing.broker)
         except BaseException as problem:
             if connection is not None:
                 connection.close()
@@ -117,7 +122,16 @@ class Store:
             lake=lake_thread,
         )
         writer.thread.start()
-        return cls(url, backend, queue, writer, recovered=recovered, incarnation=incarnation, lake=lake_thread)
+        return cls(
+            url,
+            backend,
+            queue,
+            writer,
+            recovered=recovered,
+            incarnation=incarnation,
+            lake=lake_thread,
+            aside=set_aside,
+        )
 
     def recovered(self) -> tuple[Recovered, int]:
         """What was on disk when the store was opened, and how often it has been. Kept until the first write."""
@@ -162,6 +176,7 @@ class Store:
             writer.standing.swept,
             writer.waiting,
             writer.last_error,
+            self._aside,
         )
 
     def lake_statistics(self) -> LakeStatistics | None:

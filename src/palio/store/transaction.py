@@ -222,7 +222,8 @@ class Transaction:
         columns = {
             "identity": to_column(effect.identity),
             "generation": effect.generation,
-            "filter": to_column(str(filter)),
+            "filter": to_column(filter.source or ""),
+            "form": filter.form,
             "since": effect.since,
             "moving_to": None if effect.moving_to is None else to_column(effect.moving_to),
             "linger": effect.linger,

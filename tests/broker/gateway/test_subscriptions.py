@@ -253,6 +253,12 @@ async def test_source_types_and_since():
         ([], "WrongParameter", "$"),
         ({"id": "../x"}, "WrongParameter", "$.id"),
         ({"id": "x" * 65}, "WrongParameter", "$.id"),
+        ({"id": "orders\n"}, "WrongParameter", "$.id"),
+        (
+            {"protocolsettings": {"headers": {"X": "a\n"}}},
+            "WrongParameter",
+            "$.protocolsettings.headers[...]",
+        ),
         ({"filter": 5, "filters": {}}, "WrongParameter", "$.filters"),
         ({"filters": [{"sql": "a = 'b'"}]}, "UnknownDialect", "$.filters[0]"),
         ({"filters": [{"exact": {}}]}, "WrongExpression", "$.filters[0].exact"),

@@ -79,7 +79,9 @@ class Alone:
                 hellos.append((effect.broker, effect.message))
         for neighbour, hello in hellos:  # there is no link without a proper one
             kind = COUNTERPART[hello.kind]
-            self.hear(Hello(kind, hello.cost, hello.terms, Component(neighbour), (neighbour,)), neighbour)
+            self.hear(
+                Hello(kind, hello.cost, hello.terms, Component(neighbour), (neighbour,), hello.form), neighbour
+            )
         for neighbour in closed:
             self.again(neighbour)
 

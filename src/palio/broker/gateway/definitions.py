@@ -18,9 +18,10 @@ FILE = "subscriptions.json"
 MAX_SINK = 2_048
 MAX_TEXT = 4_096
 
+# These end by \Z: before a newline at the end, $ would have its way.
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_TEXT)]
-HeaderName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9!#$&^_`|~.+-]{1,100}$")]
-HeaderValue = Annotated[str, msgspec.Meta(pattern="^[\\x21-\\x7e]([\\x20-\\x7e]{0,2046}[\\x21-\\x7e])?$")]
+HeaderName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9!#$&^_`|~.+-]{1,100}\\Z")]
+HeaderValue = Annotated[str, msgspec.Meta(pattern="^[\\x21-\\x7e]([\\x20-\\x7e]{0,2046}[\\x21-\\x7e])?\\Z")]
 
 
 class UnreadableDefinitions(PalioError):
@@ -76,7 +77,7 @@ class Config(_Part, frozen=True):
 class Definition(_Part, frozen=True, kw_only=True):
     """A subscription as whoever made it has described it."""
 
-    id: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}$")]
+    id: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}\\Z")]
     source: Text | None = None
     types: Annotated[list[Text], msgspec.Meta(min_length=1, max_length=256)] | None = None
     filters: list[dict[str, Any]] | None = None

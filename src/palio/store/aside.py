@@ -1,0 +1,100 @@
+"""What a store holds and nobody can read is put aside: a broker starts without it, and nothing is lost.
+
+A subscription goes aside with all that belongs to it, its positions and letters, as it lay there; a letter by
+itself. Each is one row of `palio_aside`, with its name and the reason, for people who want to have it back and
+for versions that can read it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, TypeAlias
+
+import msgspec
+from sqlalchemy import Connection, Row, Table, create_engine, func, inspect, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from palio.store import schema
+from palio.store.records import from_column, to_column
+
+log = logging.getLogger("palio.store")
+
+Owner: TypeAlias = tuple[int, str]  # the number of a broker, and the name of a subscription
+
+_OF_SUBSCRIPTION = (schema.positions, schema.spool, schema.dead)
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """Something that was put aside: what it is, the durable subscription that it is or belongs to, and why."""
+
+    what: str
+    name: str
+    reason: str
+
+
+def put_subscription(connection: Connection, row: Row[Any], reason: str) -> None:
+    """Put a durable subscription aside, with all that belongs to it."""
+    number = row.subscription
+    content = {schema.subscriptions.name: [_plain(row)]}
+    for table in _OF_SUBSCRIPTION:
+        mine = table.c.subscription == number
+        content[table.name] = [_plain(one) for one in connection.execute(table.select().where(mine))]
+        connection.execute(table.delete().where(mine))
+    table = schema.subscriptions
+    connection.execute(table.delete().where(table.c.subscription == number))
+    _put(connection, row.broker, Aside("durable subscription", from_column(row.name), reason), content)
+
+
+def put_letter(connection: Connection, table: Table, row: Row[Any], owner: Owner, reason: str) -> None:
+    """Put a delivery or a dead letter of a subscription aside."""
+    connection.execute(
+        table.delete().where(table.c.subscription == row.subscription, table.c.delivery == row.delivery)
+    )
+    kind = "delivery" if table is schema.spool else "dead letter"
+    what = f"{kind} {row.delivery} of the durable subscription"
+    broker, name = owner
+    _put(connection, broker, Aside(what, name, reason), {table.name: [_plain(row)]})
+
+
+def count(connection: Connection, broker: int) -> int:
+    """How many things of a broker are aside."""
+    table = schema.aside
+    found = connection.execute(select(func.count()).select_from(table).where(table.c.broker == broker))
+    return int(found.scalar_one())
+
+
+def listed(url: str) -> list[Aside]:
+    """What is aside in a store, of whichever broker; nothing in one that has not been made yet."""
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
+    table = schema.aside
+    try:
+        with engine.connect() as connection:
+            if not inspect(connection).has_table(table.name):
+                return []
+            rows = connection.execute(
+                select(table.c.what, table.c.name, table.c.reason).order_by(table.c.aside)
+            )
+            return [Aside(*map(from_column, row)) for row in rows]
+    except SQLAlchemyError:  # whoever opens it says what is wrong with it
+        return []
+    finally:
+        engine.dispose()
+
+
+def _put(connection: Connection, broker: int, aside: Aside, content: Any) -> None:
+    connection.execute(
+        schema.aside.insert().values(
+            broker=broker,
+            what=to_column(aside.what),
+            name=to_column(aside.name),
+            reason=to_column(aside.reason),
+            content=msgspec.msgpack.encode(content),
+        )
+    )
+    log.error("The %s %r cannot be read and was put aside: %s", aside.what, aside.name, aside.reason)
+
+
+def _plain(row: Row[Any]) -> dict[str, Any]:
+    return {
+        name: bytes(value) if isinstance(value, memoryview) else value for name, value in row._mapping.items()
+    }

@@ -1,0 +1,177 @@
+"""The form in which filters and advertisements travel and are stored."""
+
+import pickle
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palio import Advertisement, Filter, FilterTooLarge
+from palio.model import form
+from palio.model.decision import MAX_NODES
+from palio.model.errors import FilterError
+from palio.model.expression import And, Or
+from palio.model.form import UnreadableForm
+from palio.model.parser import parse
+from tests.generators import Maker, random_advertisement
+from tests.model.test_written_out import BOTH, EITHER, GLOBS, MANY, NEGATED
+
+EXTREME = [
+    "true",
+    "false",
+    "absent(a)",
+    "a = true or b = -9223372036854775808 or c >= 9223372036854775807",
+    "a > 0001-01-01T00:00:00Z and b <= 9999-12-31T23:59:59.999999Z and c = 1999-01-01T00:00:00.123456Z",
+    'a starts with x"ff" or a ends with x"00ff" or b = "\\u0000" or b > "\\ud7ff"',
+    "a has = 5 and not a has > 2.5 and b has in (1, true, x\"00\", 2026-01-01T00:00:00Z) or int c has != 1",
+    'a has matches "b/**" and a has between "a" and "b" or exists(list a) and not a has "q"',
+    "float a > 1 and not a = 2.5 or int a != 9007199254740993",
+    "a = -0.0 or a = 1.7976931348623157e308",
+    NEGATED, GLOBS, EITHER, BOTH, MANY,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", EXTREME, ids=lambda text: text[:30])
+def test_a_filter_comes_back_as_it_was(text):
+    f = Filter.parse(text)
+    again = Filter.of_form(f.form)
+    assert again == f
+    assert [box.sides.keys() for box in again.conjunctions] == [box.sides.keys() for box in f.conjunctions]
+    assert form.encode_conjunctions(again.conjunctions) == f.form
+    assert str(again) == str(f)
+
+
+@settings(max_examples=300)
+@given(st.randoms(use_true_random=False))
+def test_any_filter_comes_back_with_the_same_parts(random):
+    f = Filter.from_expression(Maker(random).expression(3))
+    again = Filter.of_form(f.form)
+    for one, other in zip(again.conjunctions, f.conjunctions, strict=True):
+        assert list(one.sides) == list(other.sides)
+        assert [(s.absent, s.parts) for s in one.sides.values()] == [
+            (s.absent, s.parts) for s in other.sides.values()
+        ]
+    assert pickle.loads(pickle.dumps(f)) == f
+
+
+@settings(max_examples=200)
+@given(st.randoms(use_true_random=False))
+def test_any_advertisement_comes_back(random):
+    advertisement = random_advertisement(Maker(random))
+    again = Advertisement.of_form(advertisement.form)
+    assert again == advertisement
+    assert str(again) == str(advertisement)
+
+
+def test_the_form_is_made_once():
+    f = Filter.parse("a = 1")
+    assert f.form is f.form
+    assert Filter.of_form(f.form).form is f.form
+
+
+def test_an_advertisement_is_no_filter_and_the_reverse():
+    with pytest.raises(UnreadableForm, match="cannot demand 'a'"):
+        Advertisement.of_form(Filter.parse("a = 1").form)
+    with pytest.raises(UnreadableForm, match="one list of sides"):
+        Advertisement.of_form(Filter.parse("a = 1 or b = 1").form)
+
+
+# What is too large is told when it is written, and what is too large is not read.
+
+
+def test_what_is_too_large_has_no_form():
+    values = parse(f"a in ({', '.join(str(number * 3) for number in range(16_000))})")
+    wide = Or(tuple(And((parse(f"b{number} = 1"), values)) for number in range(3)))
+    with pytest.raises(FilterTooLarge, match="bytes once it is written out"):
+        _ = Filter.from_expression(wide).form
+    many = Filter(tuple(Filter.parse(f"a{n} = 1").conjunctions[0] for n in range(65)))
+    with pytest.raises(FilterTooLarge, match="65 conjunctions"):
+        _ = many.form
+    assert pickle.loads(pickle.dumps(many)).conjunctions == many.conjunctions
+
+
+ASKS = [1, "x", [""], []]  # ends with "x"
+DAMAGED = {
+    "nothing": b"",
+    "not MessagePack": b"\xc1",
+    "a text": msgspec.msgpack.encode("a = 1"),
+    "no version": msgspec.msgpack.encode([]),
+    "another version": msgspec.msgpack.encode([2]),
+    "no list of sides": msgspec.msgpack.encode([1, "a"]),
+    "half a side": msgspec.msgpack.encode([1, ["a"]]),
+    "names out of order": msgspec.msgpack.encode([1, ["b", [1], "a", [1]]]),
+    "one name twice": msgspec.msgpack.encode([1, ["a", [1], "a", [1]]]),
+    "no name": msgspec.msgpack.encode([1, ["", [1]]]),
+    "a long name": msgspec.msgpack.encode([1, ["a" * 256, [1]]]),
+    "an empty side": msgspec.msgpack.encode([1, ["a", [0]]]),
+    "flags beyond": msgspec.msgpack.encode([1, ["a", [1 << 15]]]),
+    "a part missing": msgspec.msgpack.encode([1, ["a", [2 << 3]]]),
+    "a part too many": msgspec.msgpack.encode([1, ["a", [1, [3]]]]),
+    "integers out of order": msgspec.msgpack.encode([1, ["a", [2 << 3, [3, 2]]]]),
+    "an integer of 65 bits": msgspec.msgpack.encode([1, ["a", [2 << 3, [2**64 - 1]]]]),
+    "a float among integers": msgspec.msgpack.encode([1, ["a", [2 << 3, [1.5]]]]),
+    "not a number": msgspec.msgpack.encode([1, ["a", [2 << 5, [float("nan")]]]]),
+    "infinity": msgspec.msgpack.encode([1, ["a", [2 << 5, [float("inf")]]]]),
+    "bytes above 255": msgspec.msgpack.encode([1, ["a", [2 << 11, ["\u0100"]]]]),
+    "a list in order": msgspec.msgpack.encode([1, ["a", [2 << 13, ["x"]]]]),
+    "an unknown question": msgspec.msgpack.encode([1, ["a", [2 << 7, [9, "x", [""], []]]]]),
+    "an empty question": msgspec.msgpack.encode([1, ["a", [2 << 7, [1, "", [""], []]]]]),
+    "a wrong glob": msgspec.msgpack.encode([1, ["a", [2 << 7, [3, "a**", [""], []]]]]),
+    "a needless question": msgspec.msgpack.encode([1, ["a", [2 << 7, [1, "x", [], []]]]]),
+    "a question twice": msgspec.msgpack.encode([1, ["a", [2 << 7, [1, "x", ASKS, []]]]]),
+    "half a tree": msgspec.msgpack.encode([1, ["a", [2 << 7, [1, "x", [""]]]]]),
+    "elements of no kind": msgspec.msgpack.encode([1, ["a", [2 << 13, [4, ["=", None, None], [""], []]]]]),
+    "no operator": msgspec.msgpack.encode([1, ["a", [2 << 13, [4, ["has", 1, None], [""], []]]]]),
+    "an operator that does not fit": msgspec.msgpack.encode(
+        [1, ["a", [2 << 13, [4, ["contains", 1, None], [""], []]]]]
+    ),
+    "a kind beyond": msgspec.msgpack.encode([1, ["a", [2 << 13, [4, ["=", 1, 77], [""], []]]]]),
+    "too many conjunctions": msgspec.msgpack.encode([1, *[["a", [1]]] * 65]),
+    "too deep": b"\x91" * 100_000 + b"\x01",
+    "too long": msgspec.msgpack.encode([1, ["a", [2 << 7, ["x" * form.MAX_BYTES]]]]),
+}
+
+
+def _chain(count):
+    tree = []
+    for number in reversed(range(count)):
+        tree = [2, f"{number:04}", [""], tree]
+    return msgspec.msgpack.encode([1, ["a", [2 << 7, tree]]])
+
+
+@pytest.mark.parametrize("data", [*DAMAGED.values(), _chain(MAX_NODES + 1)], ids=[*DAMAGED, "a large tree"])
+def test_what_is_no_form_is_refused_with_a_finished_sentence(data):
+    for read in (Filter.of_form, Advertisement.of_form):
+        with pytest.raises(UnreadableForm) as problem:
+            read(data)
+        assert str(problem.value).endswith(".")
+
+
+def test_a_side_that_allows_everything_is_for_advertisements():
+    whole = msgspec.msgpack.encode([1, ["a", [0b010101010101011]]])
+    with pytest.raises(UnreadableForm, match="nothing or everything"):
+        Filter.of_form(whole)
+    assert Advertisement.of_form(whole) == Advertisement.parse("a *")
+
+
+def test_the_largest_tree_is_read():
+    f = Filter.of_form(_chain(MAX_NODES))
+    assert form.encode_conjunctions(f.conjunctions) == _chain(MAX_NODES)
+    assert Filter.parse(str(f)) == f
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(EXTREME), st.data())
+def test_a_damaged_form_is_a_filter_or_refused(text, data):
+    damaged = bytearray(Filter.parse(text).form)
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        f = Filter.of_form(bytes(damaged))
+    except FilterError:
+        return
+    again = form.encode_conjunctions(f.conjunctions)
+    assert form.encode_conjunctions(Filter.of_form(again).conjunctions) == again
+    f.covers(Filter.parse("a = 1"))
+    str(f)
