@@ -35,6 +35,7 @@ STATUSES = {
     "WrongMethod": 405,
     "BodyTooSlow": 408,
     "BodyTooLarge": 413,
+    "EventTooLarge": 413,
     "FrameTooLarge": 413,
     "EncodedBody": 415,
     "WrongMediaType": 415,
