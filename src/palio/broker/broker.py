@@ -300,12 +300,12 @@ class Broker:
         if self._stopping:
             raise ProtocolViolation("The broker is stopping.")
         principal = connection.acting_for or self.access.authenticate(greet.token, connection.certificate)
-        if greet.role is Role.PEER:
-            principal.require(Allowance.PEER, "link a broker")
-            self.admit_peer(connection, greet.name)
         connection.principal = principal
         if principal.name:
             self._by_principal.add(principal.name)
+        if greet.role is Role.PEER:
+            principal.require(Allowance.PEER, "link a broker")
+            self.admit_peer(connection, greet.name)
 
     def admit_peer(self, connection: Connection, name: str) -> None:
         """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
@@ -314,6 +314,8 @@ class Broker:
         known = self.links.get(name)
         if known is None:
             return
+        if not connection.may_replace(known):
+            raise AlreadyLinked(name)
         # If both have dialled, the connection that the broker with the smaller name made is the one to keep.
         keep_dialled = self.settings.name < name
         if (known.peer is not None) == keep_dialled and (connection.peer is not None) != keep_dialled:

@@ -145,6 +145,20 @@ class Connection(asyncio.Protocol):
             self._border = allowed, found
         return self._border[1]
 
+    def may_replace(self, other: Connection) -> bool:
+        """Whether this can be the link to the same broker as another one that bears its name.
+
+        Within a domain a name is believed. A broker of another domain has to be the same principal, or be
+        dialled at the same address, and cannot take the place of one that this broker itself has dialled.
+        """
+        if self.border is None and other.border is None:
+            return True
+        if self.border is None or other.border is None:
+            return False
+        if self.peer is None:
+            return other.peer is None and self.principal.name == other.principal.name
+        return other.peer is None or self.peer.address == other.peer.address
+
     @property
     def is_live(self) -> bool:
         return self.state in (State.LIVE, State.SUSPENDED)

@@ -125,10 +125,10 @@ class Origin:
         """Read a page here for a durable subscription of somebody."""
 
         def found(result: Found) -> None:
-            self._write(sender, Page(letter.name, letter.after, result.upto, result.envelopes))
+            self._write(sender, Page(letter.reader, letter.after, result.upto, result.envelopes))
 
         def failed(reason: str) -> None:
-            self._write(sender, Page(letter.name, letter.after, letter.after, (), reason))
+            self._write(sender, Page(letter.reader, letter.after, letter.after, (), reason))
 
         self._read((found, failed), letter)
 
