@@ -27,6 +27,7 @@ STATUSES = {
     "NotAllowed": 403,
     "NotAdvertised": 403,
     "StrangeOrigin": 403,
+    "StrangePage": 403,
     "StrangeHost": 403,
     "NotFound": 404,
     "UnknownSubscription": 404,
