@@ -17,6 +17,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.errors import (
     ContradictoryFilter,
     DuplicateId,
+    EventTooLarge,
     FilterError,
     FilterSyntaxError,
     FilterTooLarge,
@@ -96,6 +97,7 @@ __all__ = [
     "ContradictoryFilter",
     "DuplicateId",
     "Event",
+    "EventTooLarge",
     "EventsLost",
     "Explanation",
     "Filter",

@@ -16,7 +16,7 @@ import palio
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.sinks import Sinks, is_public
 from palio.broker.settings import Limits
-from tests.broker.gateway.calling import Webhook, calling, problem
+from tests.broker.gateway.calling import Webhook, calling, problem, streaming
 
 # What an attack may add to the memory of this process, in which the broker and the attacker both are.
 MEMORY = 150 * 1024 * 1024
@@ -254,6 +254,9 @@ INSIDE = [
     "[fd00:ec2::254]",
     "[ff02::1]",
     "[2001:db8::1]",
+    "192.0.0.8",
+    "[fec0::1]",
+    "[64:ff9b:1::1]",
 ]
 
 
@@ -333,8 +336,38 @@ async def test_a_name_that_points_inside_is_refused_whenever_it_does(monkeypatch
         ("64:ff9b::a00:1", False),
         ("2002:a00:1::", False),
         ("2001:0:a00:1::", False),
+        ("2002:808:808::", False),
+        ("2001:0:808:808::", False),
+        ("2001:2::1", False),
+        ("2001:10::1", False),
+        ("2001:200::1", True),
         ("169.254.169.254", False),
         ("fe80::1%eth0", False),
+        ("fec0::1", False),
+        ("5f00::1", False),
+        ("3fff::1", False),
+        ("100::1", False),
+        ("64:ff9b:1::808:808", False),
+        ("::8.8.8.8", False),
+        ("4000::1", False),
+        ("0.1.2.3", False),
+        ("192.0.0.1", False),
+        ("192.0.0.9", False),
+        ("192.0.0.170", False),
+        ("192.0.1.1", True),
+        ("192.0.2.1", False),
+        ("192.88.99.1", False),
+        ("192.88.98.1", True),
+        ("198.51.100.1", False),
+        ("198.20.0.1", True),
+        ("203.0.113.1", False),
+        ("100.63.255.255", True),
+        ("100.128.0.0", True),
+        ("172.15.255.255", True),
+        ("172.32.0.0", True),
+        ("223.255.255.255", True),
+        ("224.0.0.1", False),
+        ("255.255.255.255", False),
     ],
 )
 def test_which_addresses_are_public(address, public):
@@ -432,3 +465,69 @@ async def test_secrets_are_not_told():
         ]
         for answer in answers:
             assert "very-secret" not in await answer.text()
+
+
+MOZILLA = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},  # another port, or another name of the same domain
+        {"Sec-Fetch-Site": "CROSS-SITE"},
+        {"Sec-Fetch-Site": "something new"},
+        {"Sec-Fetch-Site": "cross-site", "Referer": "http://{host}/"},
+        MOZILLA,
+        MOZILLA | {"Referer": "http://evil.example/"},
+        MOZILLA | {"Referer": "http://{host}.evil.example/"},
+        MOZILLA | {"Referer": "http://evil.example/http://{host}/"},
+        MOZILLA | {"Referer": "http://[/"},
+        {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
+    ],
+)
+async def test_a_page_elsewhere_changes_nothing_by_a_get(headers):
+    """As an image or a script is fetched: no Origin, and nothing of the answer is for the page."""
+    async with calling() as (broker, session):
+        async with streaming(session, durable="orders", filter="n >= 0") as stream:
+            await session.post("/events", json={"n": 1})
+            last = (await stream.next())["id"]
+        homes = broker.running.router.durable.homes
+        host = broker.url.removeprefix("http://")
+        headers = {name: value.replace("{host}", host) for name, value in headers.items()}
+        for parameters in ({"durable": "orders", "last": last}, {"durable": "new"}, {"since": "all"}, {}):
+            answer = await session.get("/events", params=parameters, headers=headers)
+            assert answer.status == 403, await answer.text()
+            found = json.loads(await answer.read())
+            assert found["error"] in ("StrangePage", "StrangeOrigin")
+        for method in ("POST", "PUT", "DELETE"):
+            assert (await session.request(method, "/subscriptions/orders", headers=headers)).status == 403
+        assert set(homes.subscriptions) == {"orders"}
+        assert len(homes.subscriptions["orders"].outbox) == 1
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},  # curl
+        {"User-Agent": "curl/8.5.0"},
+        {"Sec-Fetch-Site": "none"},  # typed into the address bar
+        {"Sec-Fetch-Site": "same-origin"} | MOZILLA,  # EventSource of a page of this broker
+        MOZILLA | {"Referer": "http://{host}/docs"},  # the same, of a browser that does not say more
+        MOZILLA | {"Origin": "http://{host}"},
+        MOZILLA | {"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site"},  # which the settings name
+    ],
+)
+async def test_programs_and_own_pages_go_on(headers):
+    async with calling(gateway=GatewaySettings(origins=("https://app.example",))) as (broker, session):
+        host = broker.url.removeprefix("http://")
+        headers = {name: value.replace("{host}", host) for name, value in headers.items()}
+        answer = await session.get("/events", params={"durable": "orders"}, headers=headers)
+        assert answer.status == 200, await answer.text()
+        answer.close()
+
+
+async def test_a_link_from_elsewhere_leads_to_the_pages():
+    async with calling() as (_, session):
+        for path in ("/docs", "/openapi.json", "/health"):
+            assert (await session.get(path, headers={"Sec-Fetch-Site": "cross-site"} | MOZILLA)).status == 200

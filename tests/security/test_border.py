@@ -11,7 +11,10 @@ import msgspec
 import palio
 import palio.testing
 from palio.broker.settings import Peer
+from palio.routing.messages import Refused
+from palio.routing.protocol import PROTOCOL, Greet, Role, Welcome
 from tests.live.network import play
+from tests.live.talking import Talker
 from tests.security.world import World
 
 
@@ -123,5 +126,76 @@ def test_durable_subscriptions_stay_in_their_domain(tmp_path: Path) -> None:
             assert await numbers(theirs, 4) == [2, 4]
             await there.civil_servant.publish({"n": 5})
             assert await numbers(mine, 5) == [5]
+
+    play(scene)
+
+
+def test_nothing_that_leaves_names_a_durable_subscription_or_where_it_lives(tmp_path: Path) -> None:
+    """Every byte that crosses the border is looked at, while subscriptions begin, catch up and end."""
+
+    async def scene() -> None:
+        said: list[bytes] = []
+        async with Domains(tmp_path) as there:
+            link = there.ministry.running.links["press"]
+            put = link.put
+
+            def listening(payload: bytes, events: int = 0) -> None:
+                said.append(payload)
+                put(payload, events)
+
+            link.put = listening  # type: ignore[method-assign]
+            await there.reporter.publish(EVENTS)
+            files = await there.civil_servant.subscribe(
+                "true", durable="secretfiles", since="all", ready="network", timeout=20
+            )
+            assert await numbers(files, 4) == [1, 2, 3, 4]
+            # The journal over there wants to know all readers before it forgets anything.
+            await there.reporter.publish({"n": 5})
+            assert await numbers(files, 5) == [5]
+            introductions = there.press.running.router.durable._introductions
+            await there.press.until(lambda: not introductions.missing)
+            readers = there.ministry.running.router.durable.homes.introduced()
+            assert readers
+            await files.unsubscribe()
+        assert any(b"fetch" in payload for payload in said)
+        assert any(b"introductions" in payload for payload in said)
+        assert not [payload for payload in said if b"secretfiles" in payload]
+        for payload in said:
+            if b"introductions" in payload:
+                assert not [identity for identity, _ in readers if identity.encode() in payload]
+
+    play(scene)
+
+
+def test_a_foreign_broker_cannot_take_the_name_of_one_that_is_linked(tmp_path: Path) -> None:
+    async def scene() -> None:
+        world = World(tmp_path)
+        world.add("own", "true", "true", "peer")
+        world.add("foreign", "public = true", "true", "peer")
+        world.add("other", "public = true", "true", "peer")
+        broker = world.broker(name="ministry", journal=True)
+        async with broker:
+
+            async def greet(principal: str, name: str) -> tuple[Talker, Any]:
+                talker = await Talker.connect(broker.running.port)
+                talker.say(Greet(PROTOCOL, Role.PEER, name, world.tokens[principal]))
+                return talker, await talker.hear()
+
+            archive, answer = await greet("own", "archive")
+            assert isinstance(answer, Welcome)
+            press, answer = await greet("foreign", "press")
+            assert isinstance(answer, Welcome)
+            for principal, name in (("foreign", "archive"), ("other", "press"), ("own", "press")):
+                talker, answer = await greet(principal, name)
+                assert isinstance(answer, Refused), (principal, name)
+                assert answer.error == "AlreadyLinked"
+                talker.close()
+            assert set(broker.running.links) == {"archive", "press"}
+            # Who was cut off without a word comes back as who it was.
+            again, answer = await greet("foreign", "press")
+            assert isinstance(answer, Welcome)
+            assert broker.running.links["press"].principal.name == "foreign"
+            for talker in (archive, press, again):
+                talker.close()
 
     play(scene)

@@ -213,13 +213,14 @@ async def test_a_certificate_that_expires_ends_its_connections(place: Place) -> 
 @at_a_place
 async def test_a_page_of_another_place_cannot_use_the_certificate_of_a_browser(place: Place) -> None:
     async with place.calling(place.papers.of("desk")) as browser:
-        for headers in (
-            {"Origin": "https://evil.example"},
-            {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
-            {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+        for headers, error in (
+            ({"Origin": "https://evil.example"}, "StrangeOrigin"),
+            ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, "StrangePage"),
+            ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, "StrangePage"),
         ):
             answer = await browser.get("/events?durable=orders&last=siena:1", headers=headers)
-            await problem(answer, 403, "StrangeOrigin")
+            await problem(answer, 403, error)
+            await problem(await browser.get("/subscriptions", headers=headers), 403, "StrangeOrigin")
         assert (await browser.get("/subscriptions", headers={"Sec-Fetch-Site": "same-origin"})).status == 200
         meant = {"Sec-Fetch-Site": "cross-site", "Authorization": f"Bearer {place.world.tokens['shop']}"}
         assert (await browser.get("/subscriptions", headers=meant)).status == 200

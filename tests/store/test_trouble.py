@@ -19,6 +19,7 @@ from palio.routing.durable.messages import Failed, Found, Stored
 from palio.store import StoreCorrupt, StoreInUse, StoreUnavailable, WrongBroker, WrongStoreUrl
 from tests.store.cluster import Cluster
 from tests.store.driving import Driven, append, envelope
+from tests.store.halving import Halving
 
 EVERYTHING = Filter.parse("true")
 LARGE = b"x" * 10_000
@@ -211,6 +212,42 @@ def test_who_was_replaced_meanwhile_writes_no_more(cluster: Cluster, database: s
     assert not old.store.close()
 
 
+@pytest.fixture
+def halving(cluster: Cluster, tmp_path: Path) -> Iterator[Halving]:
+    way = Halving(tmp_path, cluster.folder)
+    yield way
+    way.close()
+
+
+def test_what_is_half_open_is_taken_over_by_whom_it_belongs_to(
+    cluster: Cluster, database: str, halving: Halving
+) -> None:
+    """The server still waits for the connection that holds the lock, and its owner knows that it is its own."""
+    url = database.replace(str(cluster.folder), str(halving.folder))
+    with Driven(url) as driven:
+        for token in (1, 2, 3):
+            assert driven.do(append(token, token)) == [Stored(token)]
+            halving.halve()
+        assert driven.do(append(4, 4)) == [Stored(4)]
+        assert not driven.errors
+        with pytest.raises(StoreInUse, match=rf"in use by process {os.getpid()}\b"):
+            Driven(database)  # of the same process, and yet another one
+    with Driven(database) as driven:
+        assert driven.recovered.head == 4
+
+
+def test_what_is_half_open_and_anothers_stays_anothers(
+    cluster: Cluster, database: str, halving: Halving
+) -> None:
+    url = database.replace(str(cluster.folder), str(halving.folder))
+    with Driven(url) as driven:
+        driven.do(append(1, 1))
+        halving.halve()
+        with pytest.raises(StoreInUse):
+            Driven(database)
+        assert driven.do(append(2, 2)) == [Stored(2)]
+
+
 def test_brokers_share_a_database(database: str) -> None:
     with Driven(database, "one") as one, Driven(database, "two") as two:
         one.do(append(1, 1, 3), Spool(2, "s", EVERYTHING, add=((1, 0, envelope(1)),)), SaveCursor(3, "r", 1))
@@ -233,6 +270,23 @@ def test_a_file_belongs_to_one_broker(file_url: str) -> None:
 
 def path_of(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
+
+
+def test_a_file_is_for_its_owners_eyes_only_whatever_the_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    before = os.umask(0)
+    try:
+        with Driven(f"sqlite:///{tmp_path}/palio.db") as driven:
+            driven.do(append(1, 1))
+            names = {file.name for file in tmp_path.iterdir()}
+            assert names == {"palio.db", "palio.db-shm", "palio.db-wal", "palio.db.lock"}
+            assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+    finally:
+        os.umask(before)
+    # Who opens it to others has a reason.
+    (tmp_path / "palio.db").chmod(0o640)
+    with Driven(f"sqlite:///{tmp_path}/palio.db"):
+        assert (tmp_path / "palio.db").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_file_that_is_no_database(file_url: str) -> None:

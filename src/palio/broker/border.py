@@ -4,6 +4,7 @@ Brokers of one domain trust each other; between them there is no border. At a bo
 event that would leave, wherever it comes from: events on their way, requests and replies, pages of a journal.
 Questions from outside about what is in the journals are narrowed before they are asked. And what is a domain's
 own business stays there: who its clients are, where durable subscriptions live, which brokers are forgotten.
+A subscription that wants to read a journal on the other side is known there by its identity alone.
 
 What may not pass is answered by the border itself where somebody would wait for an answer.
 """
@@ -26,6 +27,7 @@ from palio.routing.durable.messages import (
     Count,
     Counted,
     Fetch,
+    Introduction,
     MovedIn,
     MoveIn,
     MoveOut,
@@ -57,7 +59,9 @@ class Border:
             Ask: lambda message, allowed: msgspec.structs.replace(
                 message, about=None, readers=tuple([(reader, "") for reader, _ in message.readers])
             ),
-            Told: lambda message, allowed: msgspec.structs.replace(message, homes=()),
+            Told: lambda message, allowed: msgspec.structs.replace(
+                message, homes=(), introductions=tuple([_anonymous(one) for one in message.introductions])
+            ),
             TopologyChanged: lambda message, allowed: msgspec.structs.replace(message, forgotten=()),
         }
 
@@ -112,6 +116,11 @@ class Border:
             except FilterTooLarge:
                 return None
         return msgspec.structs.replace(carry, content=content)
+
+
+def _anonymous(introduction: Introduction) -> Introduction:
+    """That a broker was asked for its readers is told, and not which it has: each asks for itself to be one."""
+    return Introduction(introduction.broker, ())
 
 
 def border(exports: Filter | None, imports: Filter | None, withheld: Counter[str]) -> Border | None:

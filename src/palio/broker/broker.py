@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from palio.broker import fitting
 from palio.broker.access import Access
 from palio.broker.access.rights import Allowance
 from palio.broker.border import bounced
@@ -26,10 +27,9 @@ from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import Dialling
 from palio.broker.gateway.counts import GatewayStatistics
-from palio.broker.guard import Guard
+from palio.broker.guard import Guard, require_deliverable
 from palio.broker.inspection import Inspection
 from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
-from palio.broker.outgoing import MAX_BATCH, halves
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls, WrongCertificate
 from palio.matching.hints import Hints
@@ -37,9 +37,9 @@ from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import Attach
+from palio.routing.durable.messages import Attach, Rejected
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
-from palio.routing.inquiries import Watch
+from palio.routing.inquiries import Requested, Respond, Watch
 from palio.routing.links import COUNTERPART
 from palio.routing.messages import (
     Advertise,
@@ -52,10 +52,10 @@ from palio.routing.messages import (
     Refused,
     Subscribe,
 )
-from palio.routing.protocol import Greet, Handed, Inspect, Inspected, Role
+from palio.routing.protocol import MAX_EVENT, MAX_FRAME, Greet, Inspect, Inspected, Lost, Role
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
-from palio.routing.wire import encode, encode_envelopes, encode_events
+from palio.routing.wire import encode_envelopes
 
 if TYPE_CHECKING:
     from palio.broker.gateway.definitions import Keeper
@@ -300,12 +300,12 @@ class Broker:
         if self._stopping:
             raise ProtocolViolation("The broker is stopping.")
         principal = connection.acting_for or self.access.authenticate(greet.token, connection.certificate)
-        if greet.role is Role.PEER:
-            principal.require(Allowance.PEER, "link a broker")
-            self.admit_peer(connection, greet.name)
         connection.principal = principal
         if principal.name:
             self._by_principal.add(principal.name)
+        if greet.role is Role.PEER:
+            principal.require(Allowance.PEER, "link a broker")
+            self.admit_peer(connection, greet.name)
 
     def admit_peer(self, connection: Connection, name: str) -> None:
         """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
@@ -314,6 +314,8 @@ class Broker:
         known = self.links.get(name)
         if known is None:
             return
+        if not connection.may_replace(known):
+            raise AlreadyLinked(name)
         # If both have dialled, the connection that the broker with the smaller name made is the one to keep.
         keep_dialled = self.settings.name < name
         if (known.peer is not None) == keep_dialled and (connection.peer is not None) != keep_dialled:
@@ -380,10 +382,12 @@ class Broker:
 
     # Messages
 
-    def take(self, message: Any, connection: Connection) -> None:
-        """A message from a client or a neighbour."""
+    def take(self, message: Any, connection: Connection, size: int) -> None:
+        """A message from a client or a neighbour, which came in so many bytes."""
         if connection.role is Role.CLIENT:
             try:
+                if size > MAX_EVENT:
+                    require_deliverable(message)
                 name, limit = connection.name, self.settings.limits.subscriptions
                 if type(message) in _HELD and self.router.is_full(name, limit):
                     raise TooManySubscriptions(limit)
@@ -444,7 +448,8 @@ class Broker:
                 if answer is not None:
                     self._loop.call_soon(self.handle, answer, effect.broker)
                 return
-        connection.put(encode(message))
+        for payload in fitting.letters(message):
+            connection.put(payload)
 
     def _deliver(self, effect: Deliver) -> None:
         connection = self.sessions.get(effect.session)
@@ -454,30 +459,51 @@ class Broker:
         # Many sessions mostly get the same: the comparison is by identity, and so costs next to nothing.
         if self._encoded is None or self._encoded[0] != effect.envelopes:
             self._encoded = effect.envelopes, encode_envelopes(effect.envelopes)
-        payload = encode_events(effect.handles, self._encoded[1])
-        if len(payload) > MAX_BATCH and len(effect.envelopes) > 1:
-            for part in halves(effect.envelopes):
-                self._deliver(Deliver(effect.session, part, effect.handles))
-        else:
-            connection.put(payload, len(effect.envelopes))
+        for payload, count in fitting.events(effect.handles, effect.envelopes, self._encoded[1]):
+            if payload is None:
+                self._lose(connection)
+            else:
+                connection.put(payload, count)
+
+    def _lose(self, connection: Connection) -> None:
+        """An event, or an answer, that no frame can bring."""
+        self.dropped["too large"] += 1
+        self.log.warning("What does not fit into a frame is not sent.", extra={"connection": connection.name})
+        connection.say(Lost(1, f"It has more than the {MAX_FRAME:,} bytes that a frame may have."))
 
     def _reply(self, effect: Reply) -> None:
         connection = self.sessions.get(effect.session)
         if type(effect.answer) is Refused:
             self._refused_requests[effect.answer.error] += 1
-        if connection is not None:
-            connection.put(encode(self._guard.answered(effect.answer, connection.principal)))
+        if connection is None:
+            return
+        for payload in fitting.answers(self._guard.answered(effect.answer, connection.principal)):
+            if payload is not None:
+                connection.put(payload)
+                continue
+            self._lose(connection)
+            if type(effect.answer) is Requested:  # nobody shall wait for what it would have said
+                self._loop.call_soon(self._say_for, effect.session, Respond(effect.answer.id))
 
     def _hand(self, effect: Hand) -> None:
         connection = self.sessions.get(effect.session)
         if connection is None:
             return
-        payload = encode(Handed(connection.principal.called(effect.name), effect.deliveries))
-        if len(payload) > MAX_BATCH and len(effect.deliveries) > 1:
-            for part in halves(effect.deliveries):
-                self._hand(Hand(effect.session, effect.name, part))
-        else:
-            connection.put(payload)
+        for payload, deliveries in fitting.handed(connection.principal.called(effect.name), effect.deliveries):
+            if payload is not None:
+                connection.put(payload)
+                continue
+            # Not now: the router is about to hand out the rest. It counts as an attempt like any other.
+            number = deliveries[0][0]
+            self.log.warning(
+                "A delivery does not fit into a frame.", extra={"durable": effect.name, "delivery": number}
+            )
+            self._loop.call_soon(self._say_for, effect.session, Rejected(effect.name, (number,)))
+
+    def _say_for(self, session: str, message: Rejected | Respond) -> None:
+        """What a client would say that cannot be given what it was to be given."""
+        if session in self.sessions:
+            self.handle(message, session)
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect)

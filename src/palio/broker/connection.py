@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._since = broker.now()
         # Who was dialled may go on right after its welcome; who dials has to wait for it.
         self._frames = Frames(
-            max(settings.limits.frame, settings.limits.link) if peer is not None else GREETING_FRAME
+            settings.limits.peer_frame(settings.durable) if peer is not None else GREETING_FRAME
         )
         self._transport: asyncio.Transport | None = None
         self._heard = self._said = self._began = self._loop.time()
@@ -144,6 +144,20 @@ class Connection(asyncio.Protocol):
                 found = border(allowed.subscribe, allowed.publish, self.broker.dropped)
             self._border = allowed, found
         return self._border[1]
+
+    def may_replace(self, other: Connection) -> bool:
+        """Whether this can be the link to the same broker as another one that bears its name.
+
+        Within a domain a name is believed. A broker of another domain has to be the same principal, or be
+        dialled at the same address, and cannot take the place of one that this broker itself has dialled.
+        """
+        if self.border is None and other.border is None:
+            return True
+        if self.border is None or other.border is None:
+            return False
+        if self.peer is None:
+            return other.peer is None and self.principal.name == other.principal.name
+        return other.peer is None or self.peer.address == other.peer.address
 
     @property
     def is_live(self) -> bool:
@@ -257,7 +271,7 @@ class Connection(asyncio.Protocol):
             if kind is Inspect:
                 self.broker.inspected(self, cast("Inspect", message))
             else:
-                self.broker.take(message, self)
+                self.broker.take(message, self, len(payload))
         elif kind is Ping:
             self.say(Pong())
         elif kind is Pong:
@@ -282,12 +296,11 @@ class Connection(asyncio.Protocol):
         self.broker.admit(self, greet)
         self.name = self.principal.own(greet.name) if greet.role is Role.CLIENT else greet.name
         self.role = greet.role
-        # A neighbour hands over whole subscriptions, with all that they have to deliver.
-        limits = self.broker.settings.limits
-        self._frames.limit = limits.frame if greet.role is Role.CLIENT else max(limits.frame, limits.link)
+        settings = self.broker.settings
+        limits = settings.limits
+        self._frames.limit = limits.frame if greet.role is Role.CLIENT else limits.peer_frame(settings.durable)
         self._allowed = _FROM_CLIENTS if greet.role is Role.CLIENT else _FROM_PEERS
         self._heartbeat = min(self._heartbeat, max(greet.heartbeat, 0.1))
-        settings = self.broker.settings
         self.say(Welcome(PROTOCOL, settings.name, self._heartbeat, settings.limits.frame, settings.journal))
         self.go("greeted")
         self.broker.greeted(self, greet)

@@ -25,6 +25,7 @@ from palio.model.errors import FilterTooLarge, NotAllowed
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import MAX_ATTRIBUTES
+from palio.routing import protocol
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -233,6 +234,16 @@ class Guard:
                 subject = f"{request} {principal.called(name)}"
                 return msgspec.structs.replace(answer, subject=subject)
         return answer
+
+
+def require_deliverable(message: Any) -> None:
+    """Raises `EventTooLarge` if something that a client gives could not be delivered to anybody.
+
+    What comes in a smaller frame than an event may have need not be asked.
+    """
+    for notification in (*getattr(message, "notifications", ()), getattr(message, "notification", None)):
+        if notification is not None:
+            protocol.require_deliverable(notification.body)
 
 
 def _named(message: Any, principal: Principal, session: str) -> Any:

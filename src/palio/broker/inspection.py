@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from palio.broker.access.principal import Principal, sees
 from palio.broker.access.rights import Allowance
-from palio.routing.protocol import Inspect
+from palio.model.notification import Notification
+from palio.routing.protocol import MAX_FRAME, Inspect
 from palio.routing.scopes import owner_of
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 PAGE = 500  # rows in one answer
+PAGE_BYTES = MAX_FRAME // 4  # of them, unless a single one has more
+LONGEST_EVENT = MAX_FRAME // 2  # characters of an event that is shown
+_encode = msgspec.msgpack.Encoder().encode
 _ABOUT_THE_BROKER = frozenset(("stats", "peers", "clients"))
 
 
@@ -46,14 +49,15 @@ class Inspection:
             return
         if message.what in _ABOUT_THE_BROKER:
             principal.require(Allowance.INSPECT, f"ask for {message.what!r}")
-        rows = question(message.argument, principal)
-        page = list(islice(rows, PAGE))
-        while len(page) == PAGE:
-            following = list(islice(rows, PAGE))
-            yield page, not following
-            page = following
-            if not page:
-                return
+        page: list[Any] = []
+        size = 0
+        for row in question(message.argument, principal):
+            length = len(_encode(row))
+            if len(page) == PAGE or (page and size + length > PAGE_BYTES):
+                yield page, False
+                page, size = [], 0
+            page.append(row)
+            size += length
         yield page, True
 
     def _stats(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
@@ -120,5 +124,14 @@ class Inspection:
                         "origin": envelope.origin,
                         "sequence": envelope.sequence,
                         "time": envelope.time,
-                        "event": envelope.notification.to_json(),
+                        "event": _shown(envelope.notification),
                     }
+
+
+def _shown(notification: Notification) -> str:
+    """An event as a line of JSON that fits into an answer."""
+    text = notification.to_json()
+    if 4 * len(text) <= LONGEST_EVENT or len(text.encode()) <= LONGEST_EVENT:
+        return text
+    size = notification.body.size
+    return msgspec.json.encode({"…": f"It has about {size:,} bytes, too many to be shown."}).decode()

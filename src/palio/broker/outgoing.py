@@ -10,29 +10,17 @@ from __future__ import annotations
 
 from asyncio import WriteTransport
 from collections import Counter, deque
-from typing import TypeVar
 
 import msgspec
 
 from palio.broker.settings import WhenSlow
-from palio.routing.protocol import MAX_FRAME, Lost, frame
+from palio.routing.protocol import Lost, frame
 from palio.routing.wire import encode
 
 # What the transport may hold before it counts as full.
 HIGH_WATER = 1024 * 1024
-# What is larger goes to a client in several frames: those that it reads have to be smaller than `MAX_FRAME`.
-MAX_BATCH = MAX_FRAME // 2
 # Answers that wait for somebody who never reads: so many times the limit for events, and it is over.
 ANSWERS_FACTOR = 4
-
-
-Item = TypeVar("Item")
-
-
-def halves(items: tuple[Item, ...]) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """The first and the second half."""
-    middle = len(items) // 2
-    return items[:middle], items[middle:]
 
 
 class OutgoingStatistics(msgspec.Struct, frozen=True):

@@ -81,6 +81,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unwritten: Positive = 64 * 1024 * 1024  # what waits for the disk before publishers have to wait
     greeting: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds until a new connection must have greeted
 
+    def peer_frame(self, durable: DurableSettings) -> int:
+        """What is read of a neighbour in one frame: a subscription is handed over with all that it has."""
+        return max(self.link, durable.outbox_bytes + durable.dead_letters_bytes + 4 * MAX_FRAME)
+
 
 class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who may come in, and how what they say is protected on its way. Files are named by their paths.

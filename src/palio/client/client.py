@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, Unpack, overload
 
 import msgspec
 
-from palio.client.content import Content, Properties, make_body
+from palio.client.content import Content, Properties, is_single, make_body
 from palio.client.detecting import DELAY, Detection, pattern_set, selected_by
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
@@ -27,7 +27,6 @@ from palio.client.subscription import DEFAULT_LIMIT, Subscription, WhenFull
 from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.filter import Filter
-from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 from palio.routing.protocol import HEARTBEAT
 
@@ -117,10 +116,11 @@ class Client(Questions):
         Properties are `id`, `lifetime` (seconds or a timedelta), `priority` (0 to 9, 9 first) and `payload`
         (bytes). A list is published in its order, and has a list of confirmations. While the connection is away
         this waits, and what was not confirmed is published again under the same id, so that it is there once.
-        Raises `InvalidNotification`, `RequestTimeout`, `ClientClosed`, and what the broker refuses with.
+        Raises `InvalidNotification`, `EventTooLarge`, `RequestTimeout`, `ClientClosed`, and what the broker
+        refuses with.
         """
         self._session.require_open()
-        single = isinstance(content, Mapping | Notification)
+        single = is_single(content)
         several: Iterable[Any] = [content] if single else content
         bodies = [make_body(one, **properties) for one in several]
         future = self._session.publishing.confirmed(self._identified(bodies), single=single)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, TypeAlias, TypedDict, Unpack
 
@@ -11,6 +11,7 @@ import msgspec
 from palio.model.body import Body
 from palio.model.notification import Notification
 from palio.model.plain import encode_plain
+from palio.routing.protocol import require_deliverable
 
 Content: TypeAlias = Mapping[str, Any] | Notification
 
@@ -26,8 +27,19 @@ class Properties(TypedDict, total=False):
     payload: bytes | None
 
 
+def is_single(content: object) -> bool:
+    """Whether this is meant as one notification, be it right or wrong; anything else is several."""
+    return isinstance(content, Mapping | Notification | str | bytes) or not isinstance(content, Iterable)
+
+
 def make_body(content: Content, **properties: Unpack[Properties]) -> Body:
-    """The bytes of a notification. Raises `InvalidNotification`."""
+    """The bytes of a notification, which can be delivered. Raises `InvalidNotification` or `EventTooLarge`."""
+    body = _made(content, **properties)
+    require_deliverable(body)
+    return body
+
+
+def _made(content: Content, **properties: Unpack[Properties]) -> Body:
     given: dict[str, Any] = {name: value for name, value in properties.items() if value is not None}
     if not given and type(content) is dict and (attributes := encode_plain(content)) is not None:
         return Body(attributes)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from palio.client.content import make_body
 from palio.client.errors import NoRequest
 from palio.model.body import Body
 from palio.model.notification import Notification
@@ -177,11 +178,14 @@ class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
             self._subscription._reject(self)
 
     async def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
-        """Answer a request; None says that there is nothing to say. Raises `NoRequest`."""
+        """Answer a request; None says that there is nothing to say.
+
+        Raises `NoRequest`, `InvalidNotification` or `EventTooLarge`.
+        """
         if self._question is None:
             raise NoRequest
-        if content is not None and not isinstance(content, Notification):
-            content = Notification(content)
+        if content is not None:
+            content = Notification.of_body(make_body(content))
         question, self._question = self._question, None
         question.reply(content)
 

@@ -24,7 +24,7 @@ from palio.model.body import Body
 from palio.model.errors import PalioError
 from palio.model.plain import encode_plain
 from palio.routing.messages import Published, Refused
-from palio.routing.protocol import BATCH_BYTES, FrameTooLarge
+from palio.routing.protocol import BATCH_BYTES, FrameTooLarge, require_deliverable
 
 # What a notification without an id takes beside its attributes and payload, at the most; and so does a batch.
 OVERHEAD = 64
@@ -157,7 +157,7 @@ class Publishing:
         return True
 
     def nowait(self, body: Body) -> None:
-        """Publish without waiting for anything. Raises `TooMuchUnsent` or `FrameTooLarge`."""
+        """Publish without waiting for anything. Raises `TooMuchUnsent`, `EventTooLarge` or `FrameTooLarge`."""
         size = self._measured(body)
         batch = self._cut() if self._batch.waiters or size >= BATCH_BYTES else self._batch
         batch.bodies.append(body)
@@ -169,7 +169,7 @@ class Publishing:
     def confirmed(self, bodies: Sequence[Body], *, single: bool) -> asyncio.Future[Any]:
         """Publish what is to be confirmed, with a list of confirmations or (`single`) the only one.
 
-        Raises `TooMuchUnsent` or `FrameTooLarge`.
+        Raises `TooMuchUnsent`, `EventTooLarge` or `FrameTooLarge`.
         """
         sizes = [self._measured(body) for body in bodies]
         waiter = Waiter(len(bodies), self._loop.create_future(), single=single)
@@ -197,6 +197,7 @@ class Publishing:
     def _measured(self, body: Body) -> int:
         size = len(body.attributes) + len(body.payload or b"") + OVERHEAD
         if size >= BATCH_BYTES or body.id is not None or body.unindexed:
+            require_deliverable(body)
             size = len(_encode(body)) + OVERHEAD
         if self._max_frame and size + OVERHEAD > self._max_frame:
             raise FrameTooLarge(limit=self._max_frame, got=size)

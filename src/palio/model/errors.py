@@ -229,6 +229,21 @@ class MissingDependency(PalioError):
         )
 
 
+class EventTooLarge(PalioError):
+    """An event that no frame could deliver together with the names that go with it."""
+
+    limit: int
+    got: int
+
+    def __init__(self, *, limit: int, got: int) -> None:
+        super().__init__(
+            f"This event has about {got:,} bytes; the limit is {limit:,}. Publish it in parts, or publish "
+            "where its content can be found.",
+            limit=limit,
+            got=got,
+        )
+
+
 class HistoryUnavailable(PalioError):
     """What was published before cannot be read now, where a broker has it. Nothing of it is passed over."""
 

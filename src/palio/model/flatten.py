@@ -39,12 +39,24 @@ def flatten(
     data: Mapping[str, Any], *, prefix: str = "", keep_null: bool = False, strict: bool = False
 ) -> Flat:
     """Flatten nested data. Raises `InvalidNotification` with the path of what is wrong."""
+    if not isinstance(data, Mapping):
+        raise InvalidNotification("$", _no_mapping(data))
     flat = Flat({}, {})
     _Flattener(flat, keep_null, strict).mapping(data, prefix, "$" + (f".{prefix[:-1]}" if prefix else ""), 0)
     # Members of an object have no order, but the bytes of the payload do: the same content is the same bytes.
     if len(flat.unindexed) > 1:
         flat.unindexed = dict(sorted(flat.unindexed.items()))
     return flat
+
+
+def _no_mapping(data: object) -> str:
+    other = ""
+    if isinstance(data, str | bytes | bytearray | memoryview):
+        other = " For the text of a JSON object there is Notification.from_json, for bytes the payload."
+    return (
+        'A notification is made of names and their values, such as {"symbol": "ACME", "price": 101.5}; '
+        f"this is of type {type(data).__name__}.{other}"
+    )
 
 
 def nest(flat: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from palio.model.errors import PalioError
+from palio.model.body import Body
+from palio.model.errors import EventTooLarge, PalioError
 from palio.routing.messages import Envelope, LinkKind, _Message
 
 PROTOCOL = "palio/1"
@@ -28,6 +29,13 @@ DEFAULT_PORT = 7070
 
 # What one frame may have: room for the largest notification with its payload, and for a page of ordinary ones.
 MAX_FRAME = 16 * 1024 * 1024
+# What is kept free in a frame for whatever goes with an event on its way: the names of brokers, sessions and
+# durable subscriptions (each some hundred characters), numbers, and the handles of the subscriptions that want
+# it. A room of this size lets even the handles of 200,000 subscriptions, the most that one client may have,
+# leave in a few frames (`broker.fitting`).
+ENVELOPE_ROOM = 1024 * 1024
+# What an event may have, by `Body.size`. Whatever is within it can be delivered by every way.
+MAX_EVENT = MAX_FRAME - ENVELOPE_ROOM
 # What a frame may have before the greeting is answered: strangers are not given more memory than that.
 GREETING_FRAME = 64 * 1024
 # Batches are cut near this size, so that nobody waits long for the one before.
@@ -139,6 +147,12 @@ class Handed(_Message, frozen=True):
 
     name: str
     deliveries: tuple[tuple[int, int, Envelope], ...]
+
+
+def require_deliverable(body: Body) -> None:
+    """Raises `EventTooLarge` for an event that would not fit into a frame with all that goes with it."""
+    if (size := body.size) > MAX_EVENT:
+        raise EventTooLarge(limit=MAX_EVENT, got=size)
 
 
 def frame(payload: bytes) -> bytes:

@@ -3,13 +3,22 @@
 The one writer of a broker is whoever holds an advisory lock, which lives as long as its connection. A broker
 whose connection was lost takes the lock again, and then looks whether somebody else was there meanwhile.
 
+A connection may be lost at this end only: the server waits on, for minutes or hours, and so does the lock. So
+each opening of a store has a word of its own, by chance, which its connections bear in their names. Who finds
+the lock with that word has found itself: it ends the connection that nobody is at any more, and takes the lock
+when the server has let it go; whatever was under way is committed by then, or gone. The lock of anybody else,
+be it of the same machine or process, is left alone.
+
 The setting `sync` is `synchronous_commit`: "full" leaves what the server is configured for (on by default),
 "normal" and "off" let the server confirm before it has written, which a crash of the server makes untrue.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import secrets
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +30,12 @@ from palio.store.backend import Backend, Kind, Rows, Sync, Trouble
 from palio.store.errors import StoreInUse, StoreUnavailable, WrongStoreUrl, sentence
 from palio.store.records import to_column
 
+log = logging.getLogger("palio.store")
+
 CONNECT_SECONDS = 5
+# How long the server may take to end a connection; after that it is away, as far as we are concerned.
+END_SECONDS = 10.0
+_PAUSE = 0.05
 _LOCKS = 0x50414C49  # "PALI": the first of the two numbers of our advisory locks
 _SCHEMA_LOCK = 0
 
@@ -48,6 +62,7 @@ class Postgresql(Backend):
     def __init__(self, url: URL, sync: Sync, *, writes: bool = True) -> None:
         self.store = url.render_as_string(hide_password=True)
         self._broker = ""
+        self._name = f"palio {os.getpid()} {secrets.token_hex(8)}"
         self._locked: Connection | None = None
         try:
             self.engine = create_engine(
@@ -70,7 +85,7 @@ class Postgresql(Backend):
         @event.listens_for(self.engine, "connect")
         def connected(connection: Any, record: Any) -> None:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT set_config('application_name', %s, false)", (f"palio {os.getpid()}",))
+                cursor.execute("SELECT set_config('application_name', %s, false)", (self._name,))
                 if not writes:
                     cursor.execute("SET default_transaction_read_only = on")
                 elif sync != "full":
@@ -101,33 +116,44 @@ class Postgresql(Backend):
     def _connect_alone(self) -> Connection:
         connection = self.engine.connect()
         try:
-            alone = connection.execute(
-                text("SELECT pg_try_advisory_lock(:ours, hashtext(:broker))"),
-                {"ours": _LOCKS, "broker": to_column(self._broker)},
-            ).scalar_one()
-            holder = None if alone else self._holder(connection)
+            until = time.monotonic() + END_SECONDS
+            while not self._is_alone(connection):
+                found = self._holder(connection)
+                late = time.monotonic() > until
+                if late if found is None else found.application_name != self._name:
+                    raise StoreInUse(self.store, self._broker, _told(found))
+                if late:
+                    driver: Any = self.engine.dialect.dbapi
+                    raise driver.OperationalError("it does not end a connection that this broker has lost")
+                if found is not None:
+                    log.warning("Ending an own connection to %s that was lost.", self.store)
+                    connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": found.pid})
+                connection.commit()
+                time.sleep(_PAUSE)
             connection.commit()
         except BaseException:
             connection.close()
             raise
-        if not alone:
-            connection.close()
-            raise StoreInUse(self.store, self._broker, holder)
         return connection
 
-    def _holder(self, connection: Connection) -> str | None:
-        found = connection.execute(
+    def _is_alone(self, connection: Connection) -> bool:
+        alone: bool = connection.execute(
+            text("SELECT pg_try_advisory_lock(:ours, hashtext(:broker))"),
+            {"ours": _LOCKS, "broker": to_column(self._broker)},
+        ).scalar_one()
+        return alone
+
+    def _holder(self, connection: Connection) -> Any:
+        """Who has the lock, if anybody; the table of activity is read anew in each transaction."""
+        return connection.execute(
             text(
-                "SELECT application_name, client_addr FROM pg_stat_activity JOIN pg_locks USING (pid) "
-                "WHERE locktype = 'advisory' AND classid = :ours "
+                "SELECT pid, application_name, client_addr FROM pg_stat_activity JOIN pg_locks USING (pid) "
+                "WHERE locktype = 'advisory' AND classid = :ours AND granted "
+                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
                 "AND objid::bigint = hashtext(:broker)::bigint & 4294967295"
             ),
             {"ours": _LOCKS, "broker": to_column(self._broker)},
         ).first()
-        if found is None:
-            return None
-        process = str(found.application_name).removeprefix("palio ")
-        return f"process {process}" + (f" at {found.client_addr}" if found.client_addr else "")
 
     def prepare(self, connection: Connection) -> None:
         connection.execute(
@@ -161,6 +187,13 @@ class Postgresql(Backend):
 
     def drop(self, connection: Connection, table: str, rows: Rows) -> None:
         connection.exec_driver_sql(_DROP.format(table), _columns(rows))
+
+
+def _told(holder: Any) -> str | None:
+    if holder is None or holder.application_name is None:  # it is not shown to everybody
+        return None
+    process = str(holder.application_name).removeprefix("palio ").partition(" ")[0]
+    return f"process {process}" + (f" at {holder.client_addr}" if holder.client_addr else "")
 
 
 def _copy(connection: Connection, statement: str, types: Sequence[str], rows: Rows) -> None:

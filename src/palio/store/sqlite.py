@@ -17,6 +17,7 @@ locks are gone between transactions; it ends with the process, however that ends
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -63,7 +64,7 @@ class Sqlite(Backend):
         self.store = str(self.path)
         self._lock: int | None = None
         if writes:
-            self._make_folder()
+            self._make_file()
         elif not self.path.exists():
             raise StoreUnavailable(self.store, "There is no such file.")
         self.engine = create_engine(
@@ -90,15 +91,21 @@ class Sqlite(Backend):
             # A writer that begins as a reader can find that it may not go on.
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
-    def _make_folder(self) -> None:
+    def _make_file(self) -> None:
+        """A new one is for its owner's eyes only, whatever the folder; so are the files beside it.
+
+        SQLite gives its logs the permissions of the database. Those of one that is there are somebody's choice.
+        """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except OSError as problem:
             raise StoreUnavailable(self.store, sentence(problem.strerror)) from None
 
     def lock(self, broker: str) -> None:
         try:
-            file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as problem:
             raise StoreUnavailable(self.store, sentence(problem.strerror)) from None
         try:

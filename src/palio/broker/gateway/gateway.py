@@ -175,9 +175,10 @@ class Gateway:
 
     # For the middleware
 
-    def require_known(self, headers: Headers) -> None:
+    def require_known(self, scope: Scope) -> None:
         """Raises what speaks against a request before it is looked at."""
-        self._guard.require_known(headers)
+        reads = scope.get("method") in ("GET", "HEAD", "OPTIONS") and scope["path"] != "/events"
+        self._guard.require_known(Headers(scope=scope), changes=not reads)
 
     def failed(self, problem: Exception, path: str) -> None:
         self._broker.log.error("A request could not be handled.", exc_info=problem, extra={"path": path[:200]})
@@ -203,7 +204,7 @@ class _Front:
             await send(message)
 
         try:
-            self._gateway.require_known(Headers(scope=scope))
+            self._gateway.require_known(scope)
             await self._app(scope, receive, counted)
         except PalioError as problem:
             await self._refuse(problem, scope, receive, counted)

@@ -4,6 +4,18 @@ A browser lets any page send requests to any address, one of this machine too. S
 it comes from (`Origin`) must come from this broker's own pages or from one that the settings name; and a broker
 that is for this machine only must be called by a name of this machine, not by one that somebody has
 made to point here.
+
+A page can also let its browser fetch an address without saying where it comes from: an image, a script, a link.
+It learns nothing of the answer, but `GET /events` subscribes, and with `durable` it creates and acknowledges.
+So who changes something without an `Origin` must not come from a page elsewhere:
+
+- *Browsers of today* say by themselves what the page is to this broker (`Sec-Fetch-Site`). `same-origin` is a
+  page of ours, also with an EventSource; `none` is somebody who typed the address; all else is a stranger's.
+- *Browsers that do not say it* (old ones; all of them, over plain HTTP to another machine) are known by how
+  they call themselves, and must name a page of ours as the one they come from (`Referer`): a page elsewhere can
+  leave that out, but not forge it.
+- *Programs*, such as curl, say none of this, and no page can make a browser look like one. Nor can it send a
+  token without an `Origin`.
 """
 
 from __future__ import annotations
@@ -29,6 +41,20 @@ class StrangeOrigin(PalioError):
         )
 
 
+class StrangePage(PalioError):
+    """A request that changes something, from a web page of another place that does not say which."""
+
+    site: str
+
+    def __init__(self, site: str) -> None:
+        super().__init__(
+            "This would change something, and a web page of another place asks for it. Call from a page of "
+            "this broker or from a program; or from a page whose origin is in the setting `gateway.origins`, by "
+            "a request that names it (with CORS, as those of EventSource do).",
+            site=site[:40],
+        )
+
+
 class StrangeHost(PalioError):
     """A name that is not one of this machine, at a broker that is for this machine only."""
 
@@ -50,18 +76,31 @@ class Guard:
         self._hosts = frozenset(host.lower() for host in settings.hosts)
         self._local = local
 
-    def require_known(self, headers: Headers) -> None:
-        """Raises `StrangeHost` or `StrangeOrigin`."""
+    def require_known(self, headers: Headers, *, changes: bool) -> None:
+        """Raises `StrangeHost`, `StrangeOrigin`, or `StrangePage` for what changes something."""
         host = headers.get("host", "").lower()
         if self._local and not self._is_local(host):
             raise StrangeHost(host)
         origin = headers.get("origin")
-        if origin is None:
-            return
+        if origin is not None:
+            if not self._is_ours(origin, host):
+                raise StrangeOrigin(origin)
+        elif changes and "authorization" not in headers:
+            self._require_own_page(headers, host)
+
+    def _is_ours(self, origin: str, host: str) -> bool:
         known = origin.rstrip("/").lower()
-        if known in self._origins or known.partition("://")[2] == host:
-            return
-        raise StrangeOrigin(origin)
+        return known in self._origins or known.partition("://")[2] == host
+
+    def _require_own_page(self, headers: Headers, host: str) -> None:
+        site = headers.get("sec-fetch-site")
+        if site is not None:
+            if site.lower() not in ("same-origin", "none"):
+                raise StrangePage(site)
+        elif "mozilla/" in headers.get("user-agent", "").lower():
+            scheme, _, rest = headers.get("referer", "").partition("://")
+            if not self._is_ours(f"{scheme}://{rest.partition('/')[0]}", host):
+                raise StrangePage("unknown")
 
     def _is_local(self, host: str) -> bool:
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host

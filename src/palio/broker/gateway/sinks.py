@@ -28,6 +28,45 @@ from palio.model.errors import PalioError
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+# What is public is said here and not left to the standard library, whose opinion changes with its version. Of
+# IPv4, all but what IANA's registry of special-purpose addresses lists, and multicast.
+_NOT_PUBLIC_4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8",  # this host, this network
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # behind a carrier's translation
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local, and the metadata services of clouds
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # protocol assignments
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # relays of 6to4, deprecated
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, and broadcast
+        ),
+    )
+)
+# Of IPv6, global unicast alone, and what is no way to write something else. So fec0::/10, fc00::/7, 5f00::/16,
+# 64:ff9b:1::/48, 100::/64 and whatever else lies beside it need not be named.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC_6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        (
+            "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4, deprecated
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+# Two ways to write an address of IPv4 in IPv6; others are not public, whatever they contain.
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 # What is read of an answer, so that its connection can be used again; longer ones cost their connection.
@@ -99,10 +138,12 @@ def _forms(address: Address) -> Iterator[Address]:
 
 def is_public(address: Address) -> bool:
     """Whether an address, however it is written, is one of the public network."""
-    forms = list(_forms(address))
-    if getattr(address, "ipv4_mapped", None) is not None or address in _TRANSLATED:
-        forms = forms[1:]  # these are only ways to write another one
-    return all(form.is_global and not form.is_multicast and not form.is_reserved for form in forms)
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None or address in _TRANSLATED:
+            address = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        else:
+            return address in _GLOBAL_UNICAST and not any(address in one for one in _NOT_PUBLIC_6)
+    return not any(address in one for one in _NOT_PUBLIC_4)
 
 
 def require_form(sink: str) -> URL:

@@ -74,7 +74,7 @@ class Visitor:
         self.journal = False
         self._max_frame = 0
         self._loop = asyncio.get_running_loop()
-        self._frames = Frames(broker.settings.limits.frame)
+        self._frames = Frames()  # what others published may be larger than what may be published here
         self._asked: dict[str, asyncio.Future[Any]] = {}
         self._inbox: deque[tuple[Any, int]] = deque()
         self._arrived = asyncio.Event()

@@ -139,7 +139,9 @@ class CatchingUp(Spooling):
                 return
             catching_up.limit = limit
             narrow = self._desk.scopes.narrow(durable.name, durable.filter)
-            self._fetch(origin, Fetch(durable.name, narrow, after, catching_up.target, durable.since, limit))
+            self._fetching[durable.identity] = durable.name
+            fetch = Fetch(durable.identity, narrow, after, catching_up.target, durable.since, limit)
+            self._fetch(origin, fetch)
             return
         change = self._changes.get(durable.name)
         if change is None or change.agreed != durable.epoch:
@@ -150,7 +152,7 @@ class CatchingUp(Spooling):
 
     def fetched(self, origin: str, page: Page) -> None:
         """A page came."""
-        durable = self.subscriptions.get(page.name)
+        durable = self._fetcher(page)
         if durable is None or durable.state is not State.LIVE:
             return
         catching_up = durable.catching_up.get(origin)
@@ -163,6 +165,11 @@ class CatchingUp(Spooling):
             self._spool(durable, list(page.envelopes))
         if durable.state is State.LIVE:
             self._fetch_next(durable, origin)
+
+    def _fetcher(self, page: Page) -> Durable | None:
+        """The subscription that a page is for, if it is still here."""
+        durable = self.subscriptions.get(self._fetching.get(page.reader, ""))
+        return durable if durable is not None and durable.identity == page.reader else None
 
     def fetch_again(self) -> bool:
         """Ask again for pages that did not come. Returns whether any are missing."""

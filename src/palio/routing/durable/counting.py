@@ -21,6 +21,8 @@ from palio.routing.messages import Envelope
 MAX_COUNTING = 64
 MAX_BUCKETS = 1_000
 MAX_SAMPLES = 100
+# What the samples of one answer may have together, about; one of them there may always be.
+MAX_SAMPLE_BYTES = 4 << 20
 
 
 class Tally:
@@ -33,6 +35,7 @@ class Tally:
         self.last: float | None = None
         self.histogram = [0] * count.buckets
         self.samples: deque[Envelope] = deque(maxlen=count.samples)
+        self._sample_bytes = 0  # at least what they have together
 
     def add(self, envelope: Envelope) -> None:
         since, until, time = self._count.since, self._count.until, envelope.time
@@ -44,6 +47,9 @@ class Tally:
         bucket = int(min(share, 1.0) * self._count.buckets)
         self.histogram[min(bucket, self._count.buckets - 1)] += 1
         self.samples.append(envelope)
+        self._sample_bytes += envelope.notification.body.size
+        if self._sample_bytes > MAX_SAMPLE_BYTES:
+            self._trim_samples()
 
     def merge(self, counted: Counted) -> None:
         self.total += counted.count
@@ -53,6 +59,14 @@ class Tally:
         newest = sorted([*self.samples, *counted.samples], key=lambda envelope: envelope.time)
         self.samples.clear()
         self.samples.extend(newest)
+        self._trim_samples()
+
+    def _trim_samples(self) -> None:
+        """The newest stay, as many as fit; those that the queue has dropped by itself do not count any more."""
+        size = sum([one.notification.body.size for one in self.samples])
+        while size > MAX_SAMPLE_BYTES and len(self.samples) > 1:
+            size -= self.samples.popleft().notification.body.size
+        self._sample_bytes = size
 
     def _reach(self, first: float | None, last: float | None) -> None:
         if first is not None and (self.first is None or first < self.first):
@@ -111,10 +125,10 @@ class Origin:
         """Read a page here for a durable subscription of somebody."""
 
         def found(result: Found) -> None:
-            self._write(sender, Page(letter.name, letter.after, result.upto, result.envelopes))
+            self._write(sender, Page(letter.reader, letter.after, result.upto, result.envelopes))
 
         def failed(reason: str) -> None:
-            self._write(sender, Page(letter.name, letter.after, letter.after, (), reason))
+            self._write(sender, Page(letter.reader, letter.after, letter.after, (), reason))
 
         self._read((found, failed), letter)
 

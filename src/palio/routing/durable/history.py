@@ -36,13 +36,24 @@ from palio.routing.durable.messages import (
     Surveyed,
     Told,
 )
-from palio.routing.messages import Refused
+from palio.routing.messages import Envelope, Refused
+from palio.routing.protocol import MAX_EVENT
 from palio.routing.scopes import owner_of
 
 # Surveys and replays that one session may have open.
 MAX_PER_SESSION = 16
 # How many ticks an origin, or the network as a whole, may say nothing.
 SILENCE = 10
+
+
+def _cut(envelopes: tuple[Envelope, ...], upto: int) -> tuple[tuple[Envelope, ...], int]:
+    """As many as fit into one answer, at least one, and up to which sequence; the rest is read again."""
+    size = 0
+    for position, envelope in enumerate(envelopes):
+        size += envelope.notification.body.size
+        if position and size > MAX_EVENT:
+            return envelopes[:position], envelopes[position - 1].sequence
+    return envelopes, upto
 
 
 class WrongSurvey(PalioError):
@@ -209,12 +220,13 @@ class History:
         origin, after, upto = replay.origins[0]
         if (sender, letter.after) != (origin, after):
             return
-        replay.origins[0] = origin, max(letter.upto, after), upto
-        if letter.broken:
+        page, reached = _cut(letter.envelopes, letter.upto)
+        replay.origins[0] = origin, max(reached, after), upto
+        if letter.broken or any(one.notification.body.size > MAX_EVENT for one in page):
             replay.missing.add(origin)
-        if letter.upto >= upto or letter.upto <= after:
+        if reached >= upto or reached <= after:
             replay.origins.popleft()
-        envelopes = self._desk.scopes.shown(replay.session, letter.envelopes, "replay")
+        envelopes = self._desk.scopes.shown(replay.session, page, "replay")
         if envelopes:
             replay.until = None
             answer = Replayed(replay.message.number, origin, envelopes)

@@ -174,6 +174,7 @@ class Homes(CatchingUp):
         self._end_change(durable)
         durable.go(event)
         del self.subscriptions[durable.name]
+        self._fetching.pop(durable.identity, None)
         self._taken.pop(durable, None)
         self._note_end(durable, None if event == "finished" else durable.moving_to)
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
@@ -290,7 +291,7 @@ class Homes(CatchingUp):
 
         After a while the taker is told, and is the taker no more: it may come back at any time.
         """
-        durable = self.subscriptions.get(page.name)
+        durable = self._fetcher(page)
         catching_up = None if durable is None else durable.catching_up.get(origin)
         if durable is None or catching_up is None or page.after != durable.position[origin]:
             return

@@ -423,9 +423,12 @@ class Told(_Message, frozen=True):
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
-    """Read what the filter selects after one sequence up to another."""
+    """Read what the filter selects after one sequence up to another.
 
-    name: str
+    The reader is named by its identity: the name of a subscription is nobody's business on the way.
+    """
+
+    reader: str = msgspec.field(name="name")  # as it is called on the wire
     filter: Filter
     after: Number
     upto: Number
@@ -436,7 +439,7 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
 class Page(msgspec.Struct, frozen=True, tag="page"):
     """The answer: everything after one sequence up to another, in order; or why it cannot be read now."""
 
-    name: str
+    reader: str = msgspec.field(name="name")  # as it is called on the wire
     after: Number
     upto: Number
     envelopes: tuple[Envelope, ...]

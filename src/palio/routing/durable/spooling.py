@@ -73,6 +73,7 @@ class Spooling:
         self._abandon_at = inf  # when those without a taker are looked at
         self._handed_over: dict[str, str] = {}  # by identity: the home that it was handed over to
         self._changes: dict[str, Change] = {}
+        self._fetching: dict[str, str] = {}  # by identity: the names of those that have asked for pages
         self._taken: dict[Durable, list[Envelope]] = {}
 
     def of(self, session: str, name: str) -> Durable:
