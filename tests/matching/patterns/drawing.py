@@ -9,15 +9,18 @@ LETTERS = "abc"
 class Maker:
     """Makes patterns with every operator, over events with a letter `t`, a number `v` and a key `k`."""
 
-    def __init__(self, random):
+    def __init__(self, random, *, guards: bool = True, window: int = 8, keys: bool = True):
         self.random = random
+        self.guards = guards
+        self.window = window
+        self.keys = keys
         self.names: list[str] = []
 
     def pattern(self) -> Pattern:
         while True:
             self.names = []
-            text = f"{self.shape(2)} within {self.random.randint(1, 8)} us"
-            if self.random.random() < 0.4:
+            text = f"{self.shape(2)} within {self.random.randint(1, self.window)} us"
+            if self.keys and self.random.random() < 0.4:
                 text += " by k"
             text += self.random.choice(["", "", " consume own", " consume none", " select every"])
             text += self.random.choice(["", " order time"])
@@ -52,7 +55,7 @@ class Maker:
         name = f"S{len(self.names)}"
         self.names.append(name)
         conditions = [self.random.choice([f't = "{self.random.choice(LETTERS)}"', 't in ("a", "b")'])]
-        if earlier and self.random.random() < 0.3:
+        if self.guards and earlier and self.random.random() < 0.3:
             other = self.random.choice(earlier)
             conditions.append(
                 self.random.choice([f"v > {other}.v", f"v < {other}.v * 2 - 1", f"v != {other}.v"])

@@ -17,6 +17,11 @@ Guard: TypeAlias = "Callable[[Mapping[str, Value], Events], bool]"
 # after.
 Way: TypeAlias = "tuple[int, int, int, tuple[int, ...], int]"
 
+# A slot that is filled: its number, the place of its event, and the step that it was.
+Filled: TypeAlias = "tuple[int, int, int]"
+# One way to fill slots with chosen events: the variant, the filled slots as bits, and each of them.
+Filling: TypeAlias = "tuple[Ways, int, tuple[Filled, ...]]"
+
 
 class Ways:
     """One variant. What leads on from a state is worked out when the state is first met."""
@@ -44,6 +49,9 @@ class Ways:
             known = self._ways[filled] = (wanted, ways)
         return known
 
+    def is_complete(self, filled: int) -> bool:
+        return filled == self.complete
+
     def ended_by(self, filled: int, number: int) -> tuple[Gap, ...]:
         """The absences that end when this slot is filled: it is the first of those that they last until."""
         return tuple(gap for gap in self.between if gap.before >> number & 1 and not gap.before & filled)
@@ -69,6 +77,8 @@ class Automaton:
         self.guarded = any(self.guards)
         # Only the order of events counts: nothing is compared, and nothing must stay away.
         self.plain = not self.guarded and not any(variant.gaps for variant in pattern.variants)
+        # What has begun can come to nothing before its window ends.
+        self.mortal = any(ways.between for ways in self.ways)
         self.remembered = _remembered(pattern)
 
     @cached_property

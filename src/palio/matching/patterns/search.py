@@ -6,9 +6,9 @@ events in their order and goes back when it cannot go on (`_extended`), and the 
 meets is the first match.
 
 What is not known yet comes behind all that is known, and has a time after the watermark. Hence a choice that
-has begun and still has time left (its window ends after the watermark) might be continued by an event to come,
-behind all continuations that are known. It is *open*: whatever is found behind it in the search is not the
-first match, for now. The answer to a search is therefore one of three: a match, open until some time, or none.
+has begun and can still be completed (`prospects`) might be continued by an event to come, behind all
+continuations that are known. It is *open*: whatever is found behind it in the search is not the first match,
+for now. The answer to a search is therefore one of three: a match, open until some time, or none.
 
 In the plain case, in which times grow from event to event and nothing but the order counts, what can follow a
 choice depends on its last event and on the slots that it fills, and the earlier the last event, the more can
@@ -22,10 +22,10 @@ that they do not fail again and again; what is left of the exponential is bounde
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TypeAlias
 
-from palio.matching.patterns.automaton import Automaton, Ways
-from palio.matching.patterns.hit import Hit
+from palio.matching.patterns.automaton import Automaton, Filled, Filling, Ways
+from palio.matching.patterns.hit import NEVER, Hit
+from palio.matching.patterns.prospects import Prospects
 from palio.model.patterns.variants import Gap
 from palio.model.values import Value
 
@@ -33,10 +33,6 @@ from palio.model.values import Value
 MAX_EFFORT = 10_000
 # Ways to fill the slots of a pattern with the same events, followed side by side.
 MAX_FILLINGS = 1_000
-
-# One way to fill slots with the chosen events: the variant, the filled slots as bits, and for each slot that is
-# filled its number, the place of its event and the step that it was.
-Filling: TypeAlias = "tuple[Ways, int, tuple[tuple[int, int, int], ...]]"
 
 
 class Exhausted(Exception):
@@ -52,6 +48,29 @@ class Found(Exception):
         self.by_absence = by_absence
 
 
+class Reach:
+    """All that can become of a beginning: its matches by the places of their events; the earliest watermark at
+    which something of it that is open is to be asked for again; and the places of all events that any of this
+    has."""
+
+    def __init__(self) -> None:
+        self.matches: dict[tuple[int, ...], Found] = {}
+        self.until: int | None = None
+        self.places: set[int] = set()
+
+    def matched(self, found: Found) -> None:
+        places = tuple(place for place, _ in found.chosen)
+        known = self.matches.get(places)
+        if known is None or (known.by_absence and not found.by_absence):  # the earliest counts
+            self.matches[places] = found
+        self.places.update(places)
+
+    def opened(self, until: int, fillings: list[Filling]) -> None:
+        self.until = until if self.until is None else min(until, self.until)
+        for _, _, slots in fillings:
+            self.places.update(place for _, place, _ in slots)
+
+
 class Search:
     """A search among these events, which may be spent but not exchanged meanwhile."""
 
@@ -60,7 +79,7 @@ class Search:
         self.hits = hits
         self.watermark = watermark
         self.skip_spent = skip_spent
-        self.every: list[Found] | None = None
+        self._reach: Reach | None = None
         self._within = automaton.within
         self._least = _least_from(hits)
         self._effort = 0
@@ -83,20 +102,21 @@ class Search:
         except Found as found:
             return found
 
-    def all(self, start: int) -> list[Found]:
-        """Every match that begins with this event. Raises `Exhausted`."""
+    def all(self, start: int) -> Reach:
+        """Everything that begins with this event. Raises `Exhausted`."""
         self._effort = 0
-        self._failed.clear()
-        self._failed_from.clear()
-        self.every = []
+        self._reach = reach = Reach()
         time = self.hits[start].time
-        self._taken(self._beginnings, start, time, time)
-        return self.every
+        try:
+            self._taken(self._beginnings, start, time, time)
+        finally:
+            self._reach = None
+        return reach
 
     def _extended(self, fillings: list[Filling], last: int, low: int, high: int) -> int | None:
         """Goes on behind the last event. Times of the chosen ones lie between low and high."""
         if last + 1 < len(self.hits):
-            if self._has_failed(fillings, last, low, high):
+            if self._reach is None and self._has_failed(fillings, last, low, high):
                 return None
             wanted = 0
             for ways, filled, _ in fillings:
@@ -113,13 +133,23 @@ class Search:
                 answer = self._taken(fillings, place, min(low, time), max(high, time))
                 if answer is not None:
                     return answer
-        if self.every is not None:
+        until = self._open_until(fillings, low, high)
+        if self._reach is not None:
+            if until is not None:
+                self._reach.opened(until, fillings)
             return None
-        if low + self._within > self.watermark:
-            return low + self._within
+        if until is not None:
+            return until
         if last + 1 < len(self.hits):
             self._has_failed(fillings, last, low, high, now=True)
         return None
+
+    def _open_until(self, fillings: list[Filling], low: int, high: int) -> int | None:
+        """The watermark at which it may be known that only events to come could complete none of these."""
+        if low + self._within <= self.watermark:
+            return None
+        found = [Prospects(self, filling, low, high).until() for filling in fillings]
+        return max((until for until in found if until is not None), default=None)
 
     def _has_failed(
         self, fillings: list[Filling], last: int, low: int, high: int, *, now: bool = False
@@ -151,16 +181,20 @@ class Search:
                 ends = low + self._within
                 if any(self._violated(gap, filling, len(self.hits), ends + 1) for gap in ways.closing):
                     continue
-                if ways.closing and ends > self.watermark:
-                    open_until = None if self.every is not None else ends
+                if any(
+                    ends > max(self.watermark, self._since(gap.after, filling[2])[1]) for gap in ways.closing
+                ):
+                    open_until = ends
+                    if self._reach is not None:
+                        self._reach.opened(ends, [filling])
                 elif complete is None or (complete.by_absence and not ways.closing):  # the earliest counts
                     chosen = tuple(sorted((one, step) for _, one, step in filling[2]))
                     complete = Found(chosen, ends if ways.closing else high, by_absence=bool(ways.closing))
         if complete is not None:
-            if self.every is None:
+            if self._reach is None:
                 raise complete
-            self.every.append(complete)
-        elif open_until is not None:
+            self._reach.matched(complete)
+        elif open_until is not None and self._reach is None:
             return open_until
         if len(going_on) > 1:
             going_on = self._different(going_on)
@@ -173,9 +207,7 @@ class Search:
             raise Exhausted
         return list(reversed(found.values()))
 
-    def _filled(
-        self, ways: Ways, filled: int, slots: tuple[tuple[int, int, int], ...], place: int
-    ) -> list[Filling]:
+    def _filled(self, ways: Ways, filled: int, slots: tuple[Filled, ...], place: int) -> list[Filling]:
         """All ways to fill a slot with this event."""
         hit = self.hits[place]
         found: list[Filling] = []
@@ -192,14 +224,14 @@ class Search:
                 found.append(filling)
         return found
 
-    def _is_after(self, slots: tuple[tuple[int, int, int], ...], after: int, time: int) -> bool:
+    def _is_after(self, slots: tuple[Filled, ...], after: int, time: int) -> bool:
         hits = self.hits
         for number, place, _ in slots:  # noqa: SIM110 - for every event that is looked at, and a loop is faster
             if after >> number & 1 and hits[place].time >= time:
                 return False
         return True
 
-    def _guarded(self, step: int, hit: Hit, slots: tuple[tuple[int, int, int], ...]) -> bool:
+    def _guarded(self, step: int, hit: Hit, slots: tuple[Filled, ...]) -> bool:
         guard = self.automaton.guards[step]
         if guard is None:
             return True
@@ -211,16 +243,16 @@ class Search:
         return guard(own, events)
 
     def _violated(self, gap: Gap, filling: Filling, until: int, before: int) -> bool:
-        """Whether something that must not happen stands after the slots of a gap, and before a place and a
+        return self.violation(gap, filling[2], until, before) is not None
+
+    def violation(self, gap: Gap, slots: tuple[Filled, ...], until: int, before: int) -> int | None:
+        """The least time of what must not happen and stands after the slots of a gap, and before a place and a
         time."""
         hits = self.hits
-        since, begins = -1, 0
-        for number, place, _ in filling[2]:
-            if gap.after >> number & 1:
-                begins = hits[place].time if since < 0 else max(begins, hits[place].time)
-                since = max(since, place)
-        slots = tuple(slot for slot in filling[2] if slot[1] < until)
+        since, begins = self._since(gap.after, slots)
+        slots = tuple(slot for slot in slots if slot[1] < until)
         least = self._least
+        found: int | None = None
         for place in range(since + 1, until):
             if least[place] >= before:
                 break
@@ -228,8 +260,18 @@ class Search:
             if begins < hit.time < before:
                 for step in gap.steps:
                     if hit.steps >> step & 1 and self._guarded(step, hit, slots):
-                        return True
-        return False
+                        found = before = hit.time
+                        break
+        return found
+
+    def _since(self, after: int, slots: tuple[Filled, ...]) -> tuple[int, int]:
+        """The last place and the latest time of these slots, as far as they are filled."""
+        hits = self.hits
+        last, latest = -1, NEVER
+        for number, place, _ in slots:
+            if after >> number & 1:
+                last, latest = max(last, place), max(latest, hits[place].time)
+        return last, latest
 
     def _future(self, filling: Filling) -> object:
         """All that can matter to what follows one way to fill slots, beside the last event and the window."""
