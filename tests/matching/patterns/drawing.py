@@ -4,6 +4,7 @@ from palio import Pattern, PatternError
 from tests.matching.patterns.definition import Event
 
 LETTERS = "abc"
+LOOPS = ["?", "*", "+", "{2,3}", "{1,2}", "{2,}"]
 
 
 class Maker:
@@ -33,19 +34,25 @@ class Maker:
         choice = self.random.random()
         if depth == 0 or choice < 0.1:
             return self.step()
-        if choice < 0.2:
+        if choice < 0.25:
+            return f"{self.single()}{self.random.choice(LOOPS)}{self.random.choice(['', '?'])}"
+        if choice < 0.3:
             return f"{self.random.randint(2, 3)} × {self.single()}"
-        if choice < 0.35:
+        if choice < 0.42:
             return f"({self.shape(depth - 1)} and {self.shape(depth - 1)})"
-        if choice < 0.5:
+        if choice < 0.55:
             return f"({self.shape(depth - 1)} or {self.shape(depth - 1)})"
-        parts = [self.shape(depth - 1)]
+        text = self.shape(depth - 1)
         for _ in range(self.random.randint(1, 2)):
             if self.random.random() < 0.3:
-                parts.append(f"not {self.single()}")
+                text += f" {self.random.choice(['then not', 'then not', 'not next'])} {self.single()}"
             else:
-                parts.append(self.shape(depth - 1))
-        return f"({' then '.join(parts)})"
+                text += f" {self.join()} {self.shape(depth - 1)}"
+        return f"({text})"
+
+    def join(self) -> str:
+        word = self.random.choice(["then", "then", "next"])
+        return f"{word} within {self.random.randint(1, 4)} us" if self.random.random() < 0.2 else word
 
     def single(self) -> str:
         return self.step() if self.random.random() < 0.7 else f"({self.step()} or {self.step()})"

@@ -130,10 +130,8 @@ class Partition(msgspec.Struct, array_like=True):
             else:
                 until = reach.until
                 for match in reach.matches.values():
-                    events = tuple((hits[one], step) for one, step in match.chosen)
-                    ended = match.by_absence and match.time > self.looked
-                    if ended or not all(one.spent for one, _ in events):
-                        found.append((events, match.time))
+                    if match.is_new(hits, self.looked):
+                        found.append((tuple((hits[one], step) for one, step in match.chosen), match.time))
             if until is not None:
                 self.due = min(self.due, until)
                 keep = place if keep is None else keep

@@ -5,7 +5,11 @@ behind all that is known, and has a time after the watermark. The answer is no i
 
 1. the window has ended, or ends before the rest could happen one after the other;
 2. something that must not happen has happened, and nothing to come can change where its absence begins or ends:
-   its time is one that no event to come can precede.
+   its time is one that no event to come can precede;
+3. what was to follow at once, or soon, has not.
+
+A loop that can take more events may begin an absence, or what is to follow at once, anew; so ways on are tried
+slot by slot.
 
 Everything else can happen. What an event would have to be like is not asked: that no event could satisfy a
 comparison with earlier ones is not seen, and such a beginning stays open until its window ends.
@@ -17,6 +21,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from palio.matching.patterns.automaton import Filling, Ways
+from palio.matching.patterns.hit import NEVER
+from palio.model.patterns.variants import NEEDED, Gap, Link
 
 if TYPE_CHECKING:
     from palio.matching.patterns.search import Search
@@ -47,23 +53,34 @@ class Prospects:
         return min(until, self._search.watermark + self._ends - last + 1)
 
     def _broken(self) -> tuple[set[int], int]:
-        """The absences that no event to come can end well; and when others might become such."""
+        """The bounds that no event to come can keep; and when others might become such."""
         broken, until = set(), self._ends
-        for number, gap in enumerate(self._ways.between):
-            if gap.after & self._filled and not gap.before & self._filled:
-                happened = self._search.violation(gap, self._slots, len(self._search.hits), self._ends)
-                if happened is None:
-                    continue
-                if happened < self._soonest:
+        for number, bound in enumerate(self._ways.bounds):
+            if bound.after & self._filled and not bound.before & self._filled:
+                keeps = self._keeps(bound)
+                if keeps < self._soonest:
                     broken.add(number)
                 else:
-                    until = min(until, happened)
+                    until = min(until, keeps)
         return broken, until
+
+    def _keeps(self, bound: Gap | Link) -> int:
+        """Until which time an event to come could keep it."""
+        search = self._search
+        if isinstance(bound, Gap) and not bound.adjacent:
+            happened = search.violation(bound, self._slots, len(search.hits), self._ends)
+            return self._ends if happened is None else happened
+        last, latest = search.since(bound.after, self._slots)
+        if isinstance(bound, Gap):
+            return NEVER if search.is_one_of(bound, last + 1, self._slots) else self._ends
+        if bound.join.strict and last + 1 < len(search.hits):
+            return NEVER
+        return self._ends if bound.join.within is None else latest + bound.join.within
 
     def _completed(self, filled: int, times: dict[int, int], broken: set[int]) -> int | None:
         """The least time at which all slots could be filled. `times` has those of slots that were filled here,
         in the future."""
-        if self._ways.is_complete(filled):
+        if times and self._ways.is_complete(filled):
             return max(times.values())
         self._looked += 1
         if self._looked > MAX_PROSPECTS:
@@ -78,10 +95,10 @@ class Prospects:
 
     def _next(self, filled: int, times: dict[int, int], broken: set[int]) -> Iterator[tuple[int, int, int]]:
         ways: Ways = self._ways
-        for number, bit, _, _, after in ways.from_state(filled)[1]:
-            for gap in ways.ended_by(filled, number):
-                ends_badly = ways.between.index(gap) in broken
-                if ends_badly and not any(gap.after >> one & 1 for one in times):
+        open_ways = sorted(ways.from_state(filled)[1], key=lambda way: way[5] != NEEDED)
+        for number, bit, _, _, after, _ in open_ways:
+            for one in broken and broken.intersection(ways.decided_by(filled, number)):
+                if not any(ways.bounds[one].after >> other & 1 for other in times):
                     break
             else:
                 yield number, bit, after

@@ -26,7 +26,7 @@ from itertools import pairwise
 from palio.matching.patterns.automaton import Automaton, Filled, Filling, Ways
 from palio.matching.patterns.hit import NEVER, Hit
 from palio.matching.patterns.prospects import Prospects
-from palio.model.patterns.variants import Gap
+from palio.model.patterns.variants import Gap, Link
 from palio.model.values import Value
 
 # In events looked at for one beginning. Patterns of people need some hundreds.
@@ -40,12 +40,40 @@ class Exhausted(Exception):
 
 
 class Found(Exception):
-    """Ends a search: these places, as these steps, complete at this time (perhaps when an absence ends)."""
+    """Ends a search: these places, as these steps, complete at this time.
 
-    def __init__(self, chosen: tuple[tuple[int, int], ...], time: int, *, by_absence: bool) -> None:
+    `by_absence` says that it is when its window ended that it was complete. `until` is when that is, if
+    something must not happen behind its last event; where that is about the very next event only, `witnesses`
+    are their places.
+    """
+
+    def __init__(
+        self,
+        chosen: tuple[tuple[int, int], ...],
+        time: int,
+        *,
+        by_absence: bool,
+        until: int | None,
+        witnesses: tuple[int, ...] = (),
+    ) -> None:
         self.chosen = chosen
         self.time = time
         self.by_absence = by_absence
+        self.until = until
+        self.witnesses = witnesses
+
+    def or_earlier(self, other: Found) -> Found:
+        """Of two for the same events the one that has less to wait for."""
+        mine, its = ((one.by_absence, one.until is not None) for one in (self, other))
+        return other if its < mine else self
+
+    def is_new(self, hits: list[Hit], looked: int) -> bool:
+        """Whether it was not certain at a watermark at which only those events that are spent were known."""
+        if not all(hits[place].spent for place, _ in self.chosen):
+            return True
+        if self.until is None or looked >= self.until:
+            return False
+        return self.by_absence or not all(place < len(hits) and hits[place].spent for place in self.witnesses)
 
 
 class Reach:
@@ -61,8 +89,7 @@ class Reach:
     def matched(self, found: Found) -> None:
         places = tuple(place for place, _ in found.chosen)
         known = self.matches.get(places)
-        if known is None or (known.by_absence and not found.by_absence):  # the earliest counts
-            self.matches[places] = found
+        self.matches[places] = found if known is None else known.or_earlier(found)
         self.places.update(places)
 
     def opened(self, until: int, fillings: list[Filling]) -> None:
@@ -82,6 +109,7 @@ class Search:
         self._reach: Reach | None = None
         self._within = automaton.within
         self._least = _least_from(hits)
+        self._steps_from = _steps_from(hits)
         self._effort = 0
         self._failed: set[object] = set()
         self._failed_from: dict[object, int] = {}
@@ -123,6 +151,11 @@ class Search:
                 wanted |= ways.from_state(filled)[0]
             latest, earliest = low + self._within, high - self._within
             hits, least, skip_spent = self.hits, self._least, self.skip_spent
+            if self._reach is None and not self._completable(fillings, last):
+                # Nothing that is known completes it: it is open, or comes to nothing.
+                until = self._open_until(fillings, low, high)
+                if until is not None or latest <= self.watermark:
+                    return until
             for place in range(last + 1, len(hits)):
                 if least[place] > latest:
                     break
@@ -143,6 +176,11 @@ class Search:
         if last + 1 < len(self.hits):
             self._has_failed(fillings, last, low, high, now=True)
         return None
+
+    def _completable(self, fillings: list[Filling], last: int) -> bool:
+        """Whether behind the last event there is one for each slot that has still to be filled."""
+        there = self._steps_from[last + 1]
+        return any(all(need & there for need in ways.lacks(filled)) for ways, filled, _ in fillings)
 
     def _open_until(self, fillings: list[Filling], low: int, high: int) -> int | None:
         """The watermark at which it may be known that only events to come could complete none of these."""
@@ -166,39 +204,77 @@ class Search:
         return signature in self._failed
 
     def _taken(self, fillings: list[Filling], place: int, low: int, high: int) -> int | None:
-        """The same choice with one event more."""
+        """The same choice with one event more; the rank of the slot that it fills says as what it is tried
+        first."""
         self._effort += len(fillings)
         if self._effort > MAX_EFFORT:
             raise Exhausted
-        going_on: list[Filling] = []
+        ranked: dict[int, list[Filling]] = {}
+        for ways, filled, slots in fillings:
+            for rank, filling in self._filled(ways, filled, slots, place):
+                ranked.setdefault(rank, []).append(filling)
+        for rank in sorted(ranked):
+            answer = self._settled(ranked[rank], place, low, high)
+            if answer is not None:
+                return answer
+        return None
+
+    def _settled(self, fillings: list[Filling], place: int, low: int, high: int) -> int | None:
+        """A choice that ends with the event at this place: whether it is complete or goes on, and which of both
+        comes first."""
+        ends = low + self._within
         open_until: int | None = None
         complete: Found | None = None
-        for ways, filled, slots in fillings:
-            for filling in self._filled(ways, filled, slots, place):
-                if filling[1] != ways.complete:
-                    going_on.append(filling)
-                    continue
-                ends = low + self._within
-                if any(self._violated(gap, filling, len(self.hits), ends + 1) for gap in ways.closing):
-                    continue
-                if any(
-                    ends > max(self.watermark, self._since(gap.after, filling[2])[1]) for gap in ways.closing
-                ):
-                    open_until = ends
-                    if self._reach is not None:
-                        self._reach.opened(ends, [filling])
-                elif complete is None or (complete.by_absence and not ways.closing):  # the earliest counts
-                    chosen = tuple(sorted((one, step) for _, one, step in filling[2]))
-                    complete = Found(chosen, ends if ways.closing else high, by_absence=bool(ways.closing))
+        greedy = False
+        for filling in fillings:
+            ways, filled, slots = filling
+            if not ways.is_complete(filled):
+                continue
+            greedy = greedy or ways.goes_on(filled)
+            closing = ways.closing(filled)
+            if any(self._ended_badly(gap, slots, ends) for gap in closing):
+                continue
+            if any(self._lasts(gap, slots, ends) for gap in closing):
+                open_until = ends
+                if self._reach is not None:
+                    self._reach.opened(ends, [filling])
+            else:
+                by_absence = not all(gap.adjacent for gap in closing)
+                one = Found(
+                    tuple(sorted((one, step) for _, one, step in slots)),
+                    ends if by_absence else high,
+                    by_absence=by_absence,
+                    until=ends if closing else None,
+                    witnesses=tuple(self.since(gap.after, slots)[0] + 1 for gap in closing if gap.adjacent),
+                )
+                complete = one if complete is None else complete.or_earlier(one)
+        going_on = [filling for filling in fillings if filling[0].from_state(filling[1])[1]]
+        if len(going_on) > 1:
+            going_on = self._different(going_on)
+        if greedy:
+            answer = self._extended(going_on, place, low, high)
+            if answer is not None:
+                return answer
+            going_on = []
         if complete is not None:
             if self._reach is None:
                 raise complete
             self._reach.matched(complete)
         elif open_until is not None and self._reach is None:
             return open_until
-        if len(going_on) > 1:
-            going_on = self._different(going_on)
         return self._extended(going_on, place, low, high) if going_on else None
+
+    def _ended_badly(self, gap: Gap, slots: tuple[Filled, ...], ends: int) -> bool:
+        if not gap.adjacent:
+            return self.violation(gap, slots, len(self.hits), ends + 1) is not None
+        last, _ = self.since(gap.after, slots)
+        return self.is_one_of(gap, last + 1, slots) and self.hits[last + 1].time <= ends
+
+    def _lasts(self, gap: Gap, slots: tuple[Filled, ...], ends: int) -> bool:
+        """Whether an event to come could still end a gap badly that lasts until the window ends."""
+        if gap.adjacent and self.since(gap.after, slots)[0] + 1 < len(self.hits):
+            return False
+        return ends > self.watermark
 
     def _different(self, fillings: list[Filling]) -> list[Filling]:
         """One of all that have the same future. Raises `Exhausted` if there are too many."""
@@ -207,22 +283,35 @@ class Search:
             raise Exhausted
         return list(reversed(found.values()))
 
-    def _filled(self, ways: Ways, filled: int, slots: tuple[Filled, ...], place: int) -> list[Filling]:
-        """All ways to fill a slot with this event."""
+    def _filled(
+        self, ways: Ways, filled: int, slots: tuple[Filled, ...], place: int
+    ) -> list[tuple[int, Filling]]:
+        """All ways to fill a slot with this event, each with the rank of the slot."""
         hit = self.hits[place]
-        found: list[Filling] = []
-        for number, bit, step_bits, steps, after in ways.from_state(filled)[1]:
+        found: list[tuple[int, Filling]] = []
+        for number, bit, step_bits, steps, after, rank in ways.from_state(filled)[1]:
             if not hit.steps & step_bits or (after and not self._is_after(slots, after, hit.time)):
                 continue
-            ended = ways.ended_by(filled, number) if ways.between else ()
+            decided = [ways.bounds[one] for one in ways.decided_by(filled, number)] if ways.bounds else []
             for step in steps:
                 if not hit.steps >> step & 1 or not self._guarded(step, hit, slots):
                     continue
-                filling: Filling = (ways, filled | bit, (*slots, (number, place, step)))
-                if any(self._violated(gap, filling, place, hit.time) for gap in ended):
+                if decided and not all(self._keeps(bound, slots, place) for bound in decided):
                     continue
-                found.append(filling)
+                found.append((rank, (ways, filled | bit, (*slots, (number, place, step)))))
         return found
+
+    def _keeps(self, bound: Gap | Link, slots: tuple[Filled, ...], place: int) -> bool:
+        """Whether the event at this place, as the first behind a bound, is where and when it may be."""
+        time = self.hits[place].time
+        if isinstance(bound, Gap) and not bound.adjacent:
+            return self.violation(bound, slots, place, time) is None
+        last, latest = self.since(bound.after, slots)
+        if isinstance(bound, Gap):
+            return not self.is_one_of(bound, last + 1, slots)
+        if bound.join.strict and place != last + 1:
+            return False
+        return bound.join.within is None or time - latest <= bound.join.within
 
     def _is_after(self, slots: tuple[Filled, ...], after: int, time: int) -> bool:
         hits = self.hits
@@ -242,14 +331,18 @@ class Search:
         own = events[names[step]] = hit.values or {}
         return guard(own, events)
 
-    def _violated(self, gap: Gap, filling: Filling, until: int, before: int) -> bool:
-        return self.violation(gap, filling[2], until, before) is not None
+    def is_one_of(self, gap: Gap, place: int, slots: tuple[Filled, ...]) -> bool:
+        """Whether the event at this place, if there is one, is what a gap excludes."""
+        if place >= len(self.hits):
+            return False
+        hit = self.hits[place]
+        return any(hit.steps >> step & 1 and self._guarded(step, hit, slots) for step in gap.steps)
 
     def violation(self, gap: Gap, slots: tuple[Filled, ...], until: int, before: int) -> int | None:
         """The least time of what must not happen and stands after the slots of a gap, and before a place and a
         time."""
         hits = self.hits
-        since, begins = self._since(gap.after, slots)
+        since, begins = self.since(gap.after, slots)
         slots = tuple(slot for slot in slots if slot[1] < until)
         least = self._least
         found: int | None = None
@@ -264,7 +357,7 @@ class Search:
                         break
         return found
 
-    def _since(self, after: int, slots: tuple[Filled, ...]) -> tuple[int, int]:
+    def since(self, after: int, slots: tuple[Filled, ...]) -> tuple[int, int]:
         """The last place and the latest time of these slots, as far as they are filled."""
         hits = self.hits
         last, latest = -1, NEVER
@@ -278,15 +371,22 @@ class Search:
         ways, filled, slots = filling
         if self.automaton.guarded:
             return id(ways), slots
-        hits = self.hits
-        times: list[object] = []
-        for number, slot in enumerate(ways.variant.slots):
-            if not filled >> number & 1 and slot.after & filled:
-                times.append(max(hits[place].time for one, place, _ in slots if slot.after >> one & 1))
+        times: list[object] = [self.since(after, slots)[1] for after in ways.afters if after & filled]
         for gap in ways.variant.gaps:
             if not gap.before & filled:
-                times += [(hits[place].time, place) for one, place, _ in slots if gap.after >> one & 1]
+                times.append(self.since(gap.after, slots))
+        for link in ways.variant.links:
+            if not link.before & filled:
+                times.append(self.since(link.after, slots))
         return id(ways), filled, tuple(times)
+
+
+def _steps_from(hits: list[Hit]) -> list[int]:
+    """For each place the steps of which there are events from there on, as bits; and none behind the last."""
+    steps = [hit.steps for hit in hits] + [0]
+    for place in range(len(hits) - 1, -1, -1):
+        steps[place] |= steps[place + 1]
+    return steps
 
 
 def _least_from(hits: list[Hit]) -> list[int]:
