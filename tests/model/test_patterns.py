@@ -127,6 +127,8 @@ TEXTS = [
     "2 × (A[a = 1] or B[a = 2]) then not (C[a = 3] or D[a = 4]) within 1 h 1 us",
     "(A[a = 1] then B[a = 2]) or (C[a = 1] then not D[a = 2]) and E[a = 3] then F[true] within 1 d",
     "A[a = 1] then B[a = 2] within 5 min by k select first consume all order arrival",
+    "A[a = 1] then B[a = 2]+ within 5 min skip to last B order time",
+    "A[a = 1] then next[a = 2]+ within 5 min by skip skip to first next",
     "A[a = 1]+ then (B[a = 2] or C[a = 3])*? next D[a = 4]{2,5} not next E[a = 5] within 5 s",
     "A[a = 1]? then within 5 s B[a = 2]{3,}? next within 250 ms (C[a = 3]?? then D[a = 4]) within 5 s",
     "A[a = 1] then (B[a = 2] next C[a = 3]) then next[a = 4] next next2[a = 5] within 5 s",
@@ -153,6 +155,12 @@ def test_a_step_may_be_called_by_any_word():
     pattern = Pattern.parse("order[a = 1] then then[a > order.a] then not within[a = 2] within 5 s by by")
     assert [step.name for step in pattern.steps] == ["order", "then", "within"]
     assert Pattern.parse(str(pattern)) == pattern
+
+
+def test_to_skip_to_the_next_is_to_consume_nothing():
+    assert Pattern.parse("A[a = 1] within 5 s skip to next") == Pattern.parse(
+        "A[a = 1] within 5 s consume none"
+    )
 
 
 def test_patterns_differ_by_all_that_they_say():
@@ -216,7 +224,12 @@ def test_patterns_differ_by_all_that_they_say():
         ("A[a = 1] within 5 s by select every", "Column 24: expected an attribute, found `select`."),
         ("A[a = 1] within 5 s select none", "Column 28: expected `first` or `every`, found `none`."),
         ("A[a = 1] within 5 s order time order time", "Column 32: `order` is there twice."),
-        ("A[a = 1] within 5 s please", "Column 21: expected `by`, `select`, `consume`, `order` or the end"),
+        ("A[a = 1] within 5 s please", "Column 21: expected `by`, `select`, `consume`, `order`, `skip` or the"),
+        ("A[a = 1] within 5 s skip to last B", "Column 34: expected the name of a step, found `B`."),
+        ("A[a = 1] within 5 s skip past A", "Column 26: expected `to`, found `past`."),
+        ("A[a = 1] within 5 s skip to A", "Column 29: expected `next`, `first` or `last`, found `A`."),
+        ("A[a = 1] within 5 s consume own skip to next", "Column 33: `skip` and `consume` both say"),
+        ("A[a = 1] within 5 s skip to last A consume own", "Column 36: `skip` and `consume` both say"),
         ("A.b[a = 1] within 5 s", "Column 1: the name of a step has no points."),
         ("A[a = 1] then within 5 s", "Column 25: expected a step or `(`, found the end of the text."),
     ],
@@ -251,6 +264,12 @@ def test_a_mistake_is_told_with_its_place(text, message):
         ),
         ("A[a = 1] then not B[a = 2] then C[a > B.a] within 5 s", PatternError, "`B`, which does not happen"),
         ("A[a = 1] within 5 s select every consume own", PatternError, "`select every` uses up nothing"),
+        (
+            "A[a = 1] then not B[a = 2] within 5 s skip to last B",
+            PatternError,
+            "No match has an event of step `B`",
+        ),
+        ("A[a = 1] within 5 s select every skip to last A", PatternError, "`select every` uses up nothing"),
         ("A[a = 1] within 367 d", PatternTooLarge, "has 367 days in its window; the limit is 366."),
         ("A[a = 1]* then B[a = 2]? within 5 s", PatternError, "This pattern is satisfied by nothing at all"),
         (

@@ -202,7 +202,9 @@ class Definition:
         return min(event.time for event in occurrence.plain()) + self.pattern.within
 
     def matches(self) -> list[tuple[str, ...]]:
-        possible: dict[tuple[tuple[Event, int], ...], int | None] = {}
+        # By the events and as what they count: when it is complete, and the numbers of its steps.
+        possible: dict[tuple[tuple[Event, int], ...], tuple[bool, tuple[int, ...], int | None]] = {}
+        numbers = {step.name: number for number, step in enumerate(self.pattern.steps)}
         greedy: set[tuple[tuple[Event, int], ...]] = set()
         for occurrence in self.occurrences(self.pattern.shape):
             choice = tuple(
@@ -214,8 +216,13 @@ class Definition:
                 greedy.add(choice)
             if self.holds(occurrence):
                 end = self.end(occurrence)
-                if end is None or choice not in possible:  # without waiting for an absence, if it can be
-                    possible[choice] = end
+                in_order = sorted(occurrence.events, key=lambda one: self.key(one[1]))
+                steps = tuple(numbers[step.name] for step, _, _ in in_order)
+                known = possible.get(choice)
+                # Without waiting for an absence, if it can be; and as the steps that come first in the text.
+                possible[choice] = min(
+                    filter(None, [known, (end is not None, steps, end)]), key=lambda one: one[:2]
+                )
 
         def compared(one, other) -> int:
             """Event by event; where one is the beginning of the other, the longer comes first if it is
@@ -226,22 +233,23 @@ class Definition:
             shorter_first = -1 if min(one, other, key=len) not in greedy else 1
             return (len(one) > len(other)) * -shorter_first + (len(one) < len(other)) * shorter_first
 
-        ordered: dict[tuple[Event, ...], int | None] = {}
+        ordered: dict[tuple[Event, ...], tuple[bool, tuple[int, ...], int | None]] = {}
         for choice in sorted(possible, key=cmp_to_key(compared)):
             ordered.setdefault(tuple(event for event, _ in choice), possible[choice])
         return [tuple(event.id for event in events) for events in self.selected(list(ordered), ordered)]
 
-    def selected(self, ordered, ends):
+    def selected(self, ordered, known):
         policies = self.pattern.policies
         if policies.select == "every":
             return ordered
         found = []
         while ordered:
             first = ordered[0]
+            _, steps, end = known[first]
             found.append(first)
             match policies.consume:
                 case "all":
-                    last, end = self.key(first[-1]), ends[first]
+                    last = self.key(first[-1])
                     ordered = [
                         events
                         for events in ordered
@@ -251,6 +259,15 @@ class Definition:
                     ordered = [events for events in ordered if not set(events) & set(first)]
                 case "none":
                     ordered = [events for events in ordered if events[0] != first[0]]
+                case "first" | "last":
+                    names = [self.pattern.steps[number].name for number in steps]
+                    there = [self.key(e) for e, name in zip(first, names, strict=True) if name == policies.to]
+                    since = (min if policies.consume == "first" else max)(there, default=self.key(first[0]))
+                    ordered = [
+                        events
+                        for events in ordered
+                        if self.key(events[0]) >= since and self.key(events[0]) > self.key(first[0])
+                    ]
         return found
 
 

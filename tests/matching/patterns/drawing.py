@@ -23,12 +23,15 @@ class Maker:
             text = f"{self.shape(2)} within {self.random.randint(1, self.window)} us"
             if self.keys and self.random.random() < 0.4:
                 text += " by k"
-            text += self.random.choice(["", "", " consume own", " consume none", " select every"])
+            text += self.random.choice(["", "", " consume own", " consume none", " select every", self.skip()])
             text += self.random.choice(["", " order time"])
             try:
                 return Pattern.parse(text)
             except PatternError:
                 continue
+
+    def skip(self) -> str:
+        return f" skip to {self.random.choice(['first', 'last'])} {self.random.choice(self.names)}"
 
     def shape(self, depth: int) -> str:
         choice = self.random.random()

@@ -17,7 +17,11 @@ SECOND = 1_000_000
 def found(pattern: str, events: str, *, close: bool = True) -> list[str]:
     """The matches of a pattern in which `A` stands for `A[t = "a"]`, told at once or when nothing comes any
     more."""
-    text = re.sub(r"\b([ABCD])(?!\[)\b", lambda name: f'{name[0]}[t = "{name[0].lower()}"]', pattern)
+    text = re.sub(
+        r"(?<!first )(?<!last )\b([ABCD])\b(?![\[.])",
+        lambda name: f'{name[0]}[t = "{name[0].lower()}"]',
+        pattern,
+    )
     detector = Detector({"p": text if "within 1 h" in text else f"{text} within 1 h"})
     matches = []
     for place, event in enumerate(events.split()):
@@ -162,3 +166,28 @@ def test_a_window_between_neighbours():
 def test_what_did_not_come_soon_enough_holds_back_nothing():
     text = '(A then within 2 s B) or (D then E[t = "b"])'
     assert found(text, "a c c c d b", close=False) == ["d b"]
+
+
+# What follows a match: the table of Flink's page on CEP for `b+ c` on b1 b2 b3 c, without what Flink finds
+# beside the first match of each beginning.
+
+
+@pytest.mark.parametrize(
+    ("policy", "matches"),
+    [
+        ("", ["b1 b2 b3 c"]),
+        ("skip to next", ["b1 b2 b3 c", "b2 b3 c", "b3 c"]),
+        ("consume none", ["b1 b2 b3 c", "b2 b3 c", "b3 c"]),
+        ("skip to first B", ["b1 b2 b3 c", "b2 b3 c", "b3 c"]),
+        ("skip to last B", ["b1 b2 b3 c", "b3 c"]),
+        ("skip to first C", ["b1 b2 b3 c"]),
+    ],
+)
+def test_skip(policy, matches):
+    assert found(f"B+ then C within 1 h {policy}", "b1 b2 b3 c", close=False) == matches
+
+
+def test_skip_to_an_event_that_ends_one_match_and_begins_the_next():
+    rising = "A[n > 0] then E[n > A.n] within 1 h skip to last E"
+    assert found(rising, "x1 x2 x3 x1 x4", close=False) == ["x1 x2", "x2 x3", "x3 x4"]
+    assert found("A? then B within 1 h skip to first A", "b1 a b2", close=False) == ["b1", "a b2", "b2"]

@@ -100,6 +100,8 @@ class Automaton:
         self.by_arrival = pattern.policies.order == "arrival"
         self.ways = tuple(map(Ways, pattern.variants))
         self.step_names = tuple(step.name for step in pattern.steps)
+        to = pattern.policies.to
+        self.skips_to = None if to is None else self.step_names.index(to)
         self.guards: tuple[Guard | None, ...] = tuple(
             None if step.guard is None else compile_guard(step.guard) for step in pattern.steps
         )

@@ -102,13 +102,13 @@ class Partition(msgspec.Struct, array_like=True):
             answer = _first_from(search, place, losses)
             if isinstance(answer, Found) and taken.leaves(answer):
                 found.append((tuple((hits[one], step) for one, step in answer.chosen), answer.time))
-                place = _spend(hits, place, answer, consume)
+                place = _spend(hits, place, answer, consume, automaton.skips_to)
                 continue
             if answer is not None:
                 if not isinstance(answer, Found):
                     self.due = min(self.due, answer)
                 keep = place if keep is None else keep
-                if consume == "all" or (consume == "own" and not taken.take(search, place)):
+                if consume not in ("own", "none") or (consume == "own" and not taken.take(search, place)):
                     break
             place += 1
         del hits[: len(hits) if keep is None else keep]
@@ -178,8 +178,11 @@ def _first_from(search: Search, place: int, losses: Losses) -> Found | int | Non
         return None
 
 
-def _spend(hits: list[Hit], place: int, match: Found, consume: str) -> int:
+def _spend(hits: list[Hit], place: int, match: Found, consume: str, skips_to: int | None) -> int:
     """Marks what a match uses up, and says where the next one may begin."""
+    if skips_to is not None:
+        places = [one for one, step in match.chosen if step == skips_to] or [place]
+        return max(place + 1, places[0 if consume == "first" else -1])
     if consume == "none":
         hits[place].spent = True
         return place + 1

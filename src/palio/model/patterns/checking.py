@@ -73,6 +73,13 @@ def check_beginning(variants: Sequence[Variant]) -> None:
         )
 
 
+def check_skip(to: str | None, steps: Sequence[Step], variants: Sequence[Variant]) -> None:
+    """A match has events only of what happens in it. Raises `PatternError`."""
+    happen = {steps[number].name for variant in variants for slot in variant.slots for number in slot.steps}
+    if to is not None and to not in happen:
+        raise PatternError(f"No match has an event of step `{to}` to skip to: it is one that must not happen.")
+
+
 def check_references(steps: Sequence[Step], variants: Sequence[Variant]) -> None:
     """A step is compared only with what has happened before it, for certain. Raises `PatternError`."""
     numbers = {step.name: number for number, step in enumerate(steps)}

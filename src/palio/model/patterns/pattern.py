@@ -18,6 +18,7 @@ from palio.model.patterns.checking import (
     check_names,
     check_references,
     check_sizes,
+    check_skip,
     impossibility,
 )
 from palio.model.patterns.policies import Policies
@@ -56,6 +57,7 @@ class Pattern:
         check_names(self.steps)
         self.variants = variants_of(shape, {step.name: number for number, step in enumerate(self.steps)})
         check_beginning(self.variants)
+        check_skip(self.policies.to, self.steps, self.variants)
         check_references(self.steps, self.variants)
         problem = impossibility(self.steps, self.variants, by)
         if problem is not None:

@@ -5,10 +5,11 @@
     join        = ( "then" | "next" ) [ "within" span { span } ]
     alternative = all { "or" all }
     all         = unit { "and" unit }
-    unit        = count ( "×" | "x" ) unit | "not" unit | ( "(" sequence ")" | [ word ] "[" filter "]" ) [ loop ]
+    unit        = count ( "×" | "x" ) unit | "not" unit | looped [ loop ]
+    looped      = "(" sequence ")" | [ word ] "[" filter "]"
     loop        = ( "?" | "*" | "+" | "{" count [ "," [ count ] ] "}" ) [ "?" ]
     policy      = "select" ( "first" | "every" ) | "consume" ( "all" | "own" | "none" )
-                | "order" ( "arrival" | "time" )
+                | "order" ( "arrival" | "time" ) | "skip" "to" ( "next" | ( "first" | "last" ) word )
 
 A filter stands in brackets, which filters themselves do not use: nothing in it can be taken for a part of the
 pattern. Within it, the other side of a comparison may be computed from events of earlier steps. A word that
@@ -47,7 +48,7 @@ from palio.model.values import Kind
 MAX_REPETITIONS = 10_000
 MAX_TERMS = 64
 # None of them is taken from anybody: before a bracket, a word is the name of a step.
-PATTERN_WORDS = frozenset(("then", "next", "within", "by", *POLICIES))
+PATTERN_WORDS = frozenset(("then", "next", "within", "by", "skip", *POLICIES))
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])"
 _TOKENS = re.compile(
     rf"""\s*(?:
@@ -302,10 +303,15 @@ class PatternReader(Reader):
 
     def _policy(self, policies: dict[str, str]) -> None:
         clause = self.token.lower() if self.kind == "word" else ""
+        if clause == "skip":
+            self._skip(policies)
+            return
         if clause not in POLICIES:
-            expected = ", ".join(f"`{one}`" for one in POLICIES)
+            expected = ", ".join(f"`{one}`" for one in (*POLICIES, "skip"))
             self.fail(f"expected `by`, {expected} or the end of the pattern, found {self.found()}.")
         if clause in policies:
+            if clause == "consume" and "to" in policies:
+                self.fail("`skip` and `consume` both say what follows a match; there is one of them.")
             self.fail(f"`{clause}` is there twice.")
         self.advance()
         # `all` and `and` are no different from other words here
@@ -313,6 +319,26 @@ class PatternReader(Reader):
             choices = " or ".join(f"`{one}`" for one in POLICIES[clause])
             self.fail(f"expected {choices}, found {self.found()}.")
         policies[clause] = self.token.lower()
+        self.advance()
+
+    def _skip(self, policies: dict[str, str]) -> None:
+        """`skip to next` is `consume none` by another name; the others go on with an event of the match."""
+        if "consume" in policies:
+            self.fail("`skip` and `consume` both say what follows a match; there is one of them.")
+        self.advance()
+        if not self.take_word("to"):
+            self.fail(f"expected `to`, found {self.found()}.")
+        where = self.token.lower()
+        if where == "next":
+            policies["consume"] = "none"
+            self.advance()
+            return
+        if where not in ("first", "last"):
+            self.fail(f"expected `next`, `first` or `last`, found {self.found()}.")
+        self.advance()
+        if self.kind != "word" or self.token not in self.columns:
+            self.fail(f"expected the name of a step, found {self.found()}.")
+        policies |= {"consume": where, "to": self.token}
         self.advance()
 
     # Comparisons with other events

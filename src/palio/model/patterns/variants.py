@@ -115,8 +115,8 @@ def _variants(shape: Shape, context: _Context) -> tuple[Variant, ...]:
             return (Variant((Slot((numbers[name],)),)),)
         case Either(parts):
             if all(isinstance(part, Step) for part in parts):
-                several = tuple(numbers[part.name] for part in parts)  # type: ignore[union-attr]
-                return (Variant((Slot(several),)),)
+                steps = tuple(numbers[part.name] for part in parts)  # type: ignore[union-attr]
+                return (Variant((Slot(steps),)),)
             return _bounded([one for part in parts for one in _variants(part, context)])
         case Times(count, part):
             return _repeated(part, context, count, count, NEEDED)
