@@ -1,4 +1,7 @@
-"""Siena: how a sequence is matched, by the order of arrival and by time."""
+"""Siena's paper: how a sequence is matched, by the order of arrival and by time.
+
+Siena's own code answers otherwise: it takes the latest events that stand side by side.
+"""
 
 from palio import Notification, Pattern
 from palio.matching.patterns import Detector

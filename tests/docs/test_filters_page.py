@@ -112,6 +112,7 @@ def test_the_python_examples_run(page):
         ("bytes of a payload", values.MAX_PAYLOAD_BYTES),
         ("steps of a pattern", checking.MAX_STEPS),
         ("events of a match", variants.MAX_SLOTS),
+        ("events of a loop without an upper bound", variants.MAX_LOOP),
         ("alternatives of a pattern", variants.MAX_VARIANTS),
         ("attributes behind `by`", checking.MAX_PARTITION_ATTRIBUTES),
         ("days of a window", checking.MAX_WINDOW // 86_400_000_000),

@@ -17,7 +17,7 @@ from palio import (
 )
 from palio.model.patterns.checking import MAX_PARTITION_ATTRIBUTES, MAX_STEPS
 from palio.model.patterns.computed import compile_guard
-from palio.model.patterns.shape import Absence, All, Either, Step, Then, Times
+from palio.model.patterns.shape import Absence, All, Either, Loop, Step, Then, Times
 from palio.model.patterns.spans import span_text
 from palio.model.patterns.variants import MAX_SLOTS, MAX_VARIANTS
 from tests.matching.patterns.drawing import Maker
@@ -62,6 +62,30 @@ def test_repetition_is_written_with_a_cross_or_an_x(text):
             pytest.fail(str(other))
 
 
+@pytest.mark.parametrize(
+    ("sign", "least", "most", "greedy"),
+    [
+        ("?", 0, 1, True),
+        ("*", 0, None, True),
+        ("+", 1, None, True),
+        ("{2,5}", 2, 5, True),
+        ("{ 2 , }", 2, None, True),
+        ("??", 0, 1, False),
+        ("+?", 1, None, False),
+        ("{2,5}?", 2, 5, False),
+    ],
+)
+def test_a_loop_stands_behind_its_step(sign, least, most, greedy):
+    found = shape(f"A[a = 1]{sign} then B[a = 2]").parts[0]
+    assert isinstance(found, Loop)
+    assert (found.least, found.most, found.greedy) == (least, most, greedy)
+
+
+def test_what_is_repeated_so_often_is_no_loop():
+    assert shape("A[a = 1]{3}") == shape("3 × A[a = 1]")
+    assert shape("A[a = 1]{1,1}") == shape("A[a = 1]")
+
+
 def test_an_absence_is_of_a_step_or_of_several():
     match shape("A[a = 1] then not (B[a = 2] or C[a = 3]) then D[a = 4]"):
         case Then((Step("A"), Absence(Either((Step("B"), Step("C")))), Step("D"))):
@@ -103,6 +127,11 @@ TEXTS = [
     "2 × (A[a = 1] or B[a = 2]) then not (C[a = 3] or D[a = 4]) within 1 h 1 us",
     "(A[a = 1] then B[a = 2]) or (C[a = 1] then not D[a = 2]) and E[a = 3] then F[true] within 1 d",
     "A[a = 1] then B[a = 2] within 5 min by k select first consume all order arrival",
+    "A[a = 1] then B[a = 2]+ within 5 min skip to last B order time",
+    "A[a = 1] then next[a = 2]+ within 5 min by skip skip to first next",
+    "A[a = 1]+ then (B[a = 2] or C[a = 3])*? next D[a = 4]{2,5} not next E[a = 5] within 5 s",
+    "A[a = 1]? then within 5 s B[a = 2]{3,}? next within 250 ms (C[a = 3]?? then D[a = 4]) within 5 s",
+    "A[a = 1] then (B[a = 2] next C[a = 3]) then next[a = 4] next next2[a = 5] within 5 s",
 ]
 
 
@@ -126,6 +155,12 @@ def test_a_step_may_be_called_by_any_word():
     pattern = Pattern.parse("order[a = 1] then then[a > order.a] then not within[a = 2] within 5 s by by")
     assert [step.name for step in pattern.steps] == ["order", "then", "within"]
     assert Pattern.parse(str(pattern)) == pattern
+
+
+def test_to_skip_to_the_next_is_to_consume_nothing():
+    assert Pattern.parse("A[a = 1] within 5 s skip to next") == Pattern.parse(
+        "A[a = 1] within 5 s consume none"
+    )
 
 
 def test_patterns_differ_by_all_that_they_say():
@@ -154,8 +189,29 @@ def test_patterns_differ_by_all_that_they_say():
         ("A[a = 1] then A[a = 2] within 5 s", "Column 15: there is a step called `A` already"),
         ("A[a = ] within 5 s", "Column 7: expected a value, found `]`."),
         ("A[a = 1 within 5 s", "Column 9: expected `]`, found `within`."),
-        ("A[a = 1] B[a = 2] within 5 s", "Column 10: expected `then`, `and`, `or` or `within`, found `B`."),
+        (
+            "A[a = 1] B[a = 2] within 5 s",
+            "Column 10: expected `then`, `next`, `and`, `or` or `within`, found `B`.",
+        ),
         ("3 × (A[a = 1] then B[a = 2]) within 5 s", "Column 5: behind `×` stands a step"),
+        (
+            "A[a = 1]{5,2} within 5 s",
+            "Column 9: a loop ends with a number that is at least 1, and not less than",
+        ),
+        ("A[a = 1]{0} within 5 s", "Column 9: a loop ends with a number that is at least 1"),
+        ("A[a = 1]{1.5} within 5 s", "Column 9: a loop is written as {2,5}, {2,} or {3}."),
+        ("A[a = 1]{,5} within 5 s", "Column 9: a loop is written as {2,5}, {2,} or {3}."),
+        ("A[a = 1]{2,99999} within 5 s", "Column 9: a step is repeated 1 to 10,000 times."),
+        ("A[a = 1]{2 within 5 s", "Column 12: expected `}`, found `within`."),
+        ("A[a = 1]+* within 5 s", "Column 10: expected `then`, `next`, `and`, `or` or `within`, found `*`."),
+        ("(A[a = 1] and B[a = 2])? within 5 s", "Column 1: before `?` stands a step, or steps joined by `or`"),
+        ("3 × A[a = 1]+ within 5 s", "Column 5: behind `×` stands a step, or steps joined"),
+        (
+            "A[a = 1] next not B[a = 2] within 5 s",
+            "Column 15: behind `next` stands what happens; what must not",
+        ),
+        ("A[a = 1] not B[a = 2] within 5 s", "Column 14: expected `next`, found `B`. What must not happen"),
+        ("A[a = 1] then within 0 s B[a = 2] within 5 s", "Column 22: a window must be longer than nothing."),
         ("0 × A[a = 1] within 5 s", "Column 1: a step is repeated 1 to 10,000 times."),
         (
             "A[a = 1] then B[a > foo] within 5 s",
@@ -168,9 +224,14 @@ def test_patterns_differ_by_all_that_they_say():
         ("A[a = 1] within 5 s by select every", "Column 24: expected an attribute, found `select`."),
         ("A[a = 1] within 5 s select none", "Column 28: expected `first` or `every`, found `none`."),
         ("A[a = 1] within 5 s order time order time", "Column 32: `order` is there twice."),
-        ("A[a = 1] within 5 s please", "Column 21: expected `by`, `select`, `consume`, `order` or the end"),
+        ("A[a = 1] within 5 s please", "Column 21: expected `by`, `select`, `consume`, `order`, `skip` or the"),
+        ("A[a = 1] within 5 s skip to last B", "Column 34: expected the name of a step, found `B`."),
+        ("A[a = 1] within 5 s skip past A", "Column 26: expected `to`, found `past`."),
+        ("A[a = 1] within 5 s skip to A", "Column 29: expected `next`, `first` or `last`, found `A`."),
+        ("A[a = 1] within 5 s consume own skip to next", "Column 33: `skip` and `consume` both say"),
+        ("A[a = 1] within 5 s skip to last A consume own", "Column 36: `skip` and `consume` both say"),
         ("A.b[a = 1] within 5 s", "Column 1: the name of a step has no points."),
-        ("A[a = 1] then within 5 s", "Column 15: expected a step or `(`, found `within`."),
+        ("A[a = 1] then within 5 s", "Column 25: expected a step or `(`, found the end of the text."),
     ],
 )
 def test_a_mistake_is_told_with_its_place(text, message):
@@ -203,7 +264,19 @@ def test_a_mistake_is_told_with_its_place(text, message):
         ),
         ("A[a = 1] then not B[a = 2] then C[a > B.a] within 5 s", PatternError, "`B`, which does not happen"),
         ("A[a = 1] within 5 s select every consume own", PatternError, "`select every` uses up nothing"),
+        (
+            "A[a = 1] then not B[a = 2] within 5 s skip to last B",
+            PatternError,
+            "No match has an event of step `B`",
+        ),
+        ("A[a = 1] within 5 s select every skip to last A", PatternError, "`select every` uses up nothing"),
         ("A[a = 1] within 367 d", PatternTooLarge, "has 367 days in its window; the limit is 366."),
+        ("A[a = 1]* then B[a = 2]? within 5 s", PatternError, "This pattern is satisfied by nothing at all"),
+        (
+            "A[a = 1] then B[a = 2]{2,200} within 5 s",
+            PatternTooLarge,
+            f"has 200 events; the limit is {MAX_SLOTS}.",
+        ),
         (
             f"{MAX_SLOTS + 1} × A[a = 1] within 5 s",
             PatternTooLarge,
@@ -259,6 +332,10 @@ TOKENS = [
     *(
         "3 ×",
         "2 x",
+        "next",
+        "?",
+        "{2,5}",
+        "{",
         "5 min",
         "5",
         "a",

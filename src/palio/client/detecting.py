@@ -49,9 +49,8 @@ def pattern_set(patterns: Mapping[str, Pattern | str]) -> PatternSet:
 
 def selected_by(patterns: PatternSet) -> Filter:
     """What some step of some pattern selects; everything, where that is too much for one filter."""
-    steps = [step.selects for automaton in patterns for step in automaton.pattern.steps]
     try:
-        return reduce(Filter.union, steps)
+        return reduce(Filter.union, (one for automaton in patterns for one in automaton.selections))
     except FilterTooLarge:
         return Filter.parse("true")
 

@@ -4,45 +4,58 @@ from palio import Pattern, PatternError
 from tests.matching.patterns.definition import Event
 
 LETTERS = "abc"
+LOOPS = ["?", "*", "+", "{2,3}", "{1,2}", "{2,}"]
 
 
 class Maker:
     """Makes patterns with every operator, over events with a letter `t`, a number `v` and a key `k`."""
 
-    def __init__(self, random):
+    def __init__(self, random, *, guards: bool = True, window: int = 8, keys: bool = True):
         self.random = random
+        self.guards = guards
+        self.window = window
+        self.keys = keys
         self.names: list[str] = []
 
     def pattern(self) -> Pattern:
         while True:
             self.names = []
-            text = f"{self.shape(2)} within {self.random.randint(1, 8)} us"
-            if self.random.random() < 0.4:
+            text = f"{self.shape(2)} within {self.random.randint(1, self.window)} us"
+            if self.keys and self.random.random() < 0.4:
                 text += " by k"
-            text += self.random.choice(["", "", " consume own", " consume none", " select every"])
+            text += self.random.choice(["", "", " consume own", " consume none", " select every", self.skip()])
             text += self.random.choice(["", " order time"])
             try:
                 return Pattern.parse(text)
             except PatternError:
                 continue
 
+    def skip(self) -> str:
+        return f" skip to {self.random.choice(['first', 'last'])} {self.random.choice(self.names)}"
+
     def shape(self, depth: int) -> str:
         choice = self.random.random()
         if depth == 0 or choice < 0.1:
             return self.step()
-        if choice < 0.2:
+        if choice < 0.25:
+            return f"{self.single()}{self.random.choice(LOOPS)}{self.random.choice(['', '?'])}"
+        if choice < 0.3:
             return f"{self.random.randint(2, 3)} × {self.single()}"
-        if choice < 0.35:
+        if choice < 0.42:
             return f"({self.shape(depth - 1)} and {self.shape(depth - 1)})"
-        if choice < 0.5:
+        if choice < 0.55:
             return f"({self.shape(depth - 1)} or {self.shape(depth - 1)})"
-        parts = [self.shape(depth - 1)]
+        text = self.shape(depth - 1)
         for _ in range(self.random.randint(1, 2)):
             if self.random.random() < 0.3:
-                parts.append(f"not {self.single()}")
+                text += f" {self.random.choice(['then not', 'then not', 'not next'])} {self.single()}"
             else:
-                parts.append(self.shape(depth - 1))
-        return f"({' then '.join(parts)})"
+                text += f" {self.join()} {self.shape(depth - 1)}"
+        return f"({text})"
+
+    def join(self) -> str:
+        word = self.random.choice(["then", "then", "next"])
+        return f"{word} within {self.random.randint(1, 4)} us" if self.random.random() < 0.2 else word
 
     def single(self) -> str:
         return self.step() if self.random.random() < 0.7 else f"({self.step()} or {self.step()})"
@@ -52,7 +65,7 @@ class Maker:
         name = f"S{len(self.names)}"
         self.names.append(name)
         conditions = [self.random.choice([f't = "{self.random.choice(LETTERS)}"', 't in ("a", "b")'])]
-        if earlier and self.random.random() < 0.3:
+        if self.guards and earlier and self.random.random() < 0.3:
             other = self.random.choice(earlier)
             conditions.append(
                 self.random.choice([f"v > {other}.v", f"v < {other}.v * 2 - 1", f"v != {other}.v"])

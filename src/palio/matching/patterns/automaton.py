@@ -7,15 +7,23 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from palio.model.constraint import Constraint
+from palio.model.expression import Always, Condition, Expression, conjunction
+from palio.model.filter import Filter
 from palio.model.patterns.computed import Events, compile_guard, computed_references, conditions
 from palio.model.patterns.pattern import Pattern
-from palio.model.patterns.variants import Gap, Variant
+from palio.model.patterns.variants import GREEDY, NEEDED, Gap, Link, Variant
 from palio.model.values import Value
 
 Guard: TypeAlias = "Callable[[Mapping[str, Value], Events], bool]"
 # A slot that can be filled: its number, its bit, the bits of its steps, those steps, the slots that it comes
-# after.
-Way: TypeAlias = "tuple[int, int, int, tuple[int, ...], int]"
+# after, and its rank.
+Way: TypeAlias = "tuple[int, int, int, tuple[int, ...], int, int]"
+
+# A slot that is filled: its number, the place of its event, and the step that it was.
+Filled: TypeAlias = "tuple[int, int, int]"
+# One way to fill slots with chosen events: the variant, the filled slots as bits, and each of them.
+Filling: TypeAlias = "tuple[Ways, int, tuple[Filled, ...]]"
 
 
 class Ways:
@@ -23,20 +31,26 @@ class Ways:
 
     def __init__(self, variant: Variant) -> None:
         self.variant = variant
-        self.complete = (1 << len(variant.slots)) - 1
-        self.closing = tuple(gap for gap in variant.gaps if not gap.before)
-        self.between = tuple(gap for gap in variant.gaps if gap.before)
-        self.needs = tuple(bits(slot.steps) for slot in variant.slots)
+        self.needed = variant.needed
+        # What is decided when the first of the slots that it lasts until, or ties, is filled.
+        self.bounds: tuple[Gap | Link, ...] = (*(gap for gap in variant.gaps if gap.before), *variant.links)
+        self.needs = tuple(bits(slot.steps) for slot in variant.slots if slot.rank == NEEDED)
+        self.afters = tuple({slot.after for slot in variant.slots} - {0})
+        self._bounds_of = tuple(
+            tuple(number for number, bound in enumerate(self.bounds) if bound.before >> slot & 1)
+            for slot in range(len(variant.slots))
+        )
         self._ways: dict[int, tuple[int, tuple[Way, ...]]] = {}
+        self._lacks: dict[int, tuple[int, ...]] = {}
 
     def from_state(self, filled: int) -> tuple[int, tuple[Way, ...]]:
         """The steps that lead on from a state, as bits, and the slots that can be filled."""
         known = self._ways.get(filled)
         if known is None:
             ways = tuple(
-                (number, 1 << number, bits(slot.steps), slot.steps, slot.after)
+                (number, 1 << number, bits(slot.steps), slot.steps, slot.after, slot.rank)
                 for number, slot in enumerate(self.variant.slots)
-                if not filled >> number & 1 and slot.behind & ~filled == 0
+                if not filled >> number & 1 and slot.behind & ~filled == 0 and not slot.bars & filled
             )
             wanted = 0
             for way in ways:
@@ -44,9 +58,35 @@ class Ways:
             known = self._ways[filled] = (wanted, ways)
         return known
 
-    def ended_by(self, filled: int, number: int) -> tuple[Gap, ...]:
-        """The absences that end when this slot is filled: it is the first of those that they last until."""
-        return tuple(gap for gap in self.between if gap.before >> number & 1 and not gap.before & filled)
+    def lacks(self, filled: int) -> tuple[int, ...]:
+        """Of each slot that has still to be filled the bits of its steps; each of these once."""
+        known = self._lacks.get(filled)
+        if known is None:
+            slots = enumerate(self.variant.slots)
+            known = self._lacks[filled] = tuple(
+                {bits(slot.steps) for number, slot in slots if slot.rank == NEEDED and not filled >> number & 1}
+            )
+        return known
+
+    def is_complete(self, filled: int) -> bool:
+        return filled & self.needed == self.needed
+
+    def goes_on(self, filled: int) -> bool:
+        """Whether a greedy loop can take more behind what is complete."""
+        return any(way[5] == GREEDY for way in self.from_state(filled)[1])
+
+    def closing(self, filled: int) -> list[Gap]:
+        """What must not happen until the window ends, if nothing else follows."""
+        return [gap for gap in self.variant.gaps if not gap.before & filled and gap.after & filled]
+
+    def decided_by(self, filled: int, number: int) -> list[int]:
+        """The bounds that are decided when this slot is filled: it is the first of theirs."""
+        bounds = self.bounds
+        return [
+            one
+            for one in self._bounds_of[number]
+            if not bounds[one].before & filled and bounds[one].after & filled
+        ]
 
 
 class Automaton:
@@ -60,6 +100,8 @@ class Automaton:
         self.by_arrival = pattern.policies.order == "arrival"
         self.ways = tuple(map(Ways, pattern.variants))
         self.step_names = tuple(step.name for step in pattern.steps)
+        to = pattern.policies.to
+        self.skips_to = None if to is None else self.step_names.index(to)
         self.guards: tuple[Guard | None, ...] = tuple(
             None if step.guard is None else compile_guard(step.guard) for step in pattern.steps
         )
@@ -68,8 +110,17 @@ class Automaton:
             self.starters |= ways.from_state(0)[0]
         self.guarded = any(self.guards)
         # Only the order of events counts: nothing is compared, and nothing must stay away.
-        self.plain = not self.guarded and not any(variant.gaps for variant in pattern.variants)
+        self.plain = not self.guarded and not any(one.gaps or one.links for one in pattern.variants)
+        # What has begun can come to nothing before its window ends.
+        self.mortal = any(ways.bounds for ways in self.ways)
         self.remembered = _remembered(pattern)
+        # What selects the events that it has to see, by the number of the bit that they get: those of its
+        # steps, and all others of a partition where nothing may come in between.
+        self.selections = tuple(step.selects for step in pattern.steps)
+        if any(gap.adjacent for one in pattern.variants for gap in one.gaps) or any(
+            link.join.strict for one in pattern.variants for link in one.links
+        ):
+            self.selections += (_anything(pattern.by),)
 
     @cached_property
     def digest(self) -> bytes:
@@ -92,6 +143,11 @@ def bits(numbers: tuple[int, ...]) -> int:
     for number in numbers:
         found |= 1 << number
     return found
+
+
+def _anything(by: tuple[str, ...]) -> Filter:
+    there: list[Expression] = [Condition(attribute, Constraint("exists")) for attribute in by]
+    return Filter.from_expression(conjunction(there) if there else Always(True))
 
 
 def _remembered(pattern: Pattern) -> frozenset[str]:

@@ -21,6 +21,9 @@ Finding: TypeAlias = "tuple[tuple[tuple[Hit, int], ...], int]"
 # Events that one pattern remembers for one key: some hours of a busy symbol. Beyond it the oldest are
 # forgotten.
 MAX_HITS = 1_024
+# Open beginnings behind which `consume own` looks on in one look: each costs a search. Behind more of them a
+# match waits, as it would by default.
+MAX_BESIDE = 16
 
 
 class Partition(msgspec.Struct, array_like=True):
@@ -44,15 +47,12 @@ class Partition(msgspec.Struct, array_like=True):
         steps = 0
         for hit in self.hits:
             steps |= hit.steps
-        if automaton.can_complete(steps):
-            if policies.select == "every":
-                self._every(automaton, watermark, found, losses)
-            else:
-                self._first(automaton, watermark, policies.consume, found, losses)
-        elif policies.select == "first":
-            self._expire(automaton, watermark)
         if policies.select == "every":
-            self._forget(automaton.within, watermark)
+            self._every(automaton, watermark, found, losses)
+        elif automaton.mortal or automaton.can_complete(steps):
+            self._first(automaton, watermark, policies.consume, found, losses)
+        else:
+            self._expire(automaton, watermark)
         self.looked = watermark
         excess = len(self.hits) - MAX_HITS
         if excess > 0:
@@ -93,20 +93,22 @@ class Partition(msgspec.Struct, array_like=True):
         hits, starters = self.hits, automaton.starters
         search = Search(automaton, hits, watermark, skip_spent=consume != "none")
         place, keep = 0, None
+        taken = _Taken()
         while place < len(hits):
             hit = hits[place]
             if not hit.steps & starters or hit.spent:
                 place += 1
                 continue
             answer = _first_from(search, place, losses)
-            if isinstance(answer, Found):
+            if isinstance(answer, Found) and taken.leaves(answer):
                 found.append((tuple((hits[one], step) for one, step in answer.chosen), answer.time))
-                place = _spend(hits, place, answer, consume)
+                place = _spend(hits, place, answer, consume, automaton.skips_to)
                 continue
             if answer is not None:
-                self.due = min(self.due, answer)
+                if not isinstance(answer, Found):
+                    self.due = min(self.due, answer)
                 keep = place if keep is None else keep
-                if consume != "none":
+                if consume not in ("own", "none") or (consume == "own" and not taken.take(search, place)):
                     break
             place += 1
         del hits[: len(hits) if keep is None else keep]
@@ -115,27 +117,50 @@ class Partition(msgspec.Struct, array_like=True):
         """Every match of which an event, or the end of an absence, is new since the last look."""
         hits = self.hits
         search = Search(automaton, hits, watermark, skip_spent=False)
+        keep = None
         for place, hit in enumerate(hits):
-            if not hit.steps & automaton.starters:
+            ends = hit.time + automaton.within
+            if not hit.steps & automaton.starters or ends <= self.looked:
                 continue
             try:
-                matches = search.all(place)
+                reach = search.all(place)
             except Exhausted:
                 losses.abandoned += 1
-                continue
-            for match in matches:
-                events = tuple((hits[one], step) for one, step in match.chosen)
-                ended = match.by_absence and match.time > self.looked
-                if ended or not all(one.spent for one, _ in events):
-                    found.append((events, match.time))
+                until = ends if ends > watermark else None
+            else:
+                until = reach.until
+                for match in reach.matches.values():
+                    if match.is_new(hits, self.looked):
+                        found.append((tuple((hits[one], step) for one, step in match.chosen), match.time))
+            if until is not None:
+                self.due = min(self.due, until)
+                keep = place if keep is None else keep
         for hit in hits:
             hit.spent = True
+        del hits[: len(hits) if keep is None else keep]
 
-    def _forget(self, within: int, watermark: int) -> None:
-        """Where every match counts, an event matters as long as its window lasts."""
-        self.hits = [hit for hit in self.hits if hit.time + within > watermark]
-        for hit in self.hits:
-            self.due = min(self.due, hit.time + within)
+
+class _Taken:
+    """Events that earlier beginnings, which are still open, could take from later matches: where a match uses
+    up its own events only, one that has none of these is certain, whatever becomes of the others."""
+
+    def __init__(self) -> None:
+        self._places: set[int] = set()
+        self._beginnings = 0
+
+    def leaves(self, match: Found) -> bool:
+        return not any(place in self._places for place, _ in match.chosen)
+
+    def take(self, search: Search, place: int) -> bool:
+        """All that a beginning could use; False if that is not known, and everything behind it has to wait."""
+        self._beginnings += 1
+        if self._beginnings > MAX_BESIDE:
+            return False
+        try:
+            self._places |= search.all(place).places
+        except Exhausted:
+            return False
+        return True
 
 
 class Losses(msgspec.Struct):
@@ -153,8 +178,11 @@ def _first_from(search: Search, place: int, losses: Losses) -> Found | int | Non
         return None
 
 
-def _spend(hits: list[Hit], place: int, match: Found, consume: str) -> int:
+def _spend(hits: list[Hit], place: int, match: Found, consume: str, skips_to: int | None) -> int:
     """Marks what a match uses up, and says where the next one may begin."""
+    if skips_to is not None:
+        places = [one for one, step in match.chosen if step == skips_to] or [place]
+        return max(place + 1, places[0 if consume == "first" else -1])
     if consume == "none":
         hits[place].spent = True
         return place + 1

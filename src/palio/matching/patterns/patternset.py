@@ -35,14 +35,13 @@ class PatternSet:
         self.steps = [
             (number, 1 << place)
             for number, automaton in enumerate(self.automata)
-            for place in range(len(automaton.pattern.steps))
+            for place in range(len(automaton.selections))
         ]
 
     @cached_property
     def index(self) -> MatchIndex:
         """What selects the events of all steps, by the place of each in `steps`."""
-        filters = (step.selects for automaton in self.automata for step in automaton.pattern.steps)
-        return MatchIndex(enumerate(filters))
+        return MatchIndex(enumerate(one for automaton in self.automata for one in automaton.selections))
 
     def hits(self, notification: Notification) -> list[tuple[int, int]]:
         """The numbers of the patterns that the notification is for, each with the bits of its steps."""

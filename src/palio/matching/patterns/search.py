@@ -6,9 +6,9 @@ events in their order and goes back when it cannot go on (`_extended`), and the 
 meets is the first match.
 
 What is not known yet comes behind all that is known, and has a time after the watermark. Hence a choice that
-has begun and still has time left (its window ends after the watermark) might be continued by an event to come,
-behind all continuations that are known. It is *open*: whatever is found behind it in the search is not the
-first match, for now. The answer to a search is therefore one of three: a match, open until some time, or none.
+has begun and can still be completed (`prospects`) might be continued by an event to come, behind all
+continuations that are known. It is *open*: whatever is found behind it in the search is not the first match,
+for now. The answer to a search is therefore one of three: a match, open until some time, or none.
 
 In the plain case, in which times grow from event to event and nothing but the order counts, what can follow a
 choice depends on its last event and on the slots that it fills, and the earlier the last event, the more can
@@ -22,11 +22,11 @@ that they do not fail again and again; what is left of the exponential is bounde
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TypeAlias
 
-from palio.matching.patterns.automaton import Automaton, Ways
-from palio.matching.patterns.hit import Hit
-from palio.model.patterns.variants import Gap
+from palio.matching.patterns.automaton import Automaton, Filled, Filling, Ways
+from palio.matching.patterns.hit import NEVER, Hit
+from palio.matching.patterns.prospects import Prospects
+from palio.model.patterns.variants import Gap, Link
 from palio.model.values import Value
 
 # In events looked at for one beginning. Patterns of people need some hundreds.
@@ -34,22 +34,68 @@ MAX_EFFORT = 10_000
 # Ways to fill the slots of a pattern with the same events, followed side by side.
 MAX_FILLINGS = 1_000
 
-# One way to fill slots with the chosen events: the variant, the filled slots as bits, and for each slot that is
-# filled its number, the place of its event and the step that it was.
-Filling: TypeAlias = "tuple[Ways, int, tuple[tuple[int, int, int], ...]]"
-
 
 class Exhausted(Exception):
     """A search that passed its bound."""
 
 
 class Found(Exception):
-    """Ends a search: these places, as these steps, complete at this time (perhaps when an absence ends)."""
+    """Ends a search: these places, as these steps, complete at this time.
 
-    def __init__(self, chosen: tuple[tuple[int, int], ...], time: int, *, by_absence: bool) -> None:
+    `by_absence` says that it is when its window ended that it was complete. `until` is when that is, if
+    something must not happen behind its last event; where that is about the very next event only, `witnesses`
+    are their places.
+    """
+
+    def __init__(
+        self,
+        chosen: tuple[tuple[int, int], ...],
+        time: int,
+        *,
+        by_absence: bool,
+        until: int | None,
+        witnesses: tuple[int, ...] = (),
+    ) -> None:
         self.chosen = chosen
         self.time = time
         self.by_absence = by_absence
+        self.until = until
+        self.witnesses = witnesses
+
+    def or_earlier(self, other: Found) -> Found:
+        """Of two for the same events the one that has less to wait for."""
+        mine, its = ((one.by_absence, one.until is not None) for one in (self, other))
+        return other if its < mine else self
+
+    def is_new(self, hits: list[Hit], looked: int) -> bool:
+        """Whether it was not certain at a watermark at which only those events that are spent were known."""
+        if not all(hits[place].spent for place, _ in self.chosen):
+            return True
+        if self.until is None or looked >= self.until:
+            return False
+        return self.by_absence or not all(place < len(hits) and hits[place].spent for place in self.witnesses)
+
+
+class Reach:
+    """All that can become of a beginning: its matches by the places of their events; the earliest watermark at
+    which something of it that is open is to be asked for again; and the places of all events that any of this
+    has."""
+
+    def __init__(self) -> None:
+        self.matches: dict[tuple[int, ...], Found] = {}
+        self.until: int | None = None
+        self.places: set[int] = set()
+
+    def matched(self, found: Found) -> None:
+        places = tuple(place for place, _ in found.chosen)
+        known = self.matches.get(places)
+        self.matches[places] = found if known is None else known.or_earlier(found)
+        self.places.update(places)
+
+    def opened(self, until: int, fillings: list[Filling]) -> None:
+        self.until = until if self.until is None else min(until, self.until)
+        for _, _, slots in fillings:
+            self.places.update(place for _, place, _ in slots)
 
 
 class Search:
@@ -60,9 +106,10 @@ class Search:
         self.hits = hits
         self.watermark = watermark
         self.skip_spent = skip_spent
-        self.every: list[Found] | None = None
+        self._reach: Reach | None = None
         self._within = automaton.within
         self._least = _least_from(hits)
+        self._steps_from = _steps_from(hits)
         self._effort = 0
         self._failed: set[object] = set()
         self._failed_from: dict[object, int] = {}
@@ -83,26 +130,32 @@ class Search:
         except Found as found:
             return found
 
-    def all(self, start: int) -> list[Found]:
-        """Every match that begins with this event. Raises `Exhausted`."""
+    def all(self, start: int) -> Reach:
+        """Everything that begins with this event. Raises `Exhausted`."""
         self._effort = 0
-        self._failed.clear()
-        self._failed_from.clear()
-        self.every = []
+        self._reach = reach = Reach()
         time = self.hits[start].time
-        self._taken(self._beginnings, start, time, time)
-        return self.every
+        try:
+            self._taken(self._beginnings, start, time, time)
+        finally:
+            self._reach = None
+        return reach
 
     def _extended(self, fillings: list[Filling], last: int, low: int, high: int) -> int | None:
         """Goes on behind the last event. Times of the chosen ones lie between low and high."""
         if last + 1 < len(self.hits):
-            if self._has_failed(fillings, last, low, high):
+            if self._reach is None and self._has_failed(fillings, last, low, high):
                 return None
             wanted = 0
             for ways, filled, _ in fillings:
                 wanted |= ways.from_state(filled)[0]
             latest, earliest = low + self._within, high - self._within
             hits, least, skip_spent = self.hits, self._least, self.skip_spent
+            if self._reach is None and not self._completable(fillings, last):
+                # Nothing that is known completes it: it is open, or comes to nothing.
+                until = self._open_until(fillings, low, high)
+                if until is not None or latest <= self.watermark:
+                    return until
             for place in range(last + 1, len(hits)):
                 if least[place] > latest:
                     break
@@ -113,13 +166,28 @@ class Search:
                 answer = self._taken(fillings, place, min(low, time), max(high, time))
                 if answer is not None:
                     return answer
-        if self.every is not None:
+        until = self._open_until(fillings, low, high)
+        if self._reach is not None:
+            if until is not None:
+                self._reach.opened(until, fillings)
             return None
-        if low + self._within > self.watermark:
-            return low + self._within
+        if until is not None:
+            return until
         if last + 1 < len(self.hits):
             self._has_failed(fillings, last, low, high, now=True)
         return None
+
+    def _completable(self, fillings: list[Filling], last: int) -> bool:
+        """Whether behind the last event there is one for each slot that has still to be filled."""
+        there = self._steps_from[last + 1]
+        return any(all(need & there for need in ways.lacks(filled)) for ways, filled, _ in fillings)
+
+    def _open_until(self, fillings: list[Filling], low: int, high: int) -> int | None:
+        """The watermark at which it may be known that only events to come could complete none of these."""
+        if low + self._within <= self.watermark:
+            return None
+        found = [Prospects(self, filling, low, high).until() for filling in fillings]
+        return max((until for until in found if until is not None), default=None)
 
     def _has_failed(
         self, fillings: list[Filling], last: int, low: int, high: int, *, now: bool = False
@@ -136,35 +204,77 @@ class Search:
         return signature in self._failed
 
     def _taken(self, fillings: list[Filling], place: int, low: int, high: int) -> int | None:
-        """The same choice with one event more."""
+        """The same choice with one event more; the rank of the slot that it fills says as what it is tried
+        first."""
         self._effort += len(fillings)
         if self._effort > MAX_EFFORT:
             raise Exhausted
-        going_on: list[Filling] = []
+        ranked: dict[int, list[Filling]] = {}
+        for ways, filled, slots in fillings:
+            for rank, filling in self._filled(ways, filled, slots, place):
+                ranked.setdefault(rank, []).append(filling)
+        for rank in sorted(ranked):
+            answer = self._settled(ranked[rank], place, low, high)
+            if answer is not None:
+                return answer
+        return None
+
+    def _settled(self, fillings: list[Filling], place: int, low: int, high: int) -> int | None:
+        """A choice that ends with the event at this place: whether it is complete or goes on, and which of both
+        comes first."""
+        ends = low + self._within
         open_until: int | None = None
         complete: Found | None = None
-        for ways, filled, slots in fillings:
-            for filling in self._filled(ways, filled, slots, place):
-                if filling[1] != ways.complete:
-                    going_on.append(filling)
-                    continue
-                ends = low + self._within
-                if any(self._violated(gap, filling, len(self.hits), ends + 1) for gap in ways.closing):
-                    continue
-                if ways.closing and ends > self.watermark:
-                    open_until = None if self.every is not None else ends
-                elif complete is None or (complete.by_absence and not ways.closing):  # the earliest counts
-                    chosen = tuple(sorted((one, step) for _, one, step in filling[2]))
-                    complete = Found(chosen, ends if ways.closing else high, by_absence=bool(ways.closing))
-        if complete is not None:
-            if self.every is None:
-                raise complete
-            self.every.append(complete)
-        elif open_until is not None:
-            return open_until
+        greedy = False
+        for filling in fillings:
+            ways, filled, slots = filling
+            if not ways.is_complete(filled):
+                continue
+            greedy = greedy or ways.goes_on(filled)
+            closing = ways.closing(filled)
+            if any(self._ended_badly(gap, slots, ends) for gap in closing):
+                continue
+            if any(self._lasts(gap, slots, ends) for gap in closing):
+                open_until = ends
+                if self._reach is not None:
+                    self._reach.opened(ends, [filling])
+            else:
+                by_absence = not all(gap.adjacent for gap in closing)
+                one = Found(
+                    tuple(sorted((one, step) for _, one, step in slots)),
+                    ends if by_absence else high,
+                    by_absence=by_absence,
+                    until=ends if closing else None,
+                    witnesses=tuple(self.since(gap.after, slots)[0] + 1 for gap in closing if gap.adjacent),
+                )
+                complete = one if complete is None else complete.or_earlier(one)
+        going_on = [filling for filling in fillings if filling[0].from_state(filling[1])[1]]
         if len(going_on) > 1:
             going_on = self._different(going_on)
+        if greedy:
+            answer = self._extended(going_on, place, low, high)
+            if answer is not None:
+                return answer
+            going_on = []
+        if complete is not None:
+            if self._reach is None:
+                raise complete
+            self._reach.matched(complete)
+        elif open_until is not None and self._reach is None:
+            return open_until
         return self._extended(going_on, place, low, high) if going_on else None
+
+    def _ended_badly(self, gap: Gap, slots: tuple[Filled, ...], ends: int) -> bool:
+        if not gap.adjacent:
+            return self.violation(gap, slots, len(self.hits), ends + 1) is not None
+        last, _ = self.since(gap.after, slots)
+        return self.is_one_of(gap, last + 1, slots) and self.hits[last + 1].time <= ends
+
+    def _lasts(self, gap: Gap, slots: tuple[Filled, ...], ends: int) -> bool:
+        """Whether an event to come could still end a gap badly that lasts until the window ends."""
+        if gap.adjacent and self.since(gap.after, slots)[0] + 1 < len(self.hits):
+            return False
+        return ends > self.watermark
 
     def _different(self, fillings: list[Filling]) -> list[Filling]:
         """One of all that have the same future. Raises `Exhausted` if there are too many."""
@@ -174,32 +284,43 @@ class Search:
         return list(reversed(found.values()))
 
     def _filled(
-        self, ways: Ways, filled: int, slots: tuple[tuple[int, int, int], ...], place: int
-    ) -> list[Filling]:
-        """All ways to fill a slot with this event."""
+        self, ways: Ways, filled: int, slots: tuple[Filled, ...], place: int
+    ) -> list[tuple[int, Filling]]:
+        """All ways to fill a slot with this event, each with the rank of the slot."""
         hit = self.hits[place]
-        found: list[Filling] = []
-        for number, bit, step_bits, steps, after in ways.from_state(filled)[1]:
+        found: list[tuple[int, Filling]] = []
+        for number, bit, step_bits, steps, after, rank in ways.from_state(filled)[1]:
             if not hit.steps & step_bits or (after and not self._is_after(slots, after, hit.time)):
                 continue
-            ended = ways.ended_by(filled, number) if ways.between else ()
+            decided = [ways.bounds[one] for one in ways.decided_by(filled, number)] if ways.bounds else []
             for step in steps:
                 if not hit.steps >> step & 1 or not self._guarded(step, hit, slots):
                     continue
-                filling: Filling = (ways, filled | bit, (*slots, (number, place, step)))
-                if any(self._violated(gap, filling, place, hit.time) for gap in ended):
+                if decided and not all(self._keeps(bound, slots, place) for bound in decided):
                     continue
-                found.append(filling)
+                found.append((rank, (ways, filled | bit, (*slots, (number, place, step)))))
         return found
 
-    def _is_after(self, slots: tuple[tuple[int, int, int], ...], after: int, time: int) -> bool:
+    def _keeps(self, bound: Gap | Link, slots: tuple[Filled, ...], place: int) -> bool:
+        """Whether the event at this place, as the first behind a bound, is where and when it may be."""
+        time = self.hits[place].time
+        if isinstance(bound, Gap) and not bound.adjacent:
+            return self.violation(bound, slots, place, time) is None
+        last, latest = self.since(bound.after, slots)
+        if isinstance(bound, Gap):
+            return not self.is_one_of(bound, last + 1, slots)
+        if bound.join.strict and place != last + 1:
+            return False
+        return bound.join.within is None or time - latest <= bound.join.within
+
+    def _is_after(self, slots: tuple[Filled, ...], after: int, time: int) -> bool:
         hits = self.hits
         for number, place, _ in slots:  # noqa: SIM110 - for every event that is looked at, and a loop is faster
             if after >> number & 1 and hits[place].time >= time:
                 return False
         return True
 
-    def _guarded(self, step: int, hit: Hit, slots: tuple[tuple[int, int, int], ...]) -> bool:
+    def _guarded(self, step: int, hit: Hit, slots: tuple[Filled, ...]) -> bool:
         guard = self.automaton.guards[step]
         if guard is None:
             return True
@@ -210,17 +331,21 @@ class Search:
         own = events[names[step]] = hit.values or {}
         return guard(own, events)
 
-    def _violated(self, gap: Gap, filling: Filling, until: int, before: int) -> bool:
-        """Whether something that must not happen stands after the slots of a gap, and before a place and a
+    def is_one_of(self, gap: Gap, place: int, slots: tuple[Filled, ...]) -> bool:
+        """Whether the event at this place, if there is one, is what a gap excludes."""
+        if place >= len(self.hits):
+            return False
+        hit = self.hits[place]
+        return any(hit.steps >> step & 1 and self._guarded(step, hit, slots) for step in gap.steps)
+
+    def violation(self, gap: Gap, slots: tuple[Filled, ...], until: int, before: int) -> int | None:
+        """The least time of what must not happen and stands after the slots of a gap, and before a place and a
         time."""
         hits = self.hits
-        since, begins = -1, 0
-        for number, place, _ in filling[2]:
-            if gap.after >> number & 1:
-                begins = hits[place].time if since < 0 else max(begins, hits[place].time)
-                since = max(since, place)
-        slots = tuple(slot for slot in filling[2] if slot[1] < until)
+        since, begins = self.since(gap.after, slots)
+        slots = tuple(slot for slot in slots if slot[1] < until)
         least = self._least
+        found: int | None = None
         for place in range(since + 1, until):
             if least[place] >= before:
                 break
@@ -228,23 +353,40 @@ class Search:
             if begins < hit.time < before:
                 for step in gap.steps:
                     if hit.steps >> step & 1 and self._guarded(step, hit, slots):
-                        return True
-        return False
+                        found = before = hit.time
+                        break
+        return found
+
+    def since(self, after: int, slots: tuple[Filled, ...]) -> tuple[int, int]:
+        """The last place and the latest time of these slots, as far as they are filled."""
+        hits = self.hits
+        last, latest = -1, NEVER
+        for number, place, _ in slots:
+            if after >> number & 1:
+                last, latest = max(last, place), max(latest, hits[place].time)
+        return last, latest
 
     def _future(self, filling: Filling) -> object:
         """All that can matter to what follows one way to fill slots, beside the last event and the window."""
         ways, filled, slots = filling
         if self.automaton.guarded:
             return id(ways), slots
-        hits = self.hits
-        times: list[object] = []
-        for number, slot in enumerate(ways.variant.slots):
-            if not filled >> number & 1 and slot.after & filled:
-                times.append(max(hits[place].time for one, place, _ in slots if slot.after >> one & 1))
+        times: list[object] = [self.since(after, slots)[1] for after in ways.afters if after & filled]
         for gap in ways.variant.gaps:
             if not gap.before & filled:
-                times += [(hits[place].time, place) for one, place, _ in slots if gap.after >> one & 1]
+                times.append(self.since(gap.after, slots))
+        for link in ways.variant.links:
+            if not link.before & filled:
+                times.append(self.since(link.after, slots))
         return id(ways), filled, tuple(times)
+
+
+def _steps_from(hits: list[Hit]) -> list[int]:
+    """For each place the steps of which there are events from there on, as bits; and none behind the last."""
+    steps = [hit.steps for hit in hits] + [0]
+    for place in range(len(hits) - 1, -1, -1):
+        steps[place] |= steps[place + 1]
+    return steps
 
 
 def _least_from(hits: list[Hit]) -> list[int]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from palio.model.errors import PatternError, PatternTooLarge
 from palio.model.patterns.computed import computed_references
-from palio.model.patterns.shape import Absence, All, Either, Shape, Step, Then, Times, steps_of
-from palio.model.patterns.variants import Variant
+from palio.model.patterns.shape import Absence, All, Either, Loop, Shape, Step, Then, Times, steps_of
+from palio.model.patterns.variants import NEEDED, Variant
 from palio.model.valueset import EMPTY, PRESENT, ValueSet
 
 # More than a person writes; a window longer than a year is a question to the archive.
@@ -30,7 +30,7 @@ def check_sizes(steps: Sequence[Step], within: int, by: Sequence[str]) -> None:
 def check_absences(shape: Shape) -> None:
     """An absence needs something that it comes after. Raises `PatternError`."""
     match shape:
-        case Absence(part):
+        case Absence(part, _):
             names = " or ".join(f"`{step.name}`" for step in steps_of(part))
             raise PatternError(
                 f"The absence of {names} has no beginning: a `not` stands behind a step and `then`, as in "
@@ -44,7 +44,7 @@ def check_absences(shape: Shape) -> None:
         case All(parts) | Either(parts):
             for part in parts:
                 check_absences(part)
-        case Times() | Step():
+        case Times() | Loop() | Step():
             pass
 
 
@@ -65,6 +65,21 @@ def check_names(steps: Sequence[Step]) -> None:
                 )
 
 
+def check_beginning(variants: Sequence[Variant]) -> None:
+    """Something has to happen. Raises `PatternError`."""
+    if not all(variant.needed for variant in variants):
+        raise PatternError(
+            "This pattern is satisfied by nothing at all: write `+` for `*`, or a step that has to happen."
+        )
+
+
+def check_skip(to: str | None, steps: Sequence[Step], variants: Sequence[Variant]) -> None:
+    """A match has events only of what happens in it. Raises `PatternError`."""
+    happen = {steps[number].name for variant in variants for slot in variant.slots for number in slot.steps}
+    if to is not None and to not in happen:
+        raise PatternError(f"No match has an event of step `{to}` to skip to: it is one that must not happen.")
+
+
 def check_references(steps: Sequence[Step], variants: Sequence[Variant]) -> None:
     """A step is compared only with what has happened before it, for certain. Raises `PatternError`."""
     numbers = {step.name: number for number, step in enumerate(steps)}
@@ -79,8 +94,8 @@ def check_references(steps: Sequence[Step], variants: Sequence[Variant]) -> None
 def _check_reference(step: Step, number: int, name: str, other: int, variants: Sequence[Variant]) -> None:
     ever = False
     for variant in variants:
-        known = [variant.up_to(slot.behind) for slot in variant.slots if number in slot.steps]
-        known += [variant.up_to(gap.after) for gap in variant.gaps if number in gap.steps]
+        known = [slot.after for slot in variant.slots if number in slot.steps]
+        known += [gap.after for gap in variant.gaps if number in gap.steps]
         there = sum(1 << place for place, slot in enumerate(variant.slots) if other in slot.steps)
         if known and there and not all(there & one == there for one in known):
             raise PatternError(
@@ -109,6 +124,8 @@ def _shared(attribute: str, steps: Sequence[Step], variant: Variant) -> bool:
     """Whether events of all slots can have the same value."""
     shared = PRESENT
     for slot in variant.slots:
+        if slot.rank != NEEDED:
+            continue
         allowed: ValueSet = EMPTY
         for number in slot.steps:
             for box in steps[number].filter.conjunctions:

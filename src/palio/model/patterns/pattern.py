@@ -14,9 +14,11 @@ from palio.model.errors import FilterTooLarge, ImpossiblePattern, PatternTooLarg
 from palio.model.expression import name_text
 from palio.model.patterns.checking import (
     check_absences,
+    check_beginning,
     check_names,
     check_references,
     check_sizes,
+    check_skip,
     impossibility,
 )
 from palio.model.patterns.policies import Policies
@@ -54,6 +56,8 @@ class Pattern:
         check_absences(shape)
         check_names(self.steps)
         self.variants = variants_of(shape, {step.name: number for number, step in enumerate(self.steps)})
+        check_beginning(self.variants)
+        check_skip(self.policies.to, self.steps, self.variants)
         check_references(self.steps, self.variants)
         problem = impossibility(self.steps, self.variants, by)
         if problem is not None:

@@ -1,4 +1,4 @@
-"""Which of the possible matches there are: Siena's answer, which is the default, and others.
+"""Which of the possible matches there are: the answer of Siena's paper, which is the default, and others.
 
 `order`: in which order events are looked at. By `arrival`, a step comes after another if it arrived later *and*
 has a later time; by `time`, if it has a later time, whenever it arrived.
@@ -7,7 +7,9 @@ has a later time; by `time`, if it has a later time, whenever it arrived.
 match.
 
 `consume`: what a match uses up. `all` begins anew after its last event; `own` uses up its own events; with
-`none` an event that can begin a match begins one, whatever others did with it.
+`none` an event that can begin a match begins one, whatever others did with it. `first` and `last` begin anew
+with the first or the last event that the match has of a step, which `to` names; a match that has none of it
+uses up its first event only.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import msgspec
 
 from palio.model.errors import PatternError
 
-# The first of each is Siena's.
+# The first of each is that of Siena's paper. What `skip to` says is not among them, since it names a step.
 POLICIES = {
     "select": ("first", "every"),
     "consume": ("all", "own", "none"),
@@ -30,6 +32,7 @@ class Policies(msgspec.Struct, frozen=True):
     select: str = "first"
     consume: str = "all"
     order: str = "arrival"
+    to: str | None = None
 
     @staticmethod
     def of(said: dict[str, str]) -> Policies:
@@ -37,7 +40,8 @@ class Policies(msgspec.Struct, frozen=True):
         if said.get("select") == "every":
             if said.get("consume", "none") != "none":
                 raise PatternError(
-                    "`select every` uses up nothing: it goes with `consume none`, or without `consume`."
+                    "`select every` uses up nothing: it goes with `consume none`, "
+                    "or without `consume` and `skip`."
                 )
             said = {**said, "consume": "none"}
         return Policies(**said)
@@ -45,7 +49,9 @@ class Policies(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """Only what is not the default."""
         parts = [f"select {self.select}"] if self.select != "first" else []
-        if self.consume != "all" and self.select == "first":
+        if self.to is not None:
+            parts.append(f"skip to {self.consume} {self.to}")
+        elif self.consume != "all" and self.select == "first":
             parts.append(f"consume {self.consume}")
         if self.order != "arrival":
             parts.append(f"order {self.order}")

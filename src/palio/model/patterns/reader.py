@@ -1,9 +1,15 @@
 """From text to pattern: the filter language's reader, with the few rules more that patterns have.
 
-    pattern     = sequence "within" span { span } [ "by" name { "," name } ] { policy } sequence    =
-    alternative { "then" alternative } alternative = all { "or" all } all         = unit { "and" unit } unit
-    = count ("×" | "x") unit | "not" unit | "(" sequence ")" | [ word ] "[" filter "]" policy      = "select"
-    ("first" | "every") | "consume" ("all" | "own" | "none") | "order" ("arrival" | "time")
+    pattern     = sequence "within" span { span } [ "by" name { "," name } ] { policy }
+    sequence    = alternative { join alternative | "not" "next" unit }
+    join        = ( "then" | "next" ) [ "within" span { span } ]
+    alternative = all { "or" all }
+    all         = unit { "and" unit }
+    unit        = count ( "×" | "x" ) unit | "not" unit | looped [ loop ]
+    looped      = "(" sequence ")" | [ word ] "[" filter "]"
+    loop        = ( "?" | "*" | "+" | "{" count [ "," [ count ] ] "}" ) [ "?" ]
+    policy      = "select" ( "first" | "every" ) | "consume" ( "all" | "own" | "none" )
+                | "order" ( "arrival" | "time" ) | "skip" "to" ( "next" | ( "first" | "last" ) word )
 
 A filter stands in brackets, which filters themselves do not use: nothing in it can be taken for a part of the
 pattern. Within it, the other side of a comparison may be computed from events of earlier steps. A word that
@@ -34,7 +40,7 @@ from palio.model.patterns.computed import (
     references,
 )
 from palio.model.patterns.policies import POLICIES
-from palio.model.patterns.shape import Absence, All, Either, Shape, Step, Then, Times
+from palio.model.patterns.shape import PLAIN, Absence, All, Either, Join, Loop, Shape, Step, Then, Times
 from palio.model.patterns.spans import UNITS, microseconds
 from palio.model.values import Kind
 
@@ -42,7 +48,7 @@ from palio.model.values import Kind
 MAX_REPETITIONS = 10_000
 MAX_TERMS = 64
 # None of them is taken from anybody: before a bracket, a word is the name of a step.
-PATTERN_WORDS = frozenset(("then", "within", "by", *POLICIES))
+PATTERN_WORDS = frozenset(("then", "next", "within", "by", "skip", *POLICIES))
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])"
 _TOKENS = re.compile(
     rf"""\s*(?:
@@ -55,7 +61,7 @@ _TOKENS = re.compile(
     | (?P<word>[^\W\d]\w*(?:\.\w+)*)
     | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')
     | (?P<name>`[^`\\]*(?:\\.[^`\\]*)*`)
-    | (?P<symbol>>\*|\*<|<=|>=|!=|<>|==|&&|\|\||[=<>&|(),;*+/\[\]-])
+    | (?P<symbol>>\*|\*<|<=|>=|!=|<>|==|&&|\|\||[=<>&|(),;*+/\[\]?{{}}-])
     | (?P<end>\Z)
     | (?P<unreadable>.)
     )""",
@@ -90,7 +96,7 @@ class PatternReader(Reader):
         if self.kind == "end":
             raise UnboundedPattern(self.text)
         if not self.take_word("within"):
-            self.fail(f"expected `then`, `and`, `or` or `within`, found {self.found()}.")
+            self.fail(f"expected `then`, `next`, `and`, `or` or `within`, found {self.found()}.")
         within = self.span()
         by: list[str] = []
         if self.take_word("by"):
@@ -111,7 +117,49 @@ class PatternReader(Reader):
     # What happens
 
     def sequence(self) -> Shape:
-        return self._joined(Then, self.either, lambda: self.take_word("then"))
+        parts: list[Shape] = []
+        joins: list[Join] = []
+        join: Join | None = PLAIN
+        while join is not None:
+            start, part = self.at, self.either()
+            if isinstance(part, Absence) and join != PLAIN:
+                self.fail_at(
+                    start, f"behind `{join}` stands what happens; what must not happen stands behind `then`."
+                )
+            if isinstance(part, Then) and join == PLAIN:
+                joins += [join, *map(part.join, range(1, len(part.parts)))]
+                parts += part.parts
+            else:
+                joins.append(join)
+                parts.append(part)
+            while self._says_not_next():
+                joins.append(PLAIN)
+                parts.append(Absence(self._single("not next"), adjacent=True))
+            join = self._join()
+        if len(parts) == 1:
+            return parts[0]
+        return Then(tuple(parts), tuple(joins[1:]) if any(one != PLAIN for one in joins) else ())
+
+    def _says_not_next(self) -> bool:
+        if not (self.kind == "keyword" and self.token == "not"):
+            return False
+        self.advance()
+        if not self.take_word("next"):
+            self.fail(
+                f"expected `next`, found {self.found()}.", "What must not happen stands behind `then not`."
+            )
+        return True
+
+    def _join(self) -> Join | None:
+        strict = self.take_word("next")
+        if not strict and not self.take_word("then"):
+            return None
+        if self.kind == "word" and self.token.lower() == "within":
+            follows = _TOKENS.match(self.text, self.at + len(self.raw))
+            if follows is not None and follows.lastgroup != "symbol":  # `within[` is a step
+                self.advance()
+                return Join(strict, self.span())
+        return Join(strict)
 
     def either(self) -> Shape:
         return self._joined(Either, self.every, lambda: self.take("or"))
@@ -131,22 +179,63 @@ class PatternReader(Reader):
         if self.kind == "times":
             at, digits = self.at, self.token[:-1].rstrip()
             self.advance()
-            count = int(digits) if len(digits) <= 5 else 0
-            if not 1 <= count <= MAX_REPETITIONS:
+            count = self._count(digits, at)
+            if count < 1:
                 self.fail_at(at, f"a step is repeated 1 to {MAX_REPETITIONS:,} times.")
             part = self._single("×")
             return Times(count, part) if count > 1 else part
         if self.kind == "keyword" and self.token == "not":
             self.advance()
             return Absence(self._single("not"))
+        start = self.at
         if self.kind == "symbol" and self.token == "(":
             self._deeper()
             self.advance()
             inner = self.sequence()
             self.expect(")")
             self.depth -= 1
-            return inner
-        return self.step()
+        else:
+            inner = self.step()
+        return self._repeated(inner, start)
+
+    def _repeated(self, part: Shape, start: int) -> Shape:
+        """What stands before a loop's sign, with the sign."""
+        if not (self.kind == "symbol" and self.token in ("?", "*", "+", "{")):
+            return part
+        at, sign = self.at, self.token
+        self.advance()
+        least, most = {"?": (0, 1), "*": (0, None), "+": (1, None)}.get(sign) or self._bounds(at)
+        greedy = not self.take("?")
+        if not is_single(part):
+            self.fail_at(start, f"before `{sign}` stands a step, or steps joined by `or` in parentheses.")
+        if most == 0 or (most is not None and most < least):
+            self.fail_at(
+                at, "a loop ends with a number that is at least 1, and not less than the one it begins with."
+            )
+        if most == least:
+            return Times(most, part) if most > 1 else part
+        return Loop(least, most, part, greedy)
+
+    def _bounds(self, at: int) -> tuple[int, int | None]:
+        least = self._bound(at)
+        most: int | None = least
+        if self.take(","):
+            most = None if self.token == "}" else self._bound(at)
+        self.expect("}")
+        return least, most
+
+    def _bound(self, at: int) -> int:
+        if self.kind != "number" or not self.token.isdecimal():
+            self.fail_at(at, "a loop is written as {2,5}, {2,} or {3}.")
+        count = self._count(self.token, at)
+        self.advance()
+        return count
+
+    def _count(self, digits: str, at: int) -> int:
+        count = int(digits) if len(digits) <= 5 else MAX_REPETITIONS + 1
+        if count > MAX_REPETITIONS:
+            self.fail_at(at, f"a step is repeated 1 to {MAX_REPETITIONS:,} times.")
+        return count
 
     def _single(self, sign: str) -> Shape:
         """A step, or several of which one is enough: what can be counted, and be missing."""
@@ -154,10 +243,7 @@ class PatternReader(Reader):
         self._deeper()
         part = self.unit()
         self.depth -= 1
-        single = isinstance(part, Step) or (
-            isinstance(part, Either) and all(isinstance(one, Step) for one in part.parts)
-        )
-        if not single:
+        if not is_single(part):
             self.fail_at(start, f"behind `{sign}` stands a step, or steps joined by `or` in parentheses.")
         return part
 
@@ -217,10 +303,15 @@ class PatternReader(Reader):
 
     def _policy(self, policies: dict[str, str]) -> None:
         clause = self.token.lower() if self.kind == "word" else ""
+        if clause == "skip":
+            self._skip(policies)
+            return
         if clause not in POLICIES:
-            expected = ", ".join(f"`{one}`" for one in POLICIES)
+            expected = ", ".join(f"`{one}`" for one in (*POLICIES, "skip"))
             self.fail(f"expected `by`, {expected} or the end of the pattern, found {self.found()}.")
         if clause in policies:
+            if clause == "consume" and "to" in policies:
+                self.fail("`skip` and `consume` both say what follows a match; there is one of them.")
             self.fail(f"`{clause}` is there twice.")
         self.advance()
         # `all` and `and` are no different from other words here
@@ -228,6 +319,26 @@ class PatternReader(Reader):
             choices = " or ".join(f"`{one}`" for one in POLICIES[clause])
             self.fail(f"expected {choices}, found {self.found()}.")
         policies[clause] = self.token.lower()
+        self.advance()
+
+    def _skip(self, policies: dict[str, str]) -> None:
+        """`skip to next` is `consume none` by another name; the others go on with an event of the match."""
+        if "consume" in policies:
+            self.fail("`skip` and `consume` both say what follows a match; there is one of them.")
+        self.advance()
+        if not self.take_word("to"):
+            self.fail(f"expected `to`, found {self.found()}.")
+        where = self.token.lower()
+        if where == "next":
+            policies["consume"] = "none"
+            self.advance()
+            return
+        if where not in ("first", "last"):
+            self.fail(f"expected `next`, `first` or `last`, found {self.found()}.")
+        self.advance()
+        if self.kind != "word" or self.token not in self.columns:
+            self.fail(f"expected the name of a step, found {self.found()}.")
+        policies |= {"consume": where, "to": self.token}
         self.advance()
 
     # Comparisons with other events
@@ -328,6 +439,12 @@ class PatternReader(Reader):
         if attribute.startswith("`"):
             attribute = re.sub(r"\\(.)", r"\1", attribute[1:-1], flags=re.DOTALL)
         return Reference(step, attribute)
+
+
+def is_single(part: Shape) -> bool:
+    return isinstance(part, Step) or (
+        isinstance(part, Either) and all(isinstance(one, Step) for one in part.parts)
+    )
 
 
 def _divided(expression: Expression) -> tuple[Filter, Expression | None]:

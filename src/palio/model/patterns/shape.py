@@ -1,7 +1,8 @@
-"""A pattern as people write it: steps joined by `then`, `or`, `and`, `×` and `not`; and its text.
+"""A pattern as people write it: steps joined by `then`, `next`, `or`, `and`, `×` and `not`; and its text.
 
-The text is what `reader` reads back to an equal tree, with no more parentheses than needed. `then` binds
-weakest, then `or`, then `and`; `×` and `not` stand before what they mean.
+The text is what `reader` reads back to an equal tree, with no more parentheses than needed. `then` and `next`
+bind weakest, then `or`, then `and`; `×` and `not` stand before what they mean, `?`, `*`, `+` and `{2,5}` behind
+it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from palio.model.constraint import Constraint
 from palio.model.expression import And, Condition, Expression, conjunction, text_of
 from palio.model.filter import Filter
+from palio.model.patterns.spans import span_text
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -41,10 +43,30 @@ class Step(msgspec.Struct, frozen=True):
         return f"{self.name if self.named else ''}[{text_of(conjunction(parts))}]"
 
 
+class Join(msgspec.Struct, frozen=True):
+    """How a part follows what comes before it: with nothing in between, and so soon (in microseconds)."""
+
+    strict: bool = False
+    within: int | None = None
+
+    def __str__(self) -> str:
+        word = "next" if self.strict else "then"
+        return word if self.within is None else f"{word} within {span_text(self.within)}"
+
+
+PLAIN = Join()
+
+
 class Then(msgspec.Struct, frozen=True):
-    """One after the other."""
+    """One after the other; each but the first is joined to what comes before it, plainly if `joins` is
+    empty."""
 
     parts: tuple[Shape, ...]
+    joins: tuple[Join, ...] = ()
+
+    def join(self, number: int) -> Join:
+        """How the part of this number, which is not the first, follows."""
+        return self.joins[number - 1] if self.joins else PLAIN
 
 
 class All(msgspec.Struct, frozen=True):
@@ -66,16 +88,30 @@ class Times(msgspec.Struct, frozen=True):
     part: Shape
 
 
+class Loop(msgspec.Struct, frozen=True):
+    """At least so many of them and at most so many; without `most`, as many as a match has room for.
+
+    One that is greedy takes an event that could also be what follows, and goes on where the pattern could end.
+    """
+
+    least: int
+    most: int | None
+    part: Shape
+    greedy: bool = True
+
+
 class Absence(msgspec.Struct, frozen=True):
-    """None of them meanwhile."""
+    """None of them meanwhile; or, if `adjacent`, not right behind what comes before."""
 
     part: Shape
+    adjacent: bool = False
 
 
-Shape: TypeAlias = "Step | Then | All | Either | Times | Absence"
+Shape: TypeAlias = "Step | Then | All | Either | Times | Loop | Absence"
 
-_STRENGTH: dict[type, int] = {Then: 0, Either: 1, All: 2, Times: 3, Absence: 3, Step: 4}
-_WORDS: dict[type, str] = {Then: " then ", Either: " or ", All: " and "}
+_STRENGTH: dict[type, int] = {Then: 0, Either: 1, All: 2, Times: 3, Loop: 3, Absence: 3, Step: 4}
+_WORDS: dict[type, str] = {Either: " or ", All: " and "}
+_SIGNS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
 
 
 def shape_text(shape: Shape) -> str:
@@ -85,14 +121,29 @@ def shape_text(shape: Shape) -> str:
             return str(shape)
         case Times(count, part):
             return f"{count} × {_inside(part, Step)}"
-        case Absence(part):
-            return f"not {_inside(part, Step)}"
-        case Then(parts) | All(parts) | Either(parts):
+        case Loop(_, _, part):
+            return f"{_inside(part, Step)}{loop_sign(shape)}"
+        case Absence(part, adjacent):
+            return f"not {'next ' if adjacent else ''}{_inside(part, Step)}"
+        case Then(parts):
+            text = _inside(parts[0], Either)
+            for number, part in enumerate(parts[1:], 1):
+                join = "" if isinstance(part, Absence) and part.adjacent else f"{shape.join(number)} "
+                text = f"{text} {join}{_inside(part, Either)}"
+            return text
+        case All(parts) | Either(parts):
             return _WORDS[type(shape)].join(_inside(part, _stronger(shape)) for part in parts)
 
 
+def loop_sign(loop: Loop) -> str:
+    """What stands behind the step of a loop."""
+    most = "" if loop.most is None else str(loop.most)
+    sign = _SIGNS.get((loop.least, loop.most), f"{{{loop.least},{most}}}")
+    return sign if loop.greedy else f"{sign}?"
+
+
 def _stronger(shape: Shape) -> type:
-    return {Then: Either, Either: All, All: Times}[type(shape)]
+    return {Either: All, All: Times}[type(shape)]
 
 
 def _inside(part: Shape, least: type) -> str:
@@ -105,7 +156,7 @@ def steps_of(shape: Shape) -> Iterator[Step]:
     match shape:
         case Step():
             yield shape
-        case Times(_, part) | Absence(part):
+        case Times(_, part) | Loop(_, _, part) | Absence(part):
             yield from steps_of(part)
         case Then(parts) | All(parts) | Either(parts):
             for part in parts:

@@ -1,101 +1,163 @@
 """A pattern's shape as automata: what is still to happen, in which order.
 
 Each way to satisfy a shape is a `Variant`: slots that events fill. A slot can be filled once all slots `behind`
-which it stands are filled; events are taken in their order, so its event comes behind theirs. Its time must be
-later than those of the slots `after` which it comes. A state of the automaton is the set of slots that are
-filled, a set of bits.
+which it stands are filled, and as long as none of its `bars` is: those are the slots of what follows it. Events
+are taken in their order, so its event comes behind theirs. Its time must be later than those of the slots
+`after` which it comes, as far as they are filled. A state of the automaton is the set of slots that are filled,
+a set of bits.
 
 `or` between steps makes a slot that takes any of them, only `or` between larger parts makes several variants.
 `3 × A` are three slots each behind the one before: otherwise the same three events would be found in six ways,
-and events of the same moment count, too.
+and events of the same moment count, too. A loop is the same, with slots that need not be filled: `A{2,50}` has
+fifty slots and fifty-one states, and is one variant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 
 import msgspec
 
 from palio.model.errors import PatternTooLarge
-from palio.model.patterns.shape import Absence, All, Either, Shape, Step, Then, Times
+from palio.model.patterns.shape import PLAIN, Absence, All, Either, Join, Loop, Shape, Step, Then, Times
 
 MAX_VARIANTS = 64
-MAX_SLOTS = 64
+# Events of a match, each of which a search goes down by three calls; and of a loop without an upper bound, as
+# far as there is room for it beside everything else.
+MAX_SLOTS = 128
+MAX_LOOP = 64
+
+# Whom an event belongs to that could fill several slots: a greedy loop first, a reluctant one last.
+GREEDY, NEEDED, RELUCTANT = range(3)
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A place for one event of one of these steps (by number). `after` and `behind` are sets of slots, as
-    bits."""
+    """A place for one event of one of these steps (by number). `after`, `behind` and `bars` are sets of slots,
+    as bits. Only those with the rank `NEEDED` have to be filled."""
 
     steps: tuple[int, ...]
     after: int = 0
     behind: int = 0
+    bars: int = 0
+    rank: int = NEEDED
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """None of these steps between two sets of slots; without slots `before`, until the window ends."""
+    """None of these steps between two sets of slots; if no slot `before` which it lasts is filled, until the
+    window ends. If it is `adjacent`, none of them right behind the slots that it comes after."""
 
     steps: tuple[int, ...]
     after: int
     before: int = 0
+    adjacent: bool = False
 
 
-class Variant(msgspec.Struct, frozen=True):
-    """One way to satisfy a shape: its slots, and what must not happen. `first` and `last` are sets of slots."""
+class Link(msgspec.Struct, frozen=True):
+    """How the first event of some slots follows the last one of others."""
+
+    join: Join
+    after: int
+    before: int
+
+
+class Variant(msgspec.Struct, frozen=True, dict=True):
+    """One way to satisfy a shape: its slots, what must not happen, and what must follow closely."""
 
     slots: tuple[Slot, ...] = ()
     gaps: tuple[Gap, ...] = ()
-    first: int = 0
-    last: int = 0
+    links: tuple[Link, ...] = ()
 
-    def up_to(self, slots: int) -> int:
-        """All slots that are filled once these are."""
-        known, waiting = 0, slots
-        while waiting:
-            lowest = waiting & -waiting
-            known |= lowest
-            waiting = (waiting | self.slots[lowest.bit_length() - 1].behind) & ~known
-        return known
+    @property
+    def all(self) -> int:
+        return (1 << len(self.slots)) - 1
+
+    @cached_property
+    def needed(self) -> int:
+        return sum(1 << number for number, slot in enumerate(self.slots) if slot.rank == NEEDED)
+
+
+class _Context(msgspec.Struct, frozen=True):
+    """What all parts of a shape have to know: the numbers of steps, and how far a loop without a bound goes."""
+
+    numbers: dict[str, int]
+    room: int
 
 
 def variants_of(shape: Shape, numbers: dict[str, int]) -> tuple[Variant, ...]:
     """All variants of a shape. Raises `PatternTooLarge`."""
+    bounded, loops = _events(shape)
+    room = min(MAX_LOOP, (MAX_SLOTS - bounded) // loops) if loops else 0
+    return _variants(shape, _Context(numbers, room))
+
+
+def _events(shape: Shape) -> tuple[int, int]:
+    """How many events loops without an upper bound leave room for, and how many of these loops there are."""
+    match shape:
+        case Step():
+            return 1, 0
+        case Times(count, _):
+            return count, 0
+        case Loop(_, most, _):
+            return (0, 1) if most is None else (most, 0)
+        case Absence():
+            return 0, 0
+        case Either(parts) | All(parts) | Then(parts):
+            several = [_events(part) for part in parts]
+            return sum(bounded for bounded, _ in several), sum(loops for _, loops in several)
+
+
+def _variants(shape: Shape, context: _Context) -> tuple[Variant, ...]:
+    numbers = context.numbers
     match shape:
         case Step(name):
-            return (Variant((Slot((numbers[name],)),), (), 1, 1),)
+            return (Variant((Slot((numbers[name],)),)),)
         case Either(parts):
             if all(isinstance(part, Step) for part in parts):
-                return (Variant((Slot(tuple(numbers[part.name] for part in parts)),), (), 1, 1),)  # type: ignore[union-attr]
-            return _bounded([one for part in parts for one in variants_of(part, numbers)])
+                steps = tuple(numbers[part.name] for part in parts)  # type: ignore[union-attr]
+                return (Variant((Slot(steps),)),)
+            return _bounded([one for part in parts for one in _variants(part, context)])
         case Times(count, part):
-            if count > MAX_SLOTS:
-                raise PatternTooLarge(what="events", limit=MAX_SLOTS, got=count)
-            steps = variants_of(part, numbers)[0].slots[0].steps
-            slots = tuple(Slot(steps, behind=(1 << number) >> 1) for number in range(count))
-            everything = (1 << count) - 1
-            return (Variant(slots, (), everything, everything),)
+            return _repeated(part, context, count, count, NEEDED)
+        case Loop(least, most, part, greedy):
+            most = max(least, context.room) if most is None else most
+            return _repeated(part, context, least, most, GREEDY if greedy else RELUCTANT)
         case All(parts):
-            several = [variants_of(part, numbers) for part in parts]
+            several = [_variants(part, context) for part in parts]
             return _combined(several, _beside)
-        case Then(parts):
-            return _sequences(parts, numbers)
+        case Then():
+            return _sequences(shape, context)
         case Absence():
             raise AssertionError("an absence stands in a sequence")
 
 
-def _sequences(parts: tuple[Shape, ...], numbers: dict[str, int]) -> tuple[Variant, ...]:
+def _repeated(part: Shape, context: _Context, least: int, most: int, rank: int) -> tuple[Variant, ...]:
+    if most > MAX_SLOTS:
+        raise PatternTooLarge(what="events", limit=MAX_SLOTS, got=most)
+    steps = _variants(part, context)[0].slots[0].steps
+    slots = tuple(
+        Slot(steps, behind=(1 << number) >> 1, rank=NEEDED if number < least else rank)
+        for number in range(most)
+    )
+    return (Variant(slots),)
+
+
+def _sequences(shape: Then, context: _Context) -> tuple[Variant, ...]:
     found: tuple[Variant, ...] = (Variant(),)
-    missing: tuple[int, ...] = ()
-    for part in parts:
+    missing: tuple[Gap, ...] = ()
+    for number, part in enumerate(shape.parts):
         if isinstance(part, Absence):
-            missing += variants_of(part.part, numbers)[0].slots[0].steps
+            steps = _variants(part.part, context)[0].slots[0].steps
+            missing += (Gap(steps, 0, adjacent=part.adjacent),)
             continue
-        found = _combined([found, variants_of(part, numbers)], partial(_followed, missing=missing))
+        join = shape.join(number) if number else PLAIN
+        found = _combined([found, _variants(part, context)], partial(_followed, missing=missing, join=join))
         missing = ()
     if missing:
-        found = tuple(msgspec.structs.replace(one, gaps=(*one.gaps, Gap(missing, one.last))) for one in found)
+        found = tuple(
+            msgspec.structs.replace(one, gaps=one.gaps + _behind(missing, one.all, 0)) for one in found
+        )
     return found
 
 
@@ -118,31 +180,43 @@ def _combined(
 
 def _beside(one: Variant, other: Variant) -> Variant:
     moved = _moved(other, len(one.slots))
-    return Variant(
-        one.slots + moved.slots, one.gaps + moved.gaps, one.first | moved.first, one.last | moved.last
-    )
+    return Variant(one.slots + moved.slots, one.gaps + moved.gaps, one.links + moved.links)
 
 
-def _followed(one: Variant, other: Variant, missing: tuple[int, ...]) -> Variant:
-    by = len(one.slots)
-    moved = _moved(other, by)
-    slots = tuple(
-        msgspec.structs.replace(slot, after=slot.after | one.last, behind=slot.behind | one.last)
-        if moved.first >> number & 1
-        else slot
-        for number, slot in enumerate(moved.slots, by)
+def _followed(one: Variant, other: Variant, missing: tuple[Gap, ...], join: Join) -> Variant:
+    moved = _moved(other, len(one.slots))
+    following = moved.all << len(one.slots)
+    earlier = tuple(msgspec.structs.replace(slot, bars=slot.bars | following) for slot in one.slots)
+    later = tuple(
+        msgspec.structs.replace(slot, after=slot.after | one.all, behind=slot.behind | one.needed)
+        for slot in moved.slots
     )
     # What was to stay away until the end stays away until the next step, now that there is one.
-    gaps = [gap if gap.before else msgspec.structs.replace(gap, before=moved.first) for gap in one.gaps]
-    if missing:
-        gaps.append(Gap(missing, one.last, moved.first))
-    return Variant(one.slots + slots, (*gaps, *moved.gaps), one.first or moved.first, moved.last)
+    gaps = tuple(
+        gap if gap.before & one.needed else msgspec.structs.replace(gap, before=gap.before | following)
+        for gap in one.gaps
+    )
+    links = (*one.links, *moved.links)
+    if join != PLAIN and one.slots:
+        links += (Link(join, one.all, following),)
+    return Variant(earlier + later, gaps + _behind(missing, one.all, following) + moved.gaps, links)
+
+
+def _behind(missing: tuple[Gap, ...], after: int, before: int) -> tuple[Gap, ...]:
+    return tuple(msgspec.structs.replace(gap, after=after, before=before) for gap in missing)
 
 
 def _moved(variant: Variant, by: int) -> Variant:
-    slots = tuple(Slot(slot.steps, slot.after << by, slot.behind << by) for slot in variant.slots)
-    gaps = tuple(Gap(gap.steps, gap.after << by, gap.before << by) for gap in variant.gaps)
-    return Variant(slots, gaps, variant.first << by, variant.last << by)
+    """The same with so many slots before it, which are nothing yet."""
+    slots = tuple(
+        Slot(slot.steps, slot.after << by, slot.behind << by, slot.bars << by, slot.rank)
+        for slot in variant.slots
+    )
+    gaps = tuple(
+        msgspec.structs.replace(gap, after=gap.after << by, before=gap.before << by) for gap in variant.gaps
+    )
+    links = tuple(Link(link.join, link.after << by, link.before << by) for link in variant.links)
+    return Variant(slots, gaps, links)
 
 
 def _bounded(variants: list[Variant]) -> tuple[Variant, ...]:

@@ -184,8 +184,8 @@ def _attributes(patterns: PatternSet) -> set[str]:
     found = {PATTERN_NAME}
     for one in patterns:
         found |= one.remembered | set(one.by)
-        for step in one.pattern.steps:
-            found |= step.selects.attributes
+        for selection in one.selections:
+            found |= selection.attributes
     return found
 
 

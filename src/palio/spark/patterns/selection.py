@@ -64,8 +64,8 @@ def ranges_needed(
 def _sides(patterns: PatternSet, attribute: str) -> Iterator[ValueSet | None]:
     """What the conjunctions of all steps say about an attribute; None for one that says nothing."""
     for automaton in patterns:
-        for step in automaton.pattern.steps:
-            for box in step.filter.conjunctions:
+        for selection in automaton.selections:
+            for box in selection.conjunctions:
                 yield box.sides.get(attribute)
 
 
