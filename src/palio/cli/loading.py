@@ -17,7 +17,9 @@ from typing import Any, ClassVar, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from palio.cli.dressing import dressed
 from palio.cli.extras import told
+from palio.cli.nearest import nearest
 from palio.model.errors import MissingDependency
 
 
@@ -36,7 +38,7 @@ class Entry(NamedTuple):
         module = import_module(f"palio.cli.{self.module}")
         command = _group(module) if hasattr(module, "app") else _alone(name, module)
         command.name = name
-        return command
+        return dressed(command)
 
 
 def _group(module: ModuleType) -> Any:
@@ -109,6 +111,15 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         entry = self.entries.get(cmd_name)
         return None if entry is None else Unloaded(cmd_name, entry, self.commands)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.entries and not args[0].startswith("-") and not ctx.resilient_parsing:
+            meant = [f"`{ctx.command_path} {one}`" for one in nearest(args[0], self.entries)]
+            advice = (
+                f"Did you mean {' or '.join(meant)}?" if meant else f"`{ctx.command_path} --help` lists all."
+            )
+            ctx.fail(f"There is no command {args[0]!r}. {advice}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from palio.cli.credentials import SAID
+from palio.cli.credentials import SAID, credential_options
+from palio.cli.dressing import show_flags
+from palio.cli.endings import orderly_endings
 from palio.cli.loading import Entry, LazyGroup, Loaded
-from palio.cli.terminal import help_epilog, orderly_endings
+from palio.cli.terminal import help_epilog
 
 EPILOG = help_epilog(
     "palio up",
@@ -79,7 +81,13 @@ class OrderlyGroup(LazyGroup):
 
     entries = COMMANDS
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.params.extend(credential_options())
+
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        show_flags(self)
+        SAID.set({})  # by this call; a test makes several in one process
         with orderly_endings():
             return super().make_context(*arguments, **settings)
 
@@ -95,7 +103,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
@@ -112,28 +119,11 @@ def palio(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
-    token_file: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", envvar="PALIO_TOKEN_FILE", help="Has the token that brokers ask for."),
-    ] = None,
-    authority: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", envvar="PALIO_AUTHORITY", help="Who signs the certificates of brokers."),
-    ] = None,
-    certificate: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", envvar="PALIO_CERTIFICATE", help="Shows brokers who you are."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="FILE", envvar="PALIO_KEY", help="The key of the certificate.")
-    ] = None,
 ) -> None:
     """Content-based publish/subscribe: say what you want with a filter over the content.
 
     A filter looks like: symbol = "ACME" and price > 100 and not halted
     """
-    said = {"token_file": token_file, "authority": authority, "certificate": certificate, "key": key}
-    SAID.set({name: file for name, file in said.items() if file is not None})
 
 
 def main() -> None:
