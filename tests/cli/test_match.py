@@ -40,7 +40,7 @@ def test_quiet_says_nothing_beside_the_answers_and_only_matching_leaves_out_the_
 
 
 def test_count_gives_one_object(command):
-    (totals,) = answers(command("match", *FILES, "--count").stdout)
+    (totals,) = answers(command("match", *FILES, "--totals").stdout)
     per_filter = {one["id"]: one["matches"] for one in totals.pop("per_filter")}
     assert totals == {"events": 7, "matched_events": 5, "filters": 9, "matches": 12, "bad_lines": 0}
     assert per_filter["desk-7"] == 2

@@ -83,6 +83,7 @@ def test_help_shows_exit_codes_and_examples_that_fit_eighty_columns(command, nam
     assert result.exit_code == 0
     words = " ".join(result.stdout.split())
     assert EXIT_CODES in words
+    assert "<bool>" not in words  # a flag takes no value
     found = examples(result.stdout)
     assert found
     for example in found:
@@ -202,7 +203,6 @@ def test_the_examples_that_run_until_they_are_stopped_come_up(shown, environment
 def test_version_and_wrong_usage(command):
     assert re.fullmatch(r"palio \d+\.\d+\S*\n", command("--version").stdout)
     assert command("mtch").exit_code == 2
-    assert "Did you mean" in command("mtch").stderr
     assert command("match").exit_code == 2
     assert command().exit_code == 2
 
@@ -253,7 +253,7 @@ def test_a_full_disk_is_reported(environment):
             [*PALIO, "match", "-q", *FILES],
             cwd=ROOT, env=environment, stdout=full, stderr=subprocess.PIPE, encoding="utf-8", check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (3, "Cannot write the output: No space left on device.\n")
+    assert (done.returncode, done.stderr) == (6, "Cannot write the output: No space left on device.\n")
 
 
 def test_answers_stream_and_an_interrupt_ends_it_quietly_with_130(environment):

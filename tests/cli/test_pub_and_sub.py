@@ -121,7 +121,7 @@ def test_without_a_broker_it_says_what_to_do(command, monkeypatch, tmp_path, nam
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     arguments = ("a=1",) if name == "pub" else ()
     result = command(name, *arguments, "--server", "127.0.0.1:1")
-    assert result.exit_code == 3
+    assert result.exit_code == 4
     assert result.stderr == (
         "No broker answers at 127.0.0.1:1; start one with `palio up`, or name another one with --server.\n"
     )

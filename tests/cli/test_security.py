@@ -112,7 +112,7 @@ def test_explain_with_rights_and_limits(command, tmp_path, monkeypatch):
     with live_broker(tmp_path, security=Security(authentication=True, folder=str(folder))) as live:
         server = ("--server", live.server)
         without = command("explain", "price > 100", EVENT, "--rights", *server)
-        assert without.exit_code == 3
+        assert without.exit_code == 5
         assert "wants to know who connects" in without.stderr
         monkeypatch.setenv("PALIO_TOKEN_FILE", str(tmp_path / "desk.token"))
         told = command("explain", "price > 100", EVENT, "--rights", *server)

@@ -74,7 +74,7 @@ def test_what_prevents_a_start_is_a_sentence_that_says_what_to_do(environment, t
     def ends(*arguments: str) -> str:
         with started("up", *arguments, environment=environment, folder=tmp_path) as process:
             _, said = process.communicate(timeout=PATIENCE)
-            assert process.returncode == 3
+            assert process.returncode == 6
             assert "Traceback" not in said
             return said
 

@@ -4,11 +4,14 @@ import re
 
 import pytest
 
+import palio
 from palio.broker.broker import Broker
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.metrics import Metrics
 from palio.broker.settings import Limits, Settings
 from palio.broker.states import TRANSITIONS
+from palio.cli.endings import ERRORS, code_of
+from palio.cli.terminal import MEANINGS
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.outbox import Patience
 
@@ -55,3 +58,17 @@ def test_the_diagram_is_the_table_of_transitions(page):
         for state, events in TRANSITIONS.items()
         for event, after in events.items()
     }
+
+
+def test_the_table_of_exit_codes_is_what_the_program_ends_with(page):
+    table = dict(re.findall(r"^\| (\d+) \| ([\w, ]+) \|", page, re.MULTILINE))
+    assert table == {str(int(code)): meaning for code, meaning in MEANINGS.items()}
+
+
+def test_the_errors_of_the_table_of_exit_codes_exist(root):
+    files = (root / "src" / "palio").rglob("*.py")
+    classes = {name for file in files for name in re.findall(r"^class (\w+)\(", file.read_text(), re.MULTILINE)}
+    assert ERRORS.keys() <= classes
+    assert code_of(palio.FilterError("This is wrong.")) == 3
+    assert code_of(palio.TokenExpired("7", "yesterday")) == 5
+    assert code_of(palio.NotAllowed("desk", "publish", "price > 1")) == 5

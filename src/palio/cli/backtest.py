@@ -14,7 +14,6 @@ from rich.console import Console
 from palio.cli.bars import lying
 from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
-from palio.cli.hosting import needing
 from palio.cli.replay import tell_missing
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model import jsontext
@@ -122,8 +121,8 @@ def _read_store(
     time: tuple[float | str, float | None],
     samples: int,
 ) -> Found:
-    with needing("broker"):
-        from palio.store.journal import Journal  # noqa: PLC0415 (only where a store is)
+    from palio.store.journal import Journal  # noqa: PLC0415 (only where a store is)
+
     begin = 0.0 if time[0] == "all" else float(time[0])
     end = math.inf if time[1] is None else time[1]
     newest: deque[Sample] = deque(maxlen=samples)

@@ -17,7 +17,7 @@ import msgspec
 
 from palio.broker.files import read_token
 from palio.broker.tls import client_context
-from palio.cli.credentials import SAID, TOKEN_VARIABLE
+from palio.cli.credentials import TOKEN_VARIABLE, said
 from palio.client.address import is_secure, parse_addresses
 from palio.model.errors import PalioError
 from palio.routing.protocol import DEFAULT_PORT
@@ -125,7 +125,7 @@ def known(saved: Contexts, name: str) -> Context:
 
 def chosen(server: str | None) -> Context:
     """The connection that is meant, with what was said for all. Raises `WrongContext`."""
-    return msgspec.structs.replace(_meant(server), **SAID.get({}))
+    return msgspec.structs.replace(_meant(server), **said())
 
 
 def _meant(server: str | None) -> Context:

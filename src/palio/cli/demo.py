@@ -23,7 +23,8 @@ from rich.text import Text
 
 from palio import Filter, MatchIndex, Notification
 from palio.cli.demo_network import NetworkDemo
-from palio.cli.spark_stats import DEFAULT_REPORT
+from palio.cli.extras import missing_of
+from palio.cli.places import DEFAULT_REPORT
 from palio.cli.stocks import Market, filter_texts
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural
 from palio.matching.poset import Poset
@@ -83,7 +84,12 @@ def demo(
     right = True
     if part in (Part.ALL, Part.MATCHING):
         right = _match(console, seconds, filters, seed)
-    if part is not Part.MATCHING:
+    missing = missing_of("broker")
+    if missing is not None and part is Part.ALL:
+        _say(console, f"\nThe network of brokers is left out here. {missing}")
+    elif missing is not None and part is not Part.MATCHING:
+        raise missing
+    elif part is not Part.MATCHING:
         place = None if part is Part.NETWORK else report
         network = NetworkDemo(console, seed, _SUBSCRIBERS, _TRADES, report=place)
         right = asyncio.run(network.run()) and right

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from palio.broker.settings import Settings
+from palio.cli.extras import missing_of
 from palio.cli.terminal import ExitCode
 from palio.model.errors import PalioError
 
@@ -38,37 +38,19 @@ class BrokerFailed(PalioError):
         super().__init__(f"The broker cannot go on and has stopped: {reason}", reason=reason)
 
 
-class NotInstalled(PalioError):
-    """A part of Palio that is not installed here."""
-
-    extra: str
-
-    def __init__(self, module: str, extra: str) -> None:
-        super().__init__(
-            f"This needs {module}, which is not installed: pip install 'palio[{extra}]' brings it.", extra=extra
-        )
-
-
-@contextlib.contextmanager
-def needing(extra: str) -> Iterator[None]:
-    """Turn a module that is missing into a sentence that says how to get it."""
-    try:
-        yield
-    except ModuleNotFoundError as problem:
-        raise NotInstalled(problem.name or "a module", extra) from None
-
-
 def host(settings: Settings, started: Callable[[Broker], None], *, life: int | None = None) -> None:
     """Run a broker until a signal, or the end of the pipe `life`, stops it in order.
 
     A second signal ends it at once. `started` is called when it is up. Raises `CannotStart`, `BrokerFailed`
-    and what stores raise.
+    and what stores raise; `MissingDependency` where only the client is installed.
     """
-    with needing("broker"):
-        import uvloop  # noqa: PLC0415 (only who runs a broker has it)
+    if (missing := missing_of("broker")) is not None:
+        raise missing
+    import uvloop  # noqa: PLC0415 (only who runs a broker has it)
 
-        from palio.broker import logs  # noqa: PLC0415
-        from palio.broker.broker import Broker  # noqa: PLC0415
+    from palio.broker import logs  # noqa: PLC0415
+    from palio.broker.broker import Broker  # noqa: PLC0415
+
     logs.set_up(settings.log_level, settings.log_format)
     try:
         broker = Broker(settings)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, MutableMapping
-from importlib import import_module
 from importlib.metadata import version
-from types import ModuleType
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from palio.cli.credentials import SAID
-from palio.cli.terminal import help_epilog, orderly_endings
+from palio.cli.credentials import SAID, credential_options
+from palio.cli.dressing import show_flags
+from palio.cli.endings import orderly_endings
+from palio.cli.loading import Entry, LazyGroup, Loaded
+from palio.cli.terminal import help_epilog
 
 EPILOG = help_epilog(
     "palio up",
@@ -23,92 +22,72 @@ EPILOG = help_epilog(
     """palio explain 'price > 100 and not halted' '{"price": 101.5}'""",
     "palio match -f examples/filters.jsonl -e examples/events.jsonl",
 )
-# In the order of the help: commands, or groups of them, by the module that has them. A module with an `app` is
-# a group; otherwise the command is its function of the same name. None is loaded before it is needed: a program
-# that is started for each event had better start quickly.
+# In the order of the help: commands, or groups of them, by the module that has them.
 COMMANDS = {
-    "up": "up",
-    "network": "network",
-    "token": "token",
-    "rights": "rights",
-    "config": "config",
-    "context": "context",
-    "pub": "pub",
-    "sub": "sub",
-    "advertise": "advertise",
-    "request": "requests",
-    "reply": "requests",
-    "replay": "replay",
-    "backtest": "backtest",
-    "trace": "trace",
-    "explain": "explain",
-    "match": "match",
-    "patterns": "patterns",
-    "covers": "covers",
-    "lint": "lint",
-    "stats": "looking",
-    "peers": "looking",
-    "clients": "looking",
-    "subs": "looking",
-    "top": "top",
-    "dlq": "dlq",
-    "forget": "forget",
-    "journal": "journal",
-    "demo": "demo",
-    "sim": "sim",
-    "spark": "spark",
-    "bench": "bench",
-    "doctor": "doctor",
+    "up": Entry("up", "Start a broker, and run it until Ctrl-C.", "broker"),
+    "network": Entry("network", "Start several brokers on this machine, and see how they are."),
+    "token": Entry("token", "Make, list and revoke the tokens by which clients and brokers show who they are."),
+    "rights": Entry("rights", "List, test and change what principals may publish and see."),
+    "config": Entry("config", "Check and show the settings of a broker."),
+    "context": Entry("context", "Save connections to brokers under names, and say which one is meant."),
+    "pub": Entry("pub", "Publish events, and wait until the broker has confirmed them."),
+    "sub": Entry("sub", "Show the events that a filter selects, one a line, as they come."),
+    "advertise": Entry("advertise", "Advertise what will be published, until Ctrl-C."),
+    "request": Entry("requests", "Ask everybody who takes this event, and show their replies as JSON lines."),
+    "reply": Entry("requests", "Answer requests that a filter selects, always with the same reply."),
+    "replay": Entry("replay", "Show what was published, from the journals of all brokers in reach."),
+    "backtest": Entry(
+        "backtest", "Say how many published events a filter selects, when they came, and show some."
+    ),
+    "trace": Entry("trace", "Show who would get an event, without delivering it."),
+    "explain": Entry("explain", "Show, condition by condition, why a filter matches an event or why not."),
+    "match": Entry("match", "Say for each event which filters it satisfies, as JSON lines."),
+    "patterns": Entry(
+        "patterns", "Find patterns in events, and say of which events each consists, as JSON lines."
+    ),
+    "covers": Entry("covers", "Say whether FILTER selects every event that OTHER selects."),
+    "lint": Entry("lint", "Find filters that are wrong, useless or said twice."),
+    "stats": Entry("looking", "Show the counts of a broker: who is connected, and what came of events."),
+    "peers": Entry("looking", "Show the links of a broker to its neighbours, and those that cannot be made."),
+    "clients": Entry("looking", "Show the clients that are connected to a broker."),
+    "subs": Entry(
+        "looking", "Show the subscriptions of a broker's clients, and the durable ones at home here."
+    ),
+    "top": Entry("top", "Watch a broker: rates, links, and the subscriptions for which most is waiting."),
+    "dlq": Entry("dlq", "Look at dead letters, deliver them after all, or throw them away."),
+    "forget": Entry("forget", "Let a network forget a broker that will never come back."),
+    "journal": Entry("journal", "The journal of a broker: what it has, and what it may let go."),
+    "demo": Entry(
+        "demo", "Watch a made-up stock market meet a few thousand filters, then a network of brokers."
+    ),
+    "sim": Entry("sim", "Simulate networks of brokers, and judge what they deliver.", "sim"),
+    "spark": Entry("spark", "Work on everything that was published, with Spark.", "spark"),
+    "bench": Entry("bench", "Measure, each time beside a yardstick of the same run.", "bench"),
+    "doctor": Entry(
+        "doctor", "Check Java, the compiled index, packages, the store, ports, and Spark's executors."
+    ),
 }
 
 
-class Commands(MutableMapping[str, Any]):
-    """The commands by their names, each loaded when it is first asked for."""
+class Commands(Loaded):
+    """The commands of the program, by their names."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = _load(name, import_module(f"palio.cli.{COMMANDS[name]}"))
-        return self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
+        super().__init__(COMMANDS)
 
 
-def _load(name: str, module: ModuleType) -> Any:
-    if hasattr(module, "app"):
-        command: Any = typer.main.get_group(module.app)
-    else:
-        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        epilogs = getattr(module, "EPILOGS", None)
-        alone.command(name, epilog=epilogs[name] if epilogs else module.EPILOG)(getattr(module, name))
-        command = typer.main.get_command(alone)
-    command.name = name
-    return command
-
-
-class OrderlyGroup(TyperGroup):
+class OrderlyGroup(LazyGroup):
     """Commands that end in an orderly way, whatever goes wrong: in the options as well as in the work."""
+
+    entries = COMMANDS
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = Commands()
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.commands)
+        self.params.extend(credential_options())
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        show_flags(self)
+        SAID.set({})  # by this call; a test makes several in one process
         with orderly_endings():
             return super().make_context(*arguments, **settings)
 
@@ -124,7 +103,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
@@ -141,28 +119,11 @@ def palio(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
-    token_file: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", envvar="PALIO_TOKEN_FILE", help="Has the token that brokers ask for."),
-    ] = None,
-    authority: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", envvar="PALIO_AUTHORITY", help="Who signs the certificates of brokers."),
-    ] = None,
-    certificate: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", envvar="PALIO_CERTIFICATE", help="Shows brokers who you are."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="FILE", envvar="PALIO_KEY", help="The key of the certificate.")
-    ] = None,
 ) -> None:
     """Content-based publish/subscribe: say what you want with a filter over the content.
 
     A filter looks like: symbol = "ACME" and price > 100 and not halted
     """
-    said = {"token_file": token_file, "authority": authority, "certificate": certificate, "key": key}
-    SAID.set({name: file for name, file in said.items() if file is not None})
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from palio.model.errors import ContradictoryFilter
 EPILOG = help_epilog(
     "palio match -f examples/filters.jsonl -e examples/events.jsonl",
     "palio match -f examples/filters.jsonl -e - < examples/events.jsonl",
-    "palio match -f examples/filters.jsonl -e examples/events.jsonl --count",
+    "palio match -f examples/filters.jsonl -e examples/events.jsonl --totals",
 )
 # A progress bar that moves more often costs more than it tells.
 _EVENTS_PER_UPDATE = 64
@@ -36,8 +36,8 @@ def match(
     only_matching: Annotated[
         bool, typer.Option("--only-matching", help="Leave out events that no filter matches.")
     ] = False,
-    count: Annotated[
-        bool, typer.Option("--count", help="One object with totals at the end, and no line per event.")
+    totals: Annotated[
+        bool, typer.Option("--totals", help="One object with totals at the end, and no line per event.")
     ] = False,
     strict: Annotated[
         bool,
@@ -65,16 +65,16 @@ def match(
     tally = _Tally(index)
     place = {id: number for number, id in enumerate(index)}  # the index promises no order, a reader expects one
     # In a terminal the answers themselves show how far it is; a bar between them would only flicker.
-    hidden = quiet or (sys.stdout.isatty() and not count)
+    hidden = quiet or (sys.stdout.isatty() and not totals)
     with LineFile(events) as file, progress_bar(console, "matching", file.size, hidden=hidden) as advance:
         for event in read_events(file, complaints.add, strict=strict):
             found = sorted(index.match(event.notification), key=place.__getitem__)
             tally.add(found)
-            if not count and (found or not only_matching):
+            if not totals and (found or not only_matching):
                 write_json(_answer(event, found))
             if tally.events % _EVENTS_PER_UPDATE == 0:
                 advance(file.position() if file.size is not None else tally.events)
-    if count:
+    if totals:
         write_json(tally.document(complaints.count))
     if not quiet:
         console.print(tally.summary(complaints.count), style="dim", soft_wrap=True)

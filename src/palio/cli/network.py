@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli.connecting import NoBroker, ask
+from palio.cli.extras import missing_of
 from palio.cli.hosting import CannotStart
 from palio.cli.looking import events_of
 from palio.cli.network_file import Network, read_network
@@ -64,6 +65,8 @@ def network_up(
     Exits with 0 if all brokers ended in order, and with 1 if one failed.
     """
     planned = read_network(file)
+    if (missing := missing_of("broker")) is not None:
+        raise missing
     Path(planned.data).mkdir(mode=0o700, parents=True, exist_ok=True)
     if not asyncio.run(_up(planned, restart=restart, strict=strict, quiet=quiet)):
         raise typer.Exit(ExitCode.NO)

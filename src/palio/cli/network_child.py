@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from palio.broker.settings import Settings
+from palio.cli.endings import code_of
 from palio.cli.hosting import host
 from palio.cli.terminal import ExitCode, write_json
 from palio.cli.up import ports
@@ -34,7 +35,7 @@ def main() -> int:
         host(settings, started, life=sys.stdin.fileno())
     except PalioError as problem:
         write_json({"error": str(problem)})
-        return ExitCode.BAD_INPUT
+        return code_of(problem)
     return ExitCode.SUCCESS
 
 

@@ -30,7 +30,7 @@ def replay(
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
     format_text: Annotated[
         str,
-        typer.Option("--format", "-f", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
+        typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
     ] = "json",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
 ) -> None:

@@ -4,20 +4,51 @@ from __future__ import annotations
 
 import typer
 
-from palio.cli import (
-    spark_archive,
-    spark_backtest,
-    spark_experiments,
-    spark_forget,
-    spark_match,
-    spark_package,
-    spark_patterns,
-    spark_reach_back,
-    spark_stats,
-)
+from palio.cli.loading import Entry, LazyGroup
 from palio.cli.terminal import help_epilog
 
+JOBS = {
+    "archive": Entry(
+        "spark_archive", "Write what was published to a lake of Parquet files, each event exactly once."
+    ),
+    "backtest": Entry(
+        "spark_backtest", "Say what a filter would have delivered of all that was published, and when."
+    ),
+    "forget": Entry(
+        "spark_forget", "Remove events from the lake: for erasure, or because they are old enough."
+    ),
+    "match": Entry(
+        "spark_match", "Match many events against many subscriptions: pairs (event_id, subscription_id)."
+    ),
+    "experiments": Entry(
+        "spark_experiments", "Run an experiment of the simulator on a cluster: each of its runs is a task."
+    ),
+    "package": Entry(
+        "spark_package", "Build an archive of palio and what it needs, for executors that do not have it."
+    ),
+    "reach-back": Entry(
+        "spark_reach_back",
+        "Show what a lake has of a filter, and keep all that follows in a new durable subscription.",
+    ),
+    "patterns": Entry(
+        "spark_patterns",
+        "Find patterns in all events of a source, and say of which events each match consists.",
+    ),
+    "stats": Entry(
+        "spark_stats",
+        "Report on everything that was published: traffic, values, what subscriptions find and could save.",
+    ),
+}
+
+
+class JobGroup(LazyGroup):
+    """The jobs."""
+
+    entries = JOBS
+
+
 app = typer.Typer(
+    cls=JobGroup,
     help="Work on everything that was published, with Spark.",
     no_args_is_help=True,
     epilog=help_epilog(
@@ -25,20 +56,11 @@ app = typer.Typer(
         "palio spark match -e examples/events.jsonl -f examples/filters.jsonl",
         "palio spark experiments examples/experiment.toml -o /tmp/palio-example",
         "palio spark patterns palio-lake -p examples/patterns.jsonl",
-        "palio spark backtest 'price > 100' --against 'price > 120' -p difference.png",
+        "palio spark backtest 'price > 100' --against 'price > 120' --picture difference.png",
         "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
         notes="All of them run here unless --master or --remote names a cluster; docs/spark.md says more.",
     ),
 )
-app.command("archive", epilog=spark_archive.EPILOG)(spark_archive.archive)
-app.command("backtest", epilog=spark_backtest.EPILOG)(spark_backtest.backtest)
-app.command("forget", epilog=spark_forget.EPILOG)(spark_forget.forget)
-app.command("match", epilog=spark_match.EPILOG)(spark_match.match)
-app.command("experiments", epilog=spark_experiments.EPILOG)(spark_experiments.experiments)
-app.command("package", epilog=spark_package.EPILOG)(spark_package.package)
-app.command("reach-back", epilog=spark_reach_back.EPILOG)(spark_reach_back.reach_back)
-app.command("patterns", epilog=spark_patterns.EPILOG)(spark_patterns.patterns)
-app.command("stats", epilog=spark_stats.EPILOG)(spark_stats.stats)
 
 
 @app.callback()

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark backtest 'price > 100'",
-    "palio spark backtest 'price > 100' --against 'price > 120' -p difference.png",
+    "palio spark backtest 'price > 100' --against 'price > 120' --picture difference.png",
     "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
     "palio spark backtest 'price > 50' examples/trades.jsonl --time time --every 1m",
     "palio spark backtest 'price > 100' --checkpoint backtest-state/",
@@ -89,7 +89,7 @@ def backtest(
     ] = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show of each side.")] = 3,
     picture: Annotated[
-        Path | None, typer.Option("--picture", "-p", metavar="FILE", help="Draw it: a .png or an .svg.")
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it: a .png or an .svg.")
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the counts as Parquet.")

@@ -13,7 +13,7 @@ import typer
 from rich.control import Control
 from rich.segment import ControlType
 
-from palio.cli.credentials import SAID
+from palio.cli.credentials import said, variable
 from palio.cli.spark_output import quiet_session
 from palio.cli.terminal import error_console
 from palio.spark.errors import JobFailed
@@ -68,15 +68,15 @@ def opened(
 ) -> Iterator[SparkSession]:
     """A session for a job. In a terminal Spark's bar shows how far its stages are; or the job has its own.
 
-    Its workers show brokers what was said for the whole program (`palio --token-file FILE spark …`).
+    Its workers show brokers what was said for the whole program (`palio spark … --token-file FILE`).
     """
     if master is not None and remote is not None:
         raise typer.BadParameter("--master and --remote exclude each other.")
     chosen = dict(_setting(one) for one in settings or ())
     if error_console().is_terminal and not own_bar:
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
-    for option, file in SAID.get({}).items():
-        os.environ[f"PALIO_{option.upper()}"] = os.path.abspath(file)  # from there workers inherit it
+    for option, file in said().items():
+        os.environ[variable(option)] = os.path.abspath(file)  # from there workers inherit it
     with ExitStack() as kept:
         with _starting():
             spark = kept.enter_context(

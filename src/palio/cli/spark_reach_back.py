@@ -44,7 +44,7 @@ def reach_back(
     since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 30d, a date, a time, or all.")] = "all",
     format_text: Annotated[
         str,
-        typer.Option("--format", "-f", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
+        typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
     ] = "json",
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the past as Parquet.")

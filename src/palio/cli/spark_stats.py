@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from palio.cli.places import DEFAULT_REPORT
 from palio.cli.spark_checkpoint import (
     LINES,
     Checkpoint,
@@ -40,7 +41,6 @@ EPILOG = help_epilog(
     "palio spark stats palio-lake --json numbers.json --hints hints.json --checkpoint stats-state/",
     notes="Then `palio up --hints hints.json`: the broker's index knows from the start what is rare.",
 )
-DEFAULT_REPORT = Path("palio-report.html")
 
 
 def stats(

@@ -46,7 +46,7 @@ def sub(
     ] = None,
     format_text: Annotated[
         str,
-        typer.Option("--format", "-f", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
+        typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
     ] = "json",
     durable: Annotated[
         str | None,

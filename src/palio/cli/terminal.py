@@ -1,4 +1,4 @@
-"""How the program speaks and ends: exit codes, consoles, and orderly endings.
+"""How the program speaks: consoles, help, and what its exit codes mean.
 
 What a command answers goes to standard output; everything else (progress, summaries, complaints) goes to
 standard error, so that output can always be piped. Colours and cursor movements appear in terminals only;
@@ -7,16 +7,11 @@ rich looks after that, and after NO_COLOR.
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -24,18 +19,35 @@ from palio.model.errors import FilterSyntaxError, PalioError
 
 
 class ExitCode(IntEnum):
-    """What the program ends with; every `--help` lists the first five."""
+    """The codes; every `--help` lists those that scripts ask for."""
 
     SUCCESS = 0
     NO = 1
     USAGE = 2
     BAD_INPUT = 3
+    NO_BROKER = 4
+    NOT_ALLOWED = 5
+    NOT_HERE = 6
     INTERRUPTED = 130
-    TERMINATED = 143
     CLOSED_PIPE = 141  # 128 + SIGPIPE: what a shell shows for a program that the signal ended
+    TERMINATED = 143
 
 
-EXIT_CODES = "Exit codes: 0 yes or success · 1 no, or findings · 2 wrong usage · 3 bad input · 141 closed pipe"
+MEANINGS = {
+    ExitCode.SUCCESS: "yes or success",
+    ExitCode.NO: "no, or findings",
+    ExitCode.USAGE: "wrong usage",
+    ExitCode.BAD_INPUT: "bad input",
+    ExitCode.NO_BROKER: "no broker",
+    ExitCode.NOT_ALLOWED: "not allowed",
+    ExitCode.NOT_HERE: "missing here",
+    ExitCode.INTERRUPTED: "interrupted",
+    ExitCode.CLOSED_PIPE: "closed pipe",
+    ExitCode.TERMINATED: "terminated",
+}
+# What the help of every command has room for.
+_LISTED = (*(code for code in ExitCode if code < ExitCode.INTERRUPTED), ExitCode.CLOSED_PIPE)
+EXIT_CODES = "Exit codes: " + " · ".join(f"{code:d} {MEANINGS[code]}" for code in _LISTED)
 
 
 def output_console() -> Console:
@@ -54,7 +66,7 @@ def help_epilog(*examples: str, notes: str = "") -> str:
     The tests run every line that starts with `$ palio`.
     """
     shown = "\n".join(f"  [cyan]$ {escape(example)}[/cyan]" for example in examples)
-    codes = EXIT_CODES.replace(" · 3", "\n            · 3")
+    codes = EXIT_CODES.replace(" · 4", "\n            · 4")
     return "\n\n".join(
         part for part in (f"[bold]Examples[/bold]\n{shown}", notes, f"[dim]{codes}[/dim]") if part
     )
@@ -92,42 +104,3 @@ def plural(count: int, noun: str) -> str:
     """`1 event`, `2,000 events`, `3 matches`."""
     ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
     return f"{count:,} {noun}{ending}"
-
-
-@contextmanager
-def orderly_endings() -> Iterator[None]:
-    """Turn errors, closed pipes and Ctrl-C into exit codes; never a stack trace for what users do."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()  # here, where a closed pipe can still be reported, and not at the shutdown
-    except PalioError as error:
-        error_console().print(complaint(error), soft_wrap=True)
-        raise typer.Exit(ExitCode.BAD_INPUT) from None
-    except BrokenPipeError:
-        _abandon_output()
-        raise typer.Exit(ExitCode.CLOSED_PIPE) from None
-    except OSError as problem:
-        # Reading has its own errors, so this is the output: a full disk, most likely.
-        what = problem.filename if isinstance(problem.filename, str) else "the output"
-        reason = f"Cannot write {printable(what)}: {problem.strerror or problem}."
-        error_console().print(reason, style="red", soft_wrap=True)
-        _abandon_output()
-        raise typer.Exit(ExitCode.BAD_INPUT) from None
-    except SystemExit as ending:
-        # rich ends the program with 1 when it meets a closed pipe
-        if isinstance(ending.__context__, BrokenPipeError):
-            _abandon_output()
-            raise typer.Exit(ExitCode.CLOSED_PIPE) from None
-        raise
-    except KeyboardInterrupt:
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
-
-
-def _abandon_output() -> None:
-    """Nobody reads on: what is still in buffers must not cause an error when the interpreter flushes them."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(io.UnsupportedOperation):  # a stream that is no file
-            os.dup2(nowhere, stream.fileno())
