@@ -179,6 +179,23 @@ def test_a_durable_subscription_goes_on_where_it_was(command, live):
     assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.3s").stdout == ""
 
 
+def test_a_durable_subscription_is_changed_only_if_that_is_said(command, live):
+    wanted = ("--durable", "desk-7", "--timeout", "10s", "--count", "1")
+    assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.1s").exit_code == 1
+    refused = command("sub", "n < 0", *wanted)
+    assert refused.exit_code == 3
+    assert "`n > 0`" in refused.stderr
+    assert "`n < 0`" in refused.stderr
+    assert "--change" in refused.stderr
+    live.publish({"n": 1})
+    assert command("sub", *wanted).stdout == '{"n":1}\n'  # without a filter, as it is
+    assert command("sub", "n < 0", "--durable", "desk-7", "--change", "--timeout", "0.1s").exit_code == 1
+    live.publish({"n": 2}, {"n": -2})
+    assert command("sub", *wanted).stdout == '{"n":-2}\n'
+    for wrong in (("--change",), ("n > 1", "--change"), ("--durable", "desk-7", "--change")):
+        assert command("sub", *wrong).exit_code == 2
+
+
 @pytest.mark.parametrize("text", ["yesterday", "2026-03-28T10:00:00", "-1h", "1h30"])
 def test_a_time_that_is_none_is_told(command, live, text):
     result = command("sub", f"--since={text}")
@@ -201,6 +218,7 @@ def test_a_broker_that_comes_back_finds_its_subscriber_again_and_ctrl_c_ends_it(
         wanted = ("sub", "--durable", "d", "--ready", *server)
         subscriber = stack.enter_context(started(*wanted, environment=environment, folder=tmp_path))
         assert "Subscribed at siena" in subscriber.stderr.readline()
+        assert "Ctrl-C ends the reading; the subscription stays" in subscriber.stderr.readline()
         process.kill()
         process.wait(PATIENCE)
         assert "is lost" in subscriber.stderr.readline()

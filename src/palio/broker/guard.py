@@ -102,13 +102,15 @@ class Guard:
     # Asking for events
 
     def _asking(self, message: Any, principal: Principal, session: str) -> Any:
-        filter: Filter = message.filter
-        length = len(filter.source or str(filter))
+        filter: Filter | None = message.filter
+        length = 0 if filter is None else len(filter.source or str(filter))
         if length > self._limits.filter:
             raise FilterTooLarge(limit=self._limits.filter, got=length, what="characters")
         allowed = principal.rights.subscribe
         if allowed is None:
             raise NotAllowed(principal.name, "subscribe", "it has no right to see anything.")
+        if filter is None:  # the one that a durable subscription has; what leaves is looked at in any case
+            return message
         if self._refuses_wider and not allowed.covers(filter):
             beyond = allowed.counterexample(filter)
             example = f", such as {beyond.to_json()}" if beyond is not None else ""

@@ -60,11 +60,11 @@ class Session:
             Published: lambda answer: self.publishing.published(answer),  # noqa: PLW0108 (it is made later)
             Refused: self._refused,
             Accepted: lambda answer: self._answered(answer.handle, answer),
-            Attached: lambda answer: self._answered(answer.name, answer),
+            Attached: self._attached,
             Ready: lambda answer: self._became_ready(answer.handle),
             DurableReady: lambda answer: self._became_ready(answer.name),
             Ended: self._ended,
-            Changed: lambda answer: self.answer(f"change {answer.name}", answer),
+            Changed: self._changed,
         }
 
     # Connections
@@ -263,6 +263,17 @@ class Session:
         if held is not None:
             held.answered(answer)
             self.answer(held.subject, answer)
+
+    def _attached(self, answer: Attached) -> None:
+        self._answered(answer.name, answer)
+        if answer.name not in self.held:  # it was asked for in passing
+            self.answer(f"attach {answer.name}", answer)
+
+    def _changed(self, answer: Changed) -> None:
+        held = self.held.get(answer.name)
+        if held is not None:
+            held.changed(answer)
+        self.answer(f"change {answer.name}", answer)
 
     def _became_ready(self, name: str) -> None:
         held = self.held.get(name)

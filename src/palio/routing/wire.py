@@ -119,6 +119,11 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=_to_plain)
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_readable], dec_hook=_from_plain)  # noqa: UP007
 
 
+def decoder_of(*kinds: type) -> msgspec.msgpack.Decoder[Any]:
+    """Reads messages of these kinds, with what is in them as `decode` reads it, and raises what that raises."""
+    return msgspec.msgpack.Decoder(Union[kinds], dec_hook=_from_plain)  # noqa: UP007
+
+
 def encode(message: AnyMessage) -> bytes:
     """The bytes of a message."""
     return _encoder.encode(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import inf
 
-from palio.model.errors import HistoryUnavailable
+from palio.model.errors import FilterDiffers, HistoryUnavailable
 from palio.model.filter import Filter
 from palio.routing.durable.catching import FROM_NOW, CatchingUp
 from palio.routing.durable.desk import ANSWER_WITHIN, NotHome
@@ -73,11 +73,11 @@ class Homes(CatchingUp):
                 durable.moving_stored = True
                 durable.go("moving")
 
-    def create(self, session: str, attach: Attach) -> None:
+    def create(self, session: str, attach: Attach, filter: Filter) -> None:
         """A subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
         identity = self._desk.identity()
-        durable = self._new(attach.name, attach.filter, float(since), identity, 1)
+        durable = self._new(attach.name, filter, float(since), identity, 1)
         durable.taker = session
         durable.linger = attach.linger
         self._treat(durable, attach)
@@ -94,13 +94,13 @@ class Homes(CatchingUp):
             durable.stored_position = dict(beginning)
             self._stored(durable)
             if durable.taker is not None:
-                self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker, created=True))
+                self._desk.answer(durable.taker, self._attached(durable, created=True))
 
         self._desk.effects.append(
             Spool(
                 self._desk.token(stored),
                 durable.name,
-                attach.filter,
+                filter,
                 identity,
                 durable.generation,
                 durable.since,
@@ -244,7 +244,12 @@ class Homes(CatchingUp):
     # Takers
 
     def give_to(self, durable: Durable, session: str, attach: Attach) -> None:
-        """Make a session the taker, as it wishes."""
+        """Make a session the taker, as it wishes; unless it expects another filter."""
+        present, expected = self.filter_of(durable), attach.expected
+        if expected is not None and expected != present:
+            problem = FilterDiffers(self._desk.called(durable.name), str(present), str(expected))
+            self._desk.answer(session, Refused.of(f"attach {durable.name}", problem))
+            return
         if durable.taker != session:
             self.tell_taken(durable)
         durable.taker = session
@@ -254,10 +259,13 @@ class Homes(CatchingUp):
             durable.linger = attach.linger
             self.save_filter(durable)
         if durable.state is not State.STORING:
-            self._desk.answer(session, Attached(durable.name, self._desk.broker))
+            self._desk.answer(session, self._attached(durable))
             if durable.ready_told:
                 self._desk.answer(session, DurableReady(durable.name))
         self._pump(durable)
+
+    def _attached(self, durable: Durable, *, created: bool = False) -> Attached:
+        return Attached(durable.name, self._desk.broker, created, durable.filter)
 
     def _treat(self, durable: Durable, attach: Attach) -> None:
         """Its taker is treated as it wishes, or else as the broker says."""

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
 from palio.routing.durable.desk import Desk, HomeUnreachable, created_at
 from palio.routing.durable.homes import Homes
 from palio.routing.durable.messages import (
     Ask,
     Attach,
     Content,
+    Differs,
     MovedIn,
     MoveIn,
     MoveOut,
@@ -123,11 +125,14 @@ class Moving:
             # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
             self._waiting[name] = session, attach, homes[0], until
             for home in dict.fromkeys(homes):
-                self._write(home, MoveOut(name))
+                self._write(home, MoveOut(name, attach.expected))
         elif not homes and (attach.anew or not missing):
-            self._homes.create(session, attach)
+            if attach.filter is None:
+                self._refuse(session, name, NoSuchSubscription(self._desk.called(name)))
+            else:
+                self._homes.create(session, attach, attach.filter)
         else:
-            self._refuse(session, name, missing)
+            self._refuse(session, name, HomeUnreachable(name, missing))
         return True
 
     def come(self, sender: str, letter: MoveIn) -> None:
@@ -173,6 +178,14 @@ class Moving:
 
         self._homes.adopt(durable, stored)
 
+    def differs(self, sender: str, letter: Differs) -> None:
+        """It is there, with another filter than the session asked for."""
+        waiting = self._waiting.get(letter.name)
+        if waiting is not None and waiting[1].expected is not None:
+            session, attach, _, _ = self._waiting.pop(letter.name)
+            problem = FilterDiffers(self._desk.called(letter.name), str(letter.filter), str(attach.filter))
+            self._refuse(session, letter.name, problem)
+
     def not_here(self, sender: str, letter: NotHere) -> None:
         """The broker that should have had it has not: look again."""
         waiting = self._waiting.get(letter.name)
@@ -217,6 +230,9 @@ class Moving:
             self._write(sender, NotHere(letter.name))
             return
         if durable.state is not State.MOVING:
+            if letter.filter is not None and letter.filter != self._homes.filter_of(durable):
+                self._write(sender, Differs(letter.name, self._homes.filter_of(durable)))
+                return
             self._homes.begin_moving(durable, sender, lambda: self._hand_over(durable))
         elif durable.moving_to == sender:
             self._hand_over_again(durable)
@@ -234,24 +250,24 @@ class Moving:
         for number, (session, attach, until) in list(self._looking.items()):
             if until <= self._desk.now:
                 del self._looking[number]
-                self._refuse(session, attach.name, ("a broker that does not answer",))
+                self._unreachable(session, attach.name, "a broker that does not answer")
         looking, self._again = self._again, []
         for session, attach, until in looking:
             if until <= self._desk.now:
                 durable = self._homes.subscriptions.get(attach.name)
                 home = durable.moving_to if durable is not None else None
-                self._refuse(session, attach.name, (home or "another broker",))
+                self._unreachable(session, attach.name, home or "another broker")
             else:
                 self._look(session, attach, until)
         moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]
         for durable in moving:
             self._hand_over_again(durable)
-        for name, (session, _, home, until) in list(self._waiting.items()):
+        for name, (session, attach, home, until) in list(self._waiting.items()):
             if until <= self._desk.now:
                 del self._waiting[name]
-                self._refuse(session, name, (home,))
+                self._unreachable(session, name, home)
             else:
-                self._write(home, MoveOut(name))
+                self._write(home, MoveOut(name, attach.expected))
         return bool(moving or self._waiting or self._looking or self._again)
 
     def _hand_over_again(self, durable: Durable) -> None:
@@ -279,6 +295,8 @@ class Moving:
             ),
         )
 
-    def _refuse(self, session: str, name: str, missing: tuple[str, ...]) -> None:
-        problem = HomeUnreachable(name, missing)
+    def _unreachable(self, session: str, name: str, home: str) -> None:
+        self._refuse(session, name, HomeUnreachable(name, (home,)))
+
+    def _refuse(self, session: str, name: str, problem: PalioError) -> None:
         self._desk.answer(session, Refused.of(f"attach {name}", problem))
