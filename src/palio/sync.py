@@ -357,9 +357,9 @@ class Client:
         """Have the broker's journal kept for a reader that has everything up to a sequence; -1 ends that."""
         return self._worker.run(self._client.hold(reader, sequence))
 
-    def trim_journal(self, upto: int | None = None) -> JournalTrimmed:
-        """Have the broker let go all of its journal that nobody needs."""
-        return self._worker.run(self._client.trim_journal(upto))
+    def trim_journal(self, upto: int | None = None, *, dry: bool = False) -> JournalTrimmed:
+        """Have the broker let go all of its journal that nobody needs, or say how much that would be."""
+        return self._worker.run(self._client.trim_journal(upto, dry=dry))
 
     def remove(self, durable: str) -> None:
         """End a durable subscription for good, wherever it is."""

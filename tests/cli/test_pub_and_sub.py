@@ -170,6 +170,13 @@ def test_nothing_in_time_is_a_no(command, live):
     assert command("sub", "--since", "all", "--timeout", "1s", "--count", "2").exit_code == 1
 
 
+def test_what_cannot_be_filtered_is_named(command, live):
+    result = command("pub", '{"symbol": "ACME", "items": [{"sku": "a"}], "nothing": [[1]]}')
+    assert "Filters do not see items, nothing: it is delivered, but cannot be filtered." in result.stderr
+    for more in (("symbol=ACME",), ('{"items": [{"sku": "a"}]}', "--quiet")):
+        assert "Filters do not see" not in command("pub", *more).stderr
+
+
 def test_a_durable_subscription_goes_on_where_it_was(command, live):
     assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.1s").exit_code == 1
     live.publish(*({"n": n} for n in range(5)))

@@ -322,7 +322,8 @@ def connect(
     signed by an authority that the system trusts. `tls` is the file of another authority, or a context of your
     own, which may have a certificate that shows who connects. `token` does that, too.
 
-    `name` is the client's identity, the same after each reconnect, and by chance if none is given. What is
+    `name` is the client's identity, the same after each reconnect; if none is given, it says which program on
+    which machine it is, with something by chance. What is
     published again under the same id is recognised by that name, or by that of a `publisher` for which several
     clients speak, at the same time or one after the other. One attempt
     to connect takes at most `connect_timeout` seconds; `connect_within` says how long the first connection is

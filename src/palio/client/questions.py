@@ -176,10 +176,16 @@ class Questions:
 
     # For operators
 
-    async def trim_journal(self, upto: int | None = None, *, timeout: float | None = None) -> JournalTrimmed:
-        """Have this broker let go all of its journal that nobody needs, or of that what is not after `upto`."""
+    async def trim_journal(
+        self, upto: int | None = None, *, dry: bool = False, timeout: float | None = None
+    ) -> JournalTrimmed:
+        """Have this broker let go all of its journal that nobody needs, or of that what is not after `upto`.
+
+        With `dry` nothing goes: the answer says how much would (`gone`).
+        """
         number = self._number()
-        trimmed: JournalTrimmed = await self._ask(TrimJournal(number, upto), f"trimjournal {number}", timeout)
+        message = TrimJournal(number, upto, dry)
+        trimmed: JournalTrimmed = await self._ask(message, f"trimjournal {number}", timeout)
         return trimmed
 
     async def remove(self, durable: str, *, timeout: float | None = None) -> None:

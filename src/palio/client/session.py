@@ -9,7 +9,6 @@ waits is told that the connection was lost (`waiting`).
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from palio.client.connection import Connection
 from palio.client.dialling import dial
 from palio.client.errors import ClientClosed, ConnectionLost, RequestTimeout, error_of
 from palio.client.held import Held
+from palio.client.naming import default_name
 from palio.client.options import Options
 from palio.client.publishing import Publishing
 from palio.client.states import TRANSITIONS, State
@@ -40,7 +40,7 @@ class Session:
     def __init__(self, address: str, options: Options) -> None:
         self._addresses = parse_addresses(address)
         self.options = options
-        self.name = options.name or f"client-{secrets.token_hex(8)}"
+        self.name = options.name or default_name()
         self.state = State.CONNECTING
         self.reason = ""
         self.broker = ""

@@ -154,11 +154,12 @@ class Hold(_Message, frozen=True):
 class TrimJournal(_Message, frozen=True):
     """From an operator: let go all of this broker's journal that nobody needs, however new it is.
 
-    With `upto` nothing after that sequence.
+    With `upto` nothing after that sequence. With `dry` nothing at all: only what would go is said.
     """
 
     number: Number
     upto: Number | None = None
+    dry: bool = False
 
 
 DurableRequest: TypeAlias = (
@@ -292,13 +293,15 @@ class Held(_Message, frozen=True):
 class JournalTrimmed(_Message, frozen=True):
     """How far the journal is trimmed now, and by whom it is needed beyond that: readers, and how far each is.
 
-    It is not trimmed while brokers are `missing` of which it is not known whom they have.
+    It is not trimmed while brokers are `missing` of which it is not known whom they have. `gone` is how many
+    have gone by this, or would go.
     """
 
     number: Number
     journal: JournalRange
     needed_by: tuple[tuple[str, Number], ...] = ()
     missing: tuple[str, ...] = ()
+    gone: Number = 0
 
 
 DurableAnswer: TypeAlias = (
