@@ -302,7 +302,7 @@ class Client:
         """Wait until all that was published has left, or been taken by the broker."""
         self._worker.run(self._worker.flush(arrived=arrived, timeout=timeout))
 
-    def subscribe(self, filter: str | Filter, **options: Any) -> Subscription:
+    def subscribe(self, filter: str | Filter | None, **options: Any) -> Subscription:
         """Ask for all that the filter selects. Options: as in `palio.Client.subscribe`."""
         subscription = Subscription(self._worker.run(self._client.subscribe(filter, **options)), self._worker)
         self._subscriptions.add(subscription)
@@ -357,9 +357,13 @@ class Client:
         """Have the broker's journal kept for a reader that has everything up to a sequence; -1 ends that."""
         return self._worker.run(self._client.hold(reader, sequence))
 
-    def trim_journal(self, upto: int | None = None) -> JournalTrimmed:
-        """Have the broker let go all of its journal that nobody needs."""
-        return self._worker.run(self._client.trim_journal(upto))
+    def trim_journal(self, upto: int | None = None, *, dry: bool = False) -> JournalTrimmed:
+        """Have the broker let go all of its journal that nobody needs, or say how much that would be."""
+        return self._worker.run(self._client.trim_journal(upto, dry=dry))
+
+    def remove(self, durable: str) -> None:
+        """End a durable subscription for good, wherever it is."""
+        self._worker.run(self._client.remove(durable))
 
     def requeue(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
         """Let dead letters be delivered after all. Returns which of them were there."""

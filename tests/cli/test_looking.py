@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
 import threading
 import time
 from datetime import UTC, datetime
@@ -16,6 +18,7 @@ import palio
 from palio.broker.settings import Peer
 from palio.cli.backtest import Found, parts
 from palio.cli.durations import WrongTime, parse_moment, parse_since, parse_span
+from palio.cli.keys import ended_by
 from palio.cli.looking import size, span
 from palio.cli.trace import tree_of
 from palio.routing.durable.desk import DurableSettings
@@ -118,6 +121,72 @@ def test_a_trace_shows_takers_everywhere_and_delivers_nothing(command, live, pai
     pair.do(there.close())
 
 
+def test_a_trace_takes_what_pub_takes(command, live, tmp_path):
+    client = hold(live, ('symbol = "ACME" and price > 1', None))
+    assert command("trace", "symbol=ACME", "price=101.5").exit_code == 0
+    assert command("trace", "symbol=ACME").exit_code == 1
+    file = tmp_path / "symbol=ACME.json"  # what is a file is one
+    file.write_text('{"symbol": "ACME", "price": 2}')
+    assert command("trace", str(file)).exit_code == 0
+    assert command("trace", "symbol=ACME", "--line", "1").exit_code == 2
+    missing = command("trace", "nosuch.json")
+    assert (missing.exit_code, "nosuch.json" in missing.stderr) == (3, True)
+    live.do(client.close())
+
+
+def test_brokers_that_are_away_are_named_so_that_they_can_be_forgotten(command, live, tmp_path):
+    with live_broker(tmp_path, "lucca", peers=(Peer(live.server, LinkKind.PEER),)):
+
+        async def linked():
+            while "lucca" not in live.broker.router.durable.topology.versions:
+                await asyncio.sleep(0.01)
+
+        live.do(linked())
+        assert "lucca" not in [
+            row["name"] for row in lines(command("peers", "--json")) if row["state"] == "away"
+        ]
+
+    async def left():
+        while live.broker.router.neighbours():
+            await asyncio.sleep(0.01)
+
+    live.do(left())
+    assert [row["name"] for row in lines(command("peers", "--json")) if row["state"] == "away"] == ["lucca"]
+    shown = command("peers").stdout
+    assert "Away: lucca. `palio forget NAME`" in shown
+    assert "No links." in shown
+    assert command("forget", "lucca", "--yes").exit_code == 0
+    assert lines(command("peers", "--json")) == []
+
+
+def test_a_journal_is_trimmed_only_if_that_is_said(command, live):
+    live.publish(*({"n": n} for n in range(12)))
+    asked = command("journal", "trim")
+    assert asked.exit_code == 1
+    assert "12 events of siena (1 to 12) would go" in asked.stderr
+    assert "add --yes" in asked.stderr
+    assert lines(command("journal", "list")) == [{"journal": "siena", "first": 1, "last": 12}]
+    assert "7 events of siena (1 to 7) would go" in command("journal", "trim", "--upto", "7").stderr
+    assert lines(command("journal", "trim", "--yes")) == [{"journal": "siena", "first": 13, "last": 12}]
+    assert command("journal", "trim").exit_code == 0  # there is nothing to ask about
+
+
+def test_q_ends_what_is_shown(monkeypatch):
+    ours, theirs = pty.openpty()
+
+    async def press() -> bool:
+        with open(theirs, encoding="utf-8") as terminal:
+            monkeypatch.setattr("sys.stdin", terminal)
+            with ended_by("q") as ended:
+                os.write(ours, b"x")
+                os.write(ours, b"Q")
+                async with asyncio.timeout(10.0):
+                    return await ended.wait()
+
+    assert asyncio.run(press())
+    os.close(ours)
+
+
 def test_a_trace_says_who_did_not_answer_and_keeps_control_characters_to_itself():
     route = Hop("a", (Recipient("x\x1b", False, ("n > 1",), ("h",), 3),), (Hop("b", problem="It is silent."),))
     with StringIO() as file:
@@ -162,7 +231,11 @@ def test_dead_letters_are_listed_shown_queued_again_and_thrown_away(command, tmp
         assert [(one["name"], one["event"]) for one in letters] == [("desk-7", {"n": n}) for n in (1, 2, 3)]
         numbers = [one["delivery"] for one in letters]
         assert "3 dead letters" in command("dlq", "list", "desk-7").stdout
-        assert lines(command("dlq", "list", "other", "--json")) == []
+        for wrong in (("list", "nosuch"), ("list", "nosuch", "--json"), ("show", "nosuch", "1")):
+            result = command("dlq", *wrong)
+            assert (result.exit_code, result.stdout) == (3, "")
+            assert "There is no durable subscription 'nosuch' at siena" in result.stderr
+        assert command("dlq", "discard", "nosuch", "--all").exit_code == 3
         [one] = lines(command("dlq", "show", "desk-7", str(numbers[1])))
         assert (one["event"], one["attempts"]) == ({"n": 2}, 1)
         assert command("dlq", "show", "desk-7", "999").exit_code == 3
@@ -173,9 +246,16 @@ def test_dead_letters_are_listed_shown_queued_again_and_thrown_away(command, tmp
         assert "There was no dead letter 999." in result.stderr
         wanted = ("sub", "n > 0", "--durable", "desk-7", "--count", "1", "--timeout", "10s")
         assert command(*wanted).stdout == '{"n":1}\n'
-        result = command("dlq", "discard", "desk-7", "--all")
+        asked = command("dlq", "discard", "desk-7", "--all")
+        assert asked.exit_code == 1
+        assert "2 dead letters of desk-7 would be thrown away for good" in asked.stderr
+        assert "add --yes" in asked.stderr
+        assert len(lines(command("dlq", "list", "desk-7", "--json"))) == 2
+        result = command("dlq", "discard", "desk-7", "--all", "--yes")
         assert result.stderr == "2 dead letters of desk-7 thrown away.\n"
-        assert "No dead letters." in command("dlq", "list").stdout
+        for names in ((), ("desk-7",)):
+            result = command("dlq", "list", *names)
+            assert (result.exit_code, "No dead letters." in result.stdout) == (0, True)
         assert command("dlq", "requeue", "nobody", "1").exit_code == 3
 
 

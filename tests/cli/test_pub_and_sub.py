@@ -170,6 +170,13 @@ def test_nothing_in_time_is_a_no(command, live):
     assert command("sub", "--since", "all", "--timeout", "1s", "--count", "2").exit_code == 1
 
 
+def test_what_cannot_be_filtered_is_named(command, live):
+    result = command("pub", '{"symbol": "ACME", "items": [{"sku": "a"}], "nothing": [[1]]}')
+    assert "Filters do not see items, nothing: it is delivered, but cannot be filtered." in result.stderr
+    for more in (("symbol=ACME",), ('{"items": [{"sku": "a"}]}', "--quiet")):
+        assert "Filters do not see" not in command("pub", *more).stderr
+
+
 def test_a_durable_subscription_goes_on_where_it_was(command, live):
     assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.1s").exit_code == 1
     live.publish(*({"n": n} for n in range(5)))
@@ -177,6 +184,23 @@ def test_a_durable_subscription_goes_on_where_it_was(command, live):
     assert command(*wanted).stdout == '{"n":1}\n{"n":2}\n'
     assert command(*wanted).stdout == '{"n":3}\n{"n":4}\n'
     assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.3s").stdout == ""
+
+
+def test_a_durable_subscription_is_changed_only_if_that_is_said(command, live):
+    wanted = ("--durable", "desk-7", "--timeout", "10s", "--count", "1")
+    assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.1s").exit_code == 1
+    refused = command("sub", "n < 0", *wanted)
+    assert refused.exit_code == 3
+    assert "`n > 0`" in refused.stderr
+    assert "`n < 0`" in refused.stderr
+    assert "--change" in refused.stderr
+    live.publish({"n": 1})
+    assert command("sub", *wanted).stdout == '{"n":1}\n'  # without a filter, as it is
+    assert command("sub", "n < 0", "--durable", "desk-7", "--change", "--timeout", "0.1s").exit_code == 1
+    live.publish({"n": 2}, {"n": -2})
+    assert command("sub", *wanted).stdout == '{"n":-2}\n'
+    for wrong in (("--change",), ("n > 1", "--change"), ("--durable", "desk-7", "--change")):
+        assert command("sub", *wrong).exit_code == 2
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-03-28T10:00:00", "-1h", "1h30"])
@@ -201,6 +225,7 @@ def test_a_broker_that_comes_back_finds_its_subscriber_again_and_ctrl_c_ends_it(
         wanted = ("sub", "--durable", "d", "--ready", *server)
         subscriber = stack.enter_context(started(*wanted, environment=environment, folder=tmp_path))
         assert "Subscribed at siena" in subscriber.stderr.readline()
+        assert "Ctrl-C ends the reading; the subscription stays" in subscriber.stderr.readline()
         process.kill()
         process.wait(PATIENCE)
         assert "is lost" in subscriber.stderr.readline()

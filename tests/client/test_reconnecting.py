@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import os
+import re
 
 import pytest
 
@@ -194,3 +196,18 @@ async def test_draining_ends_subscriptions_when_they_are_read_and_confirms_what_
 def test_every_state_can_be_left_for_the_end():
     assert set(TRANSITIONS) == set(State)
     assert all(table["closed"] is State.CLOSED for table in TRANSITIONS.values())
+
+
+async def test_a_client_without_a_name_says_which_program_on_which_machine_it_is(monkeypatch):
+    async with testing.broker() as address:
+        for argument, program in (
+            ("/srv/orders.py", "orders.py"),
+            ("/x/my tool/__main__.py", "my-tool"),
+            ("-c", "python"),
+        ):
+            monkeypatch.setattr("sys.argv", [argument])
+            async with palio.connect(address) as one, palio.connect(address) as other:
+                assert re.fullmatch(rf"{program}@[A-Za-z0-9._-]+:{os.getpid()}-[0-9a-f]{{8}}", one.name)
+                assert one.name != other.name
+                [row] = [row for row in await one.inspect("clients") if row["name"] == one.name]
+                assert row["state"] == "live"

@@ -69,7 +69,7 @@ def test_durable_subscriptions():
             assert desk.change("n > 1").drops is not None
             client.drain()
         with palio.sync.connect(address) as client:
-            desk = client.subscribe("n >= 0", durable="desk")
+            desk = client.subscribe(None, durable="desk")
             assert [event["n"] for event in desk.events(timeout=0.3)] == [3]
             desk.detach()
             history = client.subscribe("n >= 0", since="all")

@@ -22,7 +22,7 @@ def test_archive_trim_and_forget(spark, command, tmp_path):
     assert done.exit_code == 0, done.output
     assert lines(done)[0] == {"version": 2, "events": 40, "quarantined": 0, "files": 1, "merged": 0, "swept": 0}
     fill(url, [{"x": n, "class": "a"} for n in range(40, 50)])
-    trimmed = command("journal", "trim", "--store", url)
+    trimmed = command("journal", "trim", "--store", url, "--yes")
     assert lines(trimmed) == [{"journal": "b", "first": 41, "last": 50}]
     assert "has read up to 40: 10 events are kept for it" in trimmed.stderr
     assert command("spark", "archive", url, "--lake", lake, "--compact").exit_code == 0
@@ -31,7 +31,9 @@ def test_archive_trim_and_forget(spark, command, tmp_path):
     forgotten = command("spark", "forget", "x < 5", "--lake", lake, "--grace", "0s", "--yes")
     assert lines(forgotten)[0]["events"] == 5
     assert palio.spark.read_lake(spark, lake).count() == 45
-    assert lines(command("journal", "trim", "--store", url)) == [{"journal": "b", "first": 51, "last": 50}]
+    assert lines(command("journal", "trim", "--store", url, "--yes")) == [
+        {"journal": "b", "first": 51, "last": 50}
+    ]
 
 
 def test_what_is_wrong_is_a_sentence(spark, command, tmp_path):
@@ -48,10 +50,10 @@ def test_a_running_broker_trims_its_journal(command):
             client.hold("query", 4)
         listed = command("journal", "list", "--server", address)
         assert lines(listed) == [{"journal": "broker", "first": 1, "last": 10}]
-        trimmed = command("journal", "trim", "--server", address)
+        trimmed = command("journal", "trim", "--server", address, "--yes")
         assert lines(trimmed) == [{"journal": "broker", "first": 5, "last": 10}]
         assert "reader query has read up to 4: 6 events are kept for it." in trimmed.stderr
         assert command("journal", "release", "query", "--server", address).exit_code == 1
         assert command("journal", "release", "query", "--server", address, "--yes").exit_code == 0
-        trimmed = command("journal", "trim", "--server", address)
+        trimmed = command("journal", "trim", "--server", address, "--yes")
         assert lines(trimmed) == [{"journal": "broker", "first": 11, "last": 10}]

@@ -130,11 +130,14 @@ class Guard:
         return self._asking(message, principal, session)
 
     def _asking(self, message: Any, principal: Principal, session: str) -> Any:
-        filter: Filter = message.filter
-        self._bounded(filter)
+        filter: Filter | None = message.filter
+        if filter is not None:
+            self._bounded(filter)
         allowed = principal.rights.subscribe
         if allowed is None:
             raise NotAllowed(principal.name, "subscribe", "it has no right to see anything.")
+        if filter is None:  # the one that a durable subscription has; what leaves is looked at in any case
+            return message
         if self._refuses_wider and not allowed.covers(filter):
             beyond = allowed.counterexample(filter)
             example = f", such as {beyond.to_json()}" if beyond is not None else ""

@@ -23,8 +23,10 @@ _OPERATOR = "operator"
 _PAUSE = 0.05
 
 
-def trim_store(url: str, broker: str | None = None, upto: int | None = None) -> JournalTrimmed:
-    """Let go all of a journal that nobody needs, at a broker that does not run.
+def trim_store(
+    url: str, broker: str | None = None, upto: int | None = None, *, dry: bool = False
+) -> JournalTrimmed:
+    """Let go all of a journal that nobody needs, at a broker that does not run; if `dry`, say what would go.
 
     Returns when it is deleted. `broker` may be left out where a store has one journal. Raises `StoreInUse` if
     the broker runs, `NoSuchJournal`, and what opening a store raises.
@@ -39,7 +41,7 @@ def trim_store(url: str, broker: str | None = None, upto: int | None = None) -> 
             recovered=recovered,
         )
         answer: Any = None
-        for message in (Open(), TrimJournal(1, upto)):
+        for message in (Open(), TrimJournal(1, upto, dry)):
             effects = router.handle(message, _OPERATOR, time.time())
             kinds = (Append, Read, Remove, SaveCursor, Spool, Trim)
             store.submit([effect for effect in effects if isinstance(effect, kinds)])

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from palio.cli.confirming import Yes, want_yes
 from palio.cli.connecting import Server, connected, run
 from palio.cli.terminal import (
     ExitCode,
@@ -18,6 +19,7 @@ from palio.cli.terminal import (
     printable,
     write_json,
 )
+from palio.client import Client
 from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.values import format_time
@@ -39,6 +41,10 @@ All = Annotated[bool, typer.Option("--all", help="All dead letters of the subscr
 
 class NoLetter(PalioError):
     """A dead letter that is not there."""
+
+
+class NotAtHome(PalioError):
+    """A durable subscription that is not at home at a broker."""
 
 
 @app.callback()
@@ -100,9 +106,17 @@ def requeue(name: Name, delivery: Numbers = None, everything: All = False, serve
     _deal_with(server, name, delivery, everything, discard=False)
 
 
-@app.command("discard", epilog=help_epilog("palio dlq discard desk-7 --all"))
-def discard(name: Name, delivery: Numbers = None, everything: All = False, server: Server = None) -> None:
-    """Throw dead letters away, for good."""
+@app.command(
+    "discard", epilog=help_epilog("palio dlq discard desk-7 1", "palio dlq discard desk-7 --all --yes")
+)
+def discard(
+    name: Name, delivery: Numbers = None, everything: All = False, server: Server = None, yes: Yes = False
+) -> None:
+    """Throw dead letters away, for good; all of them only with --yes."""
+    if everything and not delivery and not yes:
+        count = len(run(_letters(server, name)))
+        if count:
+            want_yes(f"{plural(count, 'dead letter')} of {name} would be thrown away for good.")
     _deal_with(server, name, delivery, everything, discard=True)
 
 
@@ -125,7 +139,7 @@ async def _change(
 ) -> tuple[tuple[int, ...], list[int]]:
     async with connected(server) as client:
         if not numbers:
-            numbers = [row["delivery"] for row in await client.inspect("dlq", name=name)]
+            numbers = [row["delivery"] for row in await _rows(client, name)]
         act = client.discard if discard else client.requeue
         done = await act(name, numbers)
     return done, sorted(set(numbers) - set(done))
@@ -133,7 +147,17 @@ async def _change(
 
 async def _letters(server: str | None, name: str | None) -> list[dict[str, Any]]:
     async with connected(server) as client:
-        rows: list[dict[str, Any]] = await client.inspect("dlq", name=name)
+        return await _rows(client, name)
+
+
+async def _rows(client: Client, name: str | None) -> list[dict[str, Any]]:
+    """Dead letters. Raises `NotAtHome` if there is no such subscription here."""
+    rows: list[dict[str, Any]] = await client.inspect("dlq", name=name)
+    if not rows and name is not None and not await client.inspect("subs", durable=name):
+        raise NotAtHome(
+            f"There is no durable subscription {name!r} at {client.broker}; `palio subs --durable` lists those "
+            "that there are. Dead letters are where a subscription has its home."
+        )
     return rows
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from palio.cli.confirming import Yes, want_yes
 from palio.cli.connecting import Server, connected, run
-from palio.cli.terminal import ExitCode, error_console, help_epilog
+from palio.cli.terminal import error_console, help_epilog
 
 EPILOG = help_epilog("palio forget siena-3")
 
@@ -16,7 +17,7 @@ def forget(
     broker: Annotated[str, typer.Argument(metavar="BROKER", help="The name of the broker that is gone.")],
     *,
     server: Server = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it: it cannot be taken back.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Let a network forget a broker that will never come back.
 
@@ -26,9 +27,7 @@ def forget(
     home there, with all that they had not delivered.
     """
     if not yes:
-        sentence = f"What only {broker} has is given up for good. If that is what you want, add --yes."
-        error_console().print(sentence, style="yellow", soft_wrap=True)
-        raise typer.Exit(ExitCode.NO)
+        want_yes(f"What only {broker} has is given up for good.")
     run(_forget(server, broker))
     error_console().print(f"{broker} is forgotten, everywhere in reach.", style="dim", soft_wrap=True)
 

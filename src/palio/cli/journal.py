@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from palio.cli.confirming import Yes, want_yes
 from palio.cli.connecting import Server, connected, run
-from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.cli.terminal import error_console, help_epilog, plural, write_json
 from palio.model.errors import PalioError
 from palio.routing.durable.messages import JournalsListed, JournalTrimmed
 
@@ -15,7 +16,9 @@ app = typer.Typer(
     help="The journal of a broker: what it has, and what it may let go.",
     no_args_is_help=True,
     epilog=help_epilog(
-        "palio journal list", "palio journal trim", "palio journal trim --store sqlite:///palio-data/palio.db"
+        "palio journal list",
+        "palio journal trim",
+        "palio journal trim --store sqlite:///palio-data/palio.db --yes",
     ),
 )
 
@@ -59,8 +62,8 @@ def list_journals(*, server: Server = None) -> None:
 @app.command(
     epilog=help_epilog(
         "palio journal trim",
-        "palio journal trim --upto 120000",
-        "palio journal trim --store sqlite:///palio-data/palio.db",
+        "palio journal trim --upto 120000 --yes",
+        "palio journal trim --store sqlite:///palio-data/palio.db --yes",
     )
 )
 def trim(
@@ -69,8 +72,12 @@ def trim(
     store: StoreUrl = None,
     broker: BrokerName = None,
     upto: Annotated[int | None, typer.Option(metavar="SEQUENCE", min=0, help="Nothing after that.")] = None,
+    yes: Yes = False,
 ) -> None:
     """Let go what nobody needs any more, however new it is.
+
+    Without --yes, it is told how much that would be, and nothing goes: whoever
+    looks back (--since, palio replay) finds it until then.
 
     What a lake does not have yet, what a durable subscription has not taken, and
     what a registered reader has not read stays; who they are is told. A running
@@ -79,12 +86,18 @@ def trim(
     if store is not None and server is not None:
         raise OneOfBoth
     if store is None:
-        trimmed = run(_trim(server, upto))
+        trimmed = run(_trim(server, upto, dry=not yes))
     else:
         from palio.broker.maintenance import trim_store  # noqa: PLC0415 (not needed to ask a broker)
 
-        trimmed = trim_store(store, broker, upto)
+        trimmed = trim_store(store, broker, upto, dry=not yes)
     _tell(trimmed)
+    if trimmed.gone and not yes:
+        first, last = trimmed.journal.trimmed + 1, trimmed.journal.trimmed + trimmed.gone
+        want_yes(
+            f"{plural(trimmed.gone, 'event')} of {trimmed.journal.origin} ({first:,} to {last:,}) would go: "
+            "nobody who is registered needs them, and who looks back would not find them any more."
+        )
 
 
 @app.command(epilog=help_epilog("palio journal release 'lake 5f0c2a9b1d3e4f60' --yes"))
@@ -94,15 +107,11 @@ def release(
     server: Server = None,
     store: StoreUrl = None,
     broker: BrokerName = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it: what is trimmed then cannot be read again.")
-    ] = False,
+    yes: Yes = False,
 ) -> None:
     """Keep nothing for a reader any more: a lake that was given up, or a query that will not come back."""
     if not yes:
-        sentence = f"What {reader} has not read may be trimmed then. If that is what you want, add --yes."
-        error_console().print(sentence, style="yellow", soft_wrap=True)
-        raise typer.Exit(ExitCode.NO)
+        want_yes(f"What {reader} has not read may be trimmed then.")
     if store is None:
         run(_release(server, reader))
     else:
@@ -137,9 +146,9 @@ async def _list(server: str | None) -> JournalsListed:
         return await client.journals()
 
 
-async def _trim(server: str | None, upto: int | None) -> JournalTrimmed:
+async def _trim(server: str | None, upto: int | None, *, dry: bool) -> JournalTrimmed:
     async with connected(server) as client:
-        return await client.trim_journal(upto)
+        return await client.trim_journal(upto, dry=dry)
 
 
 async def _release(server: str | None, reader: str) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from palio.cli.connecting import Server, ask, run
+from palio.cli.connecting import Server, ask, connected, run
 from palio.cli.terminal import help_epilog, output_console, plural, printable, write_json
+from palio.model.errors import PalioError
 
 EPILOGS = {
     "stats": help_epilog("palio stats", "palio stats --json"),
@@ -18,6 +20,7 @@ EPILOGS = {
     "clients": help_epilog("palio clients", "palio clients --json"),
     "subs": help_epilog("palio subs", "palio subs --durable --json"),
 }
+AWAY = "away"
 AsJson = Annotated[bool, typer.Option("--json", help="JSON lines.")]
 
 
@@ -73,8 +76,12 @@ def _table() -> Table:
 
 
 def peers(server: Server = None, as_json: AsJson = False) -> None:
-    """Show the links of a broker to its neighbours, and those that cannot be made."""
-    [rows] = run(ask(server, "peers"))
+    """Show the links of a broker to its neighbours, and those that cannot be made.
+
+    Brokers of the network that were heard of and do not answer now are away:
+    journals keep what they may need until they are back, or forgotten.
+    """
+    rows = run(_peers(server))
     if as_json:
         for row in rows:
             write_json(row)
@@ -86,7 +93,23 @@ def peers(server: Server = None, as_json: AsJson = False) -> None:
     for row in rows:
         if "reason" in row:
             output_console().print(f"{row['address']}: {row['reason']}", style="red", soft_wrap=True)
-    _count(rows, "link")
+    away = [row["name"] for row in rows if row["state"] == AWAY]
+    if away:
+        sentence = f"Away: {printable(', '.join(away))}. `palio forget NAME` is for one that never comes back."
+        output_console().print(sentence, style="yellow", soft_wrap=True)
+    _count(rows[: len(rows) - len(away)], "link")
+
+
+async def _peers(server: str | None) -> list[dict[str, Any]]:
+    """Links, and brokers of the network that do not answer."""
+    async with connected(server, connect_timeout=5.0, reconnect=False) as client:
+        rows: list[dict[str, Any]] = await client.inspect("peers", timeout=5.0)
+        missing: tuple[str, ...] = ()
+        with suppress(PalioError):  # it keeps no journal, or whoever asks may not know
+            missing = (await client.journals(timeout=5.0)).missing
+    linked = {row["name"] for row in rows}
+    away = [{"name": name, "state": AWAY, "address": ""} for name in missing if name not in linked]
+    return rows + away
 
 
 def clients(server: Server = None, as_json: AsJson = False) -> None:

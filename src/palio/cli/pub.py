@@ -20,7 +20,7 @@ from palio.cli.lines import STANDARD_INPUT, LineFile
 from palio.cli.progress import progress_bar
 from palio.cli.pub_sources import WINDOW, Lines, filled, paced, repeated
 from palio.cli.templates import NoEvent, parse_event
-from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, printable, write_json
 from palio.client import Client, Confirmation
 from palio.model.notification import Notification
 
@@ -30,6 +30,9 @@ EPILOG = help_epilog(
     "palio pub sensor=s-{random:1:9} value={random:0.0:40.0} --count 100",
     "palio pub < examples/events.jsonl",
 )
+
+
+_MOST_NAMED = 20  # attributes that are named as not seen by filters
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -85,7 +88,8 @@ def pub(
     The values of pairs are guessed as in JSON: 101.5 and true are what they
     look like, anything else is a text. Strings may contain {n} (1, 2, 3 …),
     {uuid}, {now} and {random:1:100}; a value that is nothing else becomes a
-    number, or a time. A CloudEvent is published as one.
+    number, or a time. A CloudEvent is published as one. What of an event no
+    filter can select, such as a list of objects, is named on standard error.
 
     A line of standard input that is no event is reported; the rest goes on,
     and the exit code is 3.
@@ -112,6 +116,10 @@ def pub(
         bad = complaints.count
     if not quiet:
         console.print(tally.summary(bad), style="dim", soft_wrap=True)
+        if tally.unindexed:
+            names = ", ".join(map(printable, sorted(tally.unindexed)))
+            sentence = f"Filters do not see {names}: it is delivered, but cannot be filtered."
+            console.print(sentence, style="yellow", soft_wrap=True)
     if bad:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -124,6 +132,7 @@ class Tally(msgspec.Struct):
     last: Confirmation | None = None
     seconds: float = 0.0
     confirm: bool = True
+    unindexed: set[str] = msgspec.field(default_factory=set)  # names of content that filters do not see
 
     def summary(self, bad_lines: int) -> str:
         """One line for people."""
@@ -151,7 +160,7 @@ async def _publish(
         began = time.perf_counter()
         with progress_bar(console, "publishing", total, hidden=quiet or total == 1) as advance:
             send = _confirmed if wanted.confirm else _unconfirmed
-            async for confirmations, count in send(client, batches, wanted):
+            async for confirmations, count in send(client, _noted(batches, tally), wanted):
                 tally.published += count
                 advance(tally.published)
                 for confirmation in confirmations:
@@ -160,6 +169,15 @@ async def _publish(
                         write_json({"origin": confirmation.origin, "sequence": confirmation.sequence})
         tally.seconds = time.perf_counter() - began
     return tally
+
+
+async def _noted(batches: AsyncIterator[list[Notification]], tally: Tally) -> AsyncIterator[list[Notification]]:
+    """Events on their way, with what of them cannot be filtered noted."""
+    async for batch in batches:
+        for event in batch:
+            if event.unindexed and len(tally.unindexed) < _MOST_NAMED:
+                tally.unindexed.update(event.unindexed[: _MOST_NAMED - len(tally.unindexed)])
+        yield batch
 
 
 async def _confirmed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -13,6 +14,9 @@ from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_since, parse_span
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
+from palio.client import Client, Subscription
+from palio.client.durable import DurableSubscription
+from palio.model.errors import NoSuchSubscription
 from palio.model.filter import Filter
 
 EPILOG = help_epilog(
@@ -20,24 +24,26 @@ EPILOG = help_epilog(
     "palio sub --format text --timeout 1s",
     "palio sub 'exists(price)' --format '{symbol} costs {price}' --timeout 1s",
     "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
+    "palio sub 'price > 200' --durable desk-7 --change --timeout 2s",
 )
 
 
 class Wanted(msgspec.Struct, frozen=True):
     """What is asked for, and when it is enough."""
 
-    filter: str
+    filter: str | None
     count: int | None
     timeout: float | None
     durable: str | None
     since: float | str | None
     ready: bool
+    change: bool = False
 
 
 def sub(
     filter_text: Annotated[
-        str, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
-    ] = "true",
+        str | None, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
+    ] = None,
     *,
     server: Server = None,
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many events.")] = None,
@@ -57,6 +63,9 @@ def sub(
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="History first: 1h, 7d, a date, a time, or all.")
     ] = None,
+    change: Annotated[
+        bool, typer.Option("--change", help="Give a durable subscription that is there this filter.")
+    ] = False,
     ready: Annotated[
         bool, typer.Option("--ready", help="Say on standard error when the whole network knows of it.")
     ] = False,
@@ -70,11 +79,19 @@ def sub(
 
     An event of a durable subscription is acknowledged once it is written. A
     lost connection is made again, and what was durable goes on where it was.
+    Ctrl-C ends the reading, not the subscription: it stays, and keeps what comes
+    for whoever reads next, until palio subs rm ends it.
+
+    A durable subscription that is there with another filter is not changed by
+    this without --change. Without a filter it is read as it is.
 
     Exits with 0, or with 1 if the time is over and less than --count events,
     or none at all, have come.
     """
-    Filter.parse(filter_text).require_satisfiable()
+    if filter_text is not None:
+        Filter.parse(filter_text).require_satisfiable()
+    if change and (durable is None or filter_text is None):
+        raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
     wanted = Wanted(
         filter_text,
         count,
@@ -82,6 +99,7 @@ def sub(
         durable,
         None if since is None else parse_since(since),
         ready,
+        change,
     )
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
     if shown < (count or 1):
@@ -96,14 +114,9 @@ async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: b
     console = error_console()
     shown = 0
     async with connected(server, tell=not quiet) as client:
-        subscription = await client.subscribe(
-            wanted.filter,
-            durable=wanted.durable,
-            since=wanted.since,
-            ready="network" if wanted.ready else "broker",
-        )
+        subscription = await _subscribe(client, wanted)
         if wanted.ready or (console.is_terminal and not quiet):
-            console.print(f"Subscribed at {client.broker}; Ctrl-C ends it.", style="dim", soft_wrap=True)
+            console.print(_greeting(client, subscription), style="dim", soft_wrap=True)
         try:
             async with asyncio.timeout(wanted.timeout):
                 async for event in subscription:
@@ -120,6 +133,34 @@ async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: b
         if wanted.durable is not None:
             await client.drain(5.0)
     return shown
+
+
+async def _subscribe(client: Client, wanted: Wanted) -> Subscription:
+    subscribe = partial(
+        client.subscribe,
+        durable=wanted.durable,
+        since=wanted.since,
+        ready="network" if wanted.ready else "broker",
+        change=wanted.change,
+    )
+    if wanted.filter is not None or wanted.durable is None:
+        return await subscribe(wanted.filter or "true")
+    try:
+        return await subscribe(None)
+    except NoSuchSubscription:
+        return await subscribe("true")
+
+
+def _greeting(client: Client, subscription: Subscription) -> str:
+    """What was subscribed to, and what Ctrl-C will end."""
+    if not isinstance(subscription, DurableSubscription) or subscription.is_temporary:
+        return f"Subscribed at {client.broker}; Ctrl-C ends it."
+    made = "new" if subscription.created else "there already"
+    return (
+        f"Subscribed at {client.broker} to the durable subscription {subscription.name} ({made}): "
+        f"{subscription.filter}\nCtrl-C ends the reading; the subscription stays, and keeps what comes "
+        f"(palio subs rm {subscription.name} ends it)."
+    )
 
 
 def _write(line: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_span
+from palio.cli.keys import ended_by
 from palio.cli.looking import events_of, labels, size, span
 from palio.cli.terminal import error_console, help_epilog, output_console, plural, printable
 
@@ -28,7 +30,7 @@ def top(
 ) -> None:
     """Watch a broker: rates, links, and the subscriptions for which most is waiting.
 
-    Ctrl-C ends it. Where standard output is no terminal, each look is a block of
+    q or Ctrl-C ends it. Where standard output is no terminal, each look is a block of
     lines.
     """
     run(_watch(server, parse_span(every), count))
@@ -39,8 +41,8 @@ async def _watch(server: str | None, every: float, count: int | None) -> None:
     before: tuple[float, dict[str, int]] | None = None
     looks = 0
     async with connected(server, tell=not console.is_terminal) as client:
-        with Live(console=console, auto_refresh=False) as live:
-            while True:
+        with ended_by("q") as ended, Live(console=console, auto_refresh=False) as live:
+            while not ended.is_set():
                 answers = [await client.inspect(one) for one in ("stats", "peers", "subs")]
                 now = time.monotonic()
                 events = events_of(answers[0][0]["router"])
@@ -54,7 +56,8 @@ async def _watch(server: str | None, every: float, count: int | None) -> None:
                     console.print(view)
                 if looks == count:
                     break
-                await asyncio.sleep(every)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), every)
     if not console.is_terminal:
         error_console().print(f"{plural(looks, 'look')}.", style="dim")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -11,12 +12,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.inputs import read_event
+from palio.cli.inputs import notification_of, read_event
+from palio.cli.templates import parse_event
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model.notification import Notification
 from palio.routing.inquiries import Hop, Recipient
 
 EPILOG = help_epilog(
+    "palio trace symbol=ACME price=101.5",
     "palio trace examples/event.json",
     """palio trace '{"symbol": "ACME", "price": 101.5}'""",
     "palio trace examples/events.jsonl --line 2 --json",
@@ -25,8 +28,11 @@ EPILOG = help_epilog(
 
 def trace(
     event: Annotated[
-        str,
-        typer.Argument(metavar="EVENT", help="A JSON file, - for standard input, or JSON that starts with {."),
+        list[str],
+        typer.Argument(
+            metavar="EVENT",
+            help="Pairs: symbol=ACME price=101.5; a JSON object; a JSON file; or - for standard input.",
+        ),
     ],
     *,
     server: Server = None,
@@ -41,7 +47,7 @@ def trace(
     broker on the way says who would get it there, by which filters, and to
     whom it goes on. Exits with 0 if somebody would get it, else with 1.
     """
-    route = run(_trace(server, read_event(event, line)))
+    route = run(_trace(server, _event_of(event, line)))
     hops = list(_walk(route))
     recipients = [one for hop in hops for one in hop.recipients]
     if as_json:
@@ -55,6 +61,16 @@ def trace(
         console.print(f"\n{takers}, {plural(len(hops), 'broker')}{missing}.", style="bold", soft_wrap=True)
     if not recipients:
         raise typer.Exit(ExitCode.NO)
+
+
+def _event_of(arguments: list[str], line: int | None) -> Notification:
+    """The event that arguments name: pairs as `palio pub` takes them, unless it is one file, or JSON."""
+    first = arguments[0]
+    if len(arguments) == 1 and (first.lstrip().startswith("{") or "=" not in first or Path(first).exists()):
+        return read_event(first, line)
+    if line is not None:
+        raise typer.BadParameter("--line needs a file, and EVENT is pairs.")
+    return notification_of(parse_event(arguments))
 
 
 async def _trace(server: str | None, notification: Notification) -> Hop:

@@ -15,7 +15,7 @@ from palio.client.content import Content, Properties, is_single, make_body
 from palio.client.detecting import DELAY, Detection, pattern_set, selected_by
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
-from palio.client.errors import AlreadySubscribed
+from palio.client.errors import AlreadySubscribed, WrongSubscription
 from palio.client.held import Advertised
 from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation
@@ -196,7 +196,7 @@ class Client(Questions):
 
     async def subscribe(
         self,
-        filter: str | Filter,
+        filter: str | Filter | None,
         *,
         durable: str | None = None,
         since: Since | None = None,
@@ -206,6 +206,7 @@ class Client(Questions):
         when_full: WhenFull = "drop-newest",
         in_flight: int | None = None,
         anew: bool = False,
+        change: bool = False,
         timeout: float | None = None,
     ) -> Subscription:
         """Ask for all that the filter selects. Returns when the broker holds it, or (`ready`) the whole
@@ -216,6 +217,11 @@ class Client(Questions):
         With `durable`, a name, it outlives this client and loses nothing that is not acknowledged; `in_flight`
         is how many events may be out without that. If there is one of that name, this client becomes its taker;
         if it is at a broker that cannot be reached now, that is refused, unless `anew` is asked for.
+
+        A filter that means something else than that of the one that is there raises `FilterDiffers`, and
+        whoever takes it goes on. With `change` it is changed in place, as its method `change` does; with None
+        as the filter it is taken as it is, and `NoSuchSubscription` raised if there is none. What it selects is
+        its `filter` in any case.
 
         `since` reaches back: a datetime or a number of seconds since 1970, "all", or the `position` of an
         event. History comes first, and then what is published, without gap or duplicate; where a broker names a
@@ -229,9 +235,14 @@ class Client(Questions):
         """
         session = self._session
         session.require_open()
-        wanted = as_filter(filter)
+        wanted = None if filter is None else as_filter(filter)
+        if wanted is None and (durable is None or change):
+            raise WrongSubscription("None is for a durable subscription that is there; else name a filter.")
+        if change and durable is None:
+            raise WrongSubscription("Only a durable subscription can be changed; name it with durable=….")
         subscription: Subscription
         if durable is None and since is None and after is None:
+            assert wanted is not None
             subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full)
         else:
             temporary = durable is None
@@ -239,10 +250,19 @@ class Client(Questions):
             if name in session.held:
                 raise AlreadySubscribed(name)
             attach = attach_request(
-                name, wanted, since, after=after, in_flight=in_flight, anew=anew, temporary=temporary
+                name,
+                wanted,
+                since,
+                after=after,
+                in_flight=in_flight,
+                anew=anew,
+                as_is=change,
+                temporary=temporary,
             )
             subscription = DurableSubscription(session, attach, temporary=temporary)
         await subscription.ask(timeout, ready=ready == "network")
+        if change and isinstance(subscription, DurableSubscription):
+            await subscription.change_if_other(wanted, timeout)
         return subscription
 
     async def detect(
@@ -302,7 +322,8 @@ def connect(
     signed by an authority that the system trusts. `tls` is the file of another authority, or a context of your
     own, which may have a certificate that shows who connects. `token` does that, too.
 
-    `name` is the client's identity, the same after each reconnect, and by chance if none is given. What is
+    `name` is the client's identity, the same after each reconnect; if none is given, it says which program on
+    which machine it is, with something by chance. What is
     published again under the same id is recognised by that name, or by that of a `publisher` for which several
     clients speak, at the same time or one after the other. One attempt
     to connect takes at most `connect_timeout` seconds; `connect_within` says how long the first connection is

@@ -54,7 +54,8 @@ class DurableSubscription(Subscription):
     kind = "attach"
 
     def __init__(self, session: Session, attach: Attach, *, temporary: bool) -> None:
-        super().__init__(session, attach.name, attach.filter, DEFAULT_LIMIT, "drop-newest")
+        # What it selects is known when it is attached.
+        super().__init__(session, attach.name, attach.filter or Filter(), DEFAULT_LIMIT, "drop-newest")
         self._attach = attach
         self._temporary = temporary
         self._open: dict[Key, int] = {}  # handed out on this connection: the number of the delivery
@@ -67,14 +68,32 @@ class DurableSubscription(Subscription):
         self.home: str | None = None
         self.created = False  # by this client, rather than found
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it ends with its client."""
+        return self._temporary
+
     def request(self) -> Any:
         return self._attach
 
     def answered(self, answer: Attached) -> None:
         self.home = answer.home
         self.created = self.created or answer.created
-        # Whoever asked to begin anew did so once.
-        self._attach = msgspec.structs.replace(self._attach, anew=False)
+        self._selects(answer.filter or self.filter)
+        # Whoever asked to begin anew did so once. From now on it is taken as it is: another client may have
+        # changed it while this one was away.
+        self._attach = msgspec.structs.replace(self._attach, anew=False, as_is=True)
+
+    def _selects(self, filter: Filter) -> None:
+        """This is its filter now, and what it is created with should it be gone."""
+        self.filter = filter
+        if self._attach.filter is not None:
+            self._attach = msgspec.structs.replace(self._attach, filter=filter)
+
+    def changed(self, answer: Changed) -> None:
+        """Another filter is in force."""
+        if answer.filter is not None:
+            self._selects(answer.filter)
 
     def refused(self, refused: Refused, problem: PalioError) -> None:
         """A home that cannot be reached now may be later: it is asked for again, as long as the connection
@@ -209,12 +228,24 @@ class DurableSubscription(Subscription):
 
         Raises `RequestTimeout`, or what the broker refuses with.
         """
-        wanted = as_filter(filter)
+        return await self._change(as_filter(filter), None)
+
+    async def _change(self, wanted: Filter, timeout: float | None) -> Changed:
         message = Change(self.name, wanted)
-        answer: Changed = await self._session.ask(message, f"change {self.name}", on_loss="again")
-        self.filter = wanted
-        self._attach = msgspec.structs.replace(self._attach, filter=wanted)
+        answer: Changed = await self._session.ask(
+            message, f"change {self.name}", on_loss="again", timeout=timeout
+        )
+        self._selects(wanted)
         return answer
+
+    async def change_if_other(self, wanted: Filter | None, timeout: float | None) -> None:
+        """Change the filter if it means something else. If that fails, it is detached, as it is."""
+        try:
+            if wanted is not None and self.filter != wanted:
+                await self._change(wanted, timeout)
+        except BaseException:
+            await self.detach()
+            raise
 
     async def detach(self) -> None:
         """Stop taking its events; it stays, and collects them for whoever attaches next."""

@@ -134,6 +134,15 @@ class AlreadySubscribed(PalioError):
         )
 
 
+class WrongSubscription(PalioError):
+    """Wishes about a subscription that do not go together."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"This cannot be subscribed to: {reason}", reason=reason)
+
+
 class TooMuchUnsent(PalioError):
     """More is waiting to be sent than a client may hold."""
 

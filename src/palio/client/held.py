@@ -53,6 +53,9 @@ class Held:
     def answered(self, answer: Any) -> None:
         """The broker has said something about it."""
 
+    def changed(self, answer: Any) -> None:
+        """The broker has changed it."""
+
     def refused(self, refused: Refused, problem: PalioError) -> None:
         """The broker does not take it over from the connection before."""
         self.fail(problem)

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from palio.client.content import Content, Properties, make_body
 from palio.client.dispatch import Dispatch
+from palio.client.durable import DurableSubscription
 from palio.client.errors import RequestRefused
 from palio.client.event import Event
 from palio.client.history import Replay, Survey, survey_of
@@ -19,7 +20,9 @@ from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.durable.messages import (
+    Attach,
     Discard,
+    Finish,
     Forget,
     Hold,
     JournalRange,
@@ -173,11 +176,33 @@ class Questions:
 
     # For operators
 
-    async def trim_journal(self, upto: int | None = None, *, timeout: float | None = None) -> JournalTrimmed:
-        """Have this broker let go all of its journal that nobody needs, or of that what is not after `upto`."""
+    async def trim_journal(
+        self, upto: int | None = None, *, dry: bool = False, timeout: float | None = None
+    ) -> JournalTrimmed:
+        """Have this broker let go all of its journal that nobody needs, or of that what is not after `upto`.
+
+        With `dry` nothing goes: the answer says how much would (`gone`).
+        """
         number = self._number()
-        trimmed: JournalTrimmed = await self._ask(TrimJournal(number, upto), f"trimjournal {number}", timeout)
+        message = TrimJournal(number, upto, dry)
+        trimmed: JournalTrimmed = await self._ask(message, f"trimjournal {number}", timeout)
         return trimmed
+
+    async def remove(self, durable: str, *, timeout: float | None = None) -> None:
+        """End a durable subscription for good, wherever it is, with all that waits for it.
+
+        Whoever takes its events is told `TakenOver`. Raises `NoSuchSubscription`, and `HomeUnreachable` as
+        `RequestRefused` if it may be at a broker that is away.
+        """
+        session = self._session
+        session.require_open()
+        held = session.held.get(durable)
+        if isinstance(held, DurableSubscription):
+            await held.unsubscribe()
+            return
+        attach = Attach(durable, None, in_flight=1)
+        await session.ask(attach, f"attach {durable}", on_loss="fail", timeout=timeout)
+        await session.ask(Finish(durable), f"finish {durable}", on_loss="fail", timeout=timeout)
 
     async def requeue(
         self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None

@@ -36,12 +36,13 @@ def as_filter(text: str | Filter) -> Filter:
 
 def attach_request(
     name: str,
-    filter: Filter,
+    filter: Filter | None,
     since: Since | None,
     *,
     after: Mapping[str, int] | None = None,
     in_flight: int | None,
     anew: bool,
+    as_is: bool,
     temporary: bool,
 ) -> Attach:
     """The request for a durable subscription."""
@@ -59,4 +60,4 @@ def attach_request(
     if in_flight is not None:
         more["in_flight"] = in_flight
     # A temporary one has a name that nobody has had: it need not be looked for at brokers that are away.
-    return Attach(name, filter, anew=anew or temporary, **more)
+    return Attach(name, filter, anew=anew or temporary, as_is=as_is, **more)

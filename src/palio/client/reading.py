@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 import msgspec
 
 from palio.client.event import Event
 from palio.model.body import Body
+from palio.model.errors import PalioError
 from palio.routing.durable.messages import (
     Attached,
     Changed,
@@ -24,6 +25,7 @@ from palio.routing.durable.messages import (
 from palio.routing.inquiries import Traced, Wanted
 from palio.routing.messages import Accepted, Ended, Published, Ready, Refused
 from palio.routing.protocol import Bye, Inspected, Lost, Ping, Pong, Welcome
+from palio.routing.wire import decoder_of
 
 
 class Arrived(msgspec.Struct, frozen=True, tag="events"):
@@ -86,9 +88,12 @@ _heard = (
     *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed),
     *(Welcome, Ping, Pong, Bye, Lost),
 )
-_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_heard])  # noqa: UP007
+_decoder = decoder_of(*_heard)
 
 
 def read(payload: bytes) -> Any:
     """The message that the bytes say. Raises `msgspec.DecodeError` or ValueError."""
-    return _decoder.decode(payload)
+    try:
+        return _decoder.decode(payload)
+    except PalioError as problem:  # a filter that this version cannot read
+        raise ValueError(str(problem)) from None

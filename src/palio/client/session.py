@@ -9,7 +9,6 @@ waits is told that the connection was lost (`waiting`).
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from palio.client.connection import Connection
 from palio.client.dialling import dial
 from palio.client.errors import ClientClosed, ConnectionLost, RequestTimeout, error_of
 from palio.client.held import Held
+from palio.client.naming import default_name
 from palio.client.options import Options
 from palio.client.publishing import Publishing
 from palio.client.states import TRANSITIONS, State
@@ -40,7 +40,7 @@ class Session:
     def __init__(self, address: str, options: Options) -> None:
         self._addresses = parse_addresses(address)
         self.options = options
-        self.name = options.name or f"client-{secrets.token_hex(8)}"
+        self.name = options.name or default_name()
         self.state = State.CONNECTING
         self.reason = ""
         self.broker = ""
@@ -60,11 +60,11 @@ class Session:
             Published: lambda answer: self.publishing.published(answer),  # noqa: PLW0108 (it is made later)
             Refused: self._refused,
             Accepted: lambda answer: self._answered(answer.handle, answer),
-            Attached: lambda answer: self._answered(answer.name, answer),
+            Attached: self._attached,
             Ready: lambda answer: self._became_ready(answer.handle),
             DurableReady: lambda answer: self._became_ready(answer.name),
             Ended: self._ended,
-            Changed: lambda answer: self.answer(f"change {answer.name}", answer),
+            Changed: self._changed,
         }
 
     # Connections
@@ -263,6 +263,17 @@ class Session:
         if held is not None:
             held.answered(answer)
             self.answer(held.subject, answer)
+
+    def _attached(self, answer: Attached) -> None:
+        self._answered(answer.name, answer)
+        if answer.name not in self.held:  # it was asked for in passing
+            self.answer(f"attach {answer.name}", answer)
+
+    def _changed(self, answer: Changed) -> None:
+        held = self.held.get(answer.name)
+        if held is not None:
+            held.changed(answer)
+        self.answer(f"change {answer.name}", answer)
 
     def _became_ready(self, name: str) -> None:
         held = self.held.get(name)

@@ -259,6 +259,37 @@ class HistoryUnavailable(PalioError):
         )
 
 
+class FilterDiffers(PalioError):
+    """A durable subscription that is there, with another filter than the one that was asked for."""
+
+    name: str
+    present: str
+    asked: str
+
+    def __init__(self, name: str, present: str, asked: str) -> None:
+        super().__init__(
+            f"The durable subscription {name!r} is there with the filter `{present}`, and `{asked}` was asked "
+            "for. To change it in place, say so (change=True, --change, PUT /subscriptions/NAME); to take it "
+            "as it is, name no filter (filter=None).",
+            name=name,
+            present=present,
+            asked=asked,
+        )
+
+
+class NoSuchSubscription(PalioError):
+    """A durable subscription that is nowhere in the network."""
+
+    name: str
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"There is no durable subscription {name!r}; name a filter to make one, or look at the spelling "
+            "(`palio subs --durable` lists those at a broker).",
+            name=name,
+        )
+
+
 class NotAuthenticated(PalioError):
     """Somebody who did not prove who it is. What was shown for a proof is never repeated here."""
 

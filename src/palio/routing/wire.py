@@ -183,7 +183,7 @@ _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_readable
 
 
 # Requests of clients, in which there is text: of what.
-_TEXTS: dict[type, Callable[[Any], Filter | Advertisement]] = {
+_TEXTS: dict[type, Callable[[Any], Filter | Advertisement | None]] = {
     **dict.fromkeys(
         (messages.Subscribe, messages.Unsubscribe, Attach, Change, Survey, Replay), attrgetter("filter")
     ),
@@ -198,8 +198,15 @@ def _require_dialect(message: Any) -> None:
         filter: Filter | None = getattr(message.content, "filter", None)
         if filter is not None and filter.source is not None:
             raise UnreadableMessage("Brokers write filters in their form, not as text.")
-    elif (of := _TEXTS.get(kind)) is not None and of(message).source is None:
-        raise UnreadableMessage("Clients write filters and advertisements as text.", "FilterSyntaxError")
+    elif (of := _TEXTS.get(kind)) is not None:
+        written = of(message)
+        if written is not None and written.source is None:
+            raise UnreadableMessage("Clients write filters and advertisements as text.", "FilterSyntaxError")
+
+
+def decoder_of(*kinds: type) -> msgspec.msgpack.Decoder[Any]:
+    """Reads messages of these kinds, with what is in them as `decode` reads it, and raises what that raises."""
+    return msgspec.msgpack.Decoder(Union[kinds], dec_hook=_from_plain)  # noqa: UP007
 
 
 def encode(message: AnyMessage) -> bytes:

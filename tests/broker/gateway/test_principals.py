@@ -136,3 +136,16 @@ async def test_by_websocket_with_a_token(tmp_path):
                 await client.publish({"shop": "lucca"})
         with pytest.raises(palio.PalioError, match="token"):
             await palio.connect(address, token="wrong")
+
+
+async def test_filters_are_compared_as_they_were_asked_for_and_not_as_rights_narrow_them(tmp_path):
+    async with Scene(tmp_path / "access") as scene:
+        for text in ("n > 1", "n > 1 or n > 2"):
+            answer = await scene.call("GET", "/events", "anna", params={"durable": "desk", "filter": text})
+            assert answer.status == 200
+            answer.close()
+        other = {"durable": "desk", "filter": 'n > 1 and shop = "siena"'}
+        found = await problem(await scene.call("GET", "/events", "anna", params=other), 409, "FilterDiffers")
+        assert (found["name"], found["present"]) == ("desk", "n > 1")
+        await problem(await scene.call("DELETE", "/subscriptions/desk", "bruno"), 404, "UnknownSubscription")
+        assert (await scene.call("DELETE", "/subscriptions/desk", "anna")).status == 204

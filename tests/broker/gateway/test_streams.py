@@ -94,6 +94,24 @@ async def test_a_durable_stream_is_acknowledged_by_coming_back():
             assert [(await stream.data())["n"] for _ in range(2)] == [4, 5]
 
 
+async def test_a_durable_stream_with_another_filter_is_refused_or_changes_it():
+    async with calling() as (_, session):
+        async with streaming(session, durable="desk", filter="n > 1"):
+            pass
+        other = {"durable": "desk", "filter": "n < 1"}
+        found = await problem(await session.get("/events", params=other), 409, "FilterDiffers")
+        assert (found["name"], found["present"], found["asked"]) == ("desk", "n > 1", "n < 1")
+        async with streaming(session, durable="desk", filter="n > 1 or n > 2"):
+            pass  # which means the same
+        async with streaming(session, change="true", **other) as stream:
+            await session.post("/events", json=[{"n": 2}, {"n": 0}])
+            assert await stream.data() == {"n": 0}
+        async with streaming(session, change="true", **other), streaming(session, durable="desk"):
+            pass
+        for wrong in ({"change": "true"}, {"change": "true", "durable": "desk"}, {"change": "yes"}):
+            await problem(await session.get("/events", params=wrong), 400, "WrongParameter")
+
+
 async def test_a_durable_stream_ends_for_its_reader_to_come_back(monkeypatch):
     monkeypatch.setattr(streams, "WINDOW", 10)
     async with calling() as (_, session):

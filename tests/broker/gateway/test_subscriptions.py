@@ -216,8 +216,28 @@ async def test_without_a_sink_it_is_read_as_a_stream_or_by_any_client():
         async with streaming(session, durable="desk") as stream:
             assert await stream.data() == {"n": 2}
         async with palio.connect(broker.address) as client:
-            subscription = await client.subscribe("true", durable="desk")
+            subscription = await client.subscribe(None, durable="desk")
             assert (await subscription.next(timeout=5))["n"] == 2
+
+
+async def test_one_that_was_made_in_another_way_is_changed_and_ended_all_the_same():
+    async with calling() as (broker, session):
+        async with streaming(session, durable="desk", filter="n > 1"):
+            pass
+        wanted = {"id": "desk", "filters": [{"palio": "n > 5"}]}
+        found = await problem(await session.post("/subscriptions", json=wanted), 409, "FilterDiffers")
+        assert (found["present"], found["asked"]) == ("n > 1", "n > 5")
+        changed = await session.put("/subscriptions/desk", json=wanted)
+        assert (changed.status, (await changed.json())["filter"]) == (200, "n > 5")
+        same = await session.post("/subscriptions", json=wanted)
+        assert same.status == 200
+        assert (await session.delete("/subscriptions/desk")).status == 204
+        async with streaming(session, durable="desk", filter="n > 1"):
+            pass
+        assert (await session.delete("/subscriptions/desk")).status == 204
+        assert not broker.running.router.durable.homes.subscriptions
+        await problem(await session.delete("/subscriptions/desk"), 404, "UnknownSubscription")
+        await problem(await session.put("/subscriptions/desk", json={}), 404, "UnknownSubscription")
 
 
 async def test_ending_one_ends_what_waits_for_it():

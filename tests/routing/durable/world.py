@@ -274,7 +274,7 @@ class World:
         self.takers[session] = broker
         self.note("attach", session, broker, name, text)
         self.post(broker, Open(), session)
-        self.post(broker, Attach(name, Filter.parse(text), since, anew), session)
+        self.post(broker, Attach(name, Filter.parse(text), since, anew, as_is=True), session)
 
     def publish(self, session, broker, request, notification) -> None:
         self.note("publish", session, broker, request, dict(notification.attributes))

@@ -269,18 +269,27 @@ PUBLISH = _route(
 )
 STREAM = _route(
     "Read events as they come",
-    (400, 501, *_COMMON),
+    (400, 409, 501, *_COMMON),
     {200: _answer("Server-sent events, without end.", _SENT, "text/event-stream")},
     description=(
         "A subscription for whoever can read a stream: curl -N 'http://…/events?filter=price>100'. Each event "
         "has an id; whoever comes back with it (Last-Event-ID) goes on there. With durable, that acknowledges."
     ),
     parameters=[
-        _query("filter", "What is wanted.", {"type": "string", "default": "true", "example": "price > 100"}),
+        _query(
+            "filter",
+            "What is wanted; without it everything, or what a durable subscription selects that is there.",
+            {"type": "string", "example": "price > 100"},
+        ),
         _query(
             "durable",
             "The name of a durable subscription.",
             {"type": "string", "minLength": 1, "maxLength": 255},
+        ),
+        _query(
+            "change",
+            "Whether a durable subscription that is there gets this filter; else another one is refused.",
+            {"type": "boolean", "default": False},
         ),
         _query("since", "Begin in the past: all, now, seconds since 1970, or a time.", _TEXT),
         _query(

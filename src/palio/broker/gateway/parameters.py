@@ -22,6 +22,13 @@ def read_key(headers: Mapping[str, str], query: Mapping[str, str]) -> str | None
     return keys[0] if keys else None
 
 
+def read_flag(name: str, text: str) -> bool:
+    """`true` or `false`. Raises `WrongParameter`."""
+    if text not in ("true", "false"):
+        raise WrongParameter(name, "It is `true` or `false`.")
+    return text == "true"
+
+
 def read_number(name: str, text: str, low: float, high: float) -> float:
     """A number as JSON writes it, within bounds. Raises `WrongParameter`."""
     if _NUMBER.fullmatch(text) and low <= float(text) <= high:

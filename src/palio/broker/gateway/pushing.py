@@ -166,7 +166,10 @@ class Pusher:
             longest_pause=settings.push_longest_pause,
             attempts=settings.push_attempts,
         )
-        return Attach(self._kept.definition.id, self._filter, in_flight=in_flight, patience=patience)
+        # Whoever changes the filter elsewhere means it.
+        return Attach(
+            self._kept.definition.id, self._filter, in_flight=in_flight, patience=patience, as_is=True
+        )
 
     async def _deliver(self, visitor: Visitor, number: int, envelope: Envelope) -> None:
         name = self._kept.definition.id

@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 
 from palio.broker.gateway.binding import to_json
 from palio.broker.gateway.credentials import Credentials
-from palio.broker.gateway.parameters import read_number
+from palio.broker.gateway.parameters import read_flag, read_number
 from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
 from palio.broker.gateway.protocols import ABORT
 from palio.broker.gateway.visitor import Visitor
@@ -38,7 +38,7 @@ from palio.model.cloudevents import as_event, content_of, wrapped
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.values import parse_time
-from palio.routing.durable.messages import Acknowledged, Attach, Finish, Taken
+from palio.routing.durable.messages import Acknowledged, Attach, Attached, Change, Finish, Taken
 from palio.routing.durable.outbox import Patience
 from palio.routing.messages import Envelope, Subscribe
 from palio.routing.protocol import Events, Handed, Lost
@@ -58,19 +58,20 @@ _RETRY = 500  # milliseconds until a browser comes back
 
 Shape = Literal["json", "cloudevents"]
 Key = tuple[str, int]
-_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait"})
+_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait", "change"})
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What the reader of a stream asks for."""
+    """What the reader of a stream asks for. No filter is everything, or that of the durable subscription."""
 
-    filter: Filter
+    filter: Filter | None
     durable: str | None = None
     since: str | float | None = None
     after: dict[str, int] | None = None
     last: str | None = None
     shape: Shape = "json"
     wait: float | None = None
+    change: bool = False
 
 
 def read_since(text: str | None) -> str | float | None:
@@ -116,16 +117,21 @@ def read_wanted(request: Request) -> Wanted:
     shape = query.get("format", "json")
     if shape not in ("json", "cloudevents"):
         raise WrongParameter("format", "It is `json` or `cloudevents`.")
+    filter = Filter.parse(query["filter"]).require_satisfiable() if "filter" in query else None
+    change = read_flag("change", query.get("change", "false"))
+    if change and (durable is None or filter is None):
+        raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")
     given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
     positions = [read_position(one) for one in given]
     return Wanted(
-        Filter.parse(query.get("filter", "true")).require_satisfiable(),
+        filter,
         durable,
         read_since(query.get("since")),
         positions[0] if positions and durable is None else None,
         given[0] if given else None,
         shape,  # type: ignore[arg-type]
         read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
+        change,
     )
 
 
@@ -144,12 +150,10 @@ class Streams:
         visitor = await Visitor.enter(self._broker, f"stream-{secrets.token_hex(8)}", credentials)
         try:
             if wanted.durable is not None:
-                known = self._filter_named(visitor.principal, wanted.durable)
-                if known is not None:
-                    wanted = msgspec.structs.replace(wanted, filter=known)
                 owner = visitor.principal
+                known = self._filter_named(owner, wanted.durable)
                 reader: _Reader = _Durable(
-                    visitor, wanted, self._sent_before(owner, wanted), self._memory(owner)
+                    visitor, wanted, known, self._sent_before(owner, wanted), self._memory(owner)
                 )
             elif wanted.since is not None or wanted.after is not None:
                 reader = _Reaching(visitor, wanted)
@@ -186,10 +190,11 @@ class _Reader:
     def __init__(self, visitor: Visitor, wanted: Wanted) -> None:
         self.visitor = visitor
         self._wanted = wanted
+        self._filter = wanted.filter or Filter()
         self._position = dict(wanted.after or {})
 
     async def begin(self) -> None:
-        await self.visitor.ask(Subscribe("stream", self._wanted.filter), "subscribe stream")
+        await self.visitor.ask(Subscribe("stream", self._filter), "subscribe stream")
 
     async def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """What is to be sent. When one was taken, the next is asked for."""
@@ -258,7 +263,7 @@ class _Reaching(_Reader):
         wanted = self._wanted
         attach = Attach(
             self._name,
-            wanted.filter,
+            self._filter,
             since=wanted.since if wanted.since is not None else "now",
             anew=True,
             linger=0.0,
@@ -284,20 +289,32 @@ class _Durable(_Reader):
         self,
         visitor: Visitor,
         wanted: Wanted,
+        known: Filter | None,
         received: frozenset[Key],
         remember: Callable[[str, list[Key]], None],
     ) -> None:
         super().__init__(visitor, wanted)
         assert wanted.durable is not None
         self._name = wanted.durable
+        self._filter = wanted.filter or known or Filter()
         self._received = received
         self._sent: list[Key] = []
         self._remember = remember
 
     async def begin(self) -> None:
         since = self._wanted.since if self._wanted.since is not None else "now"
-        attach = Attach(self._name, self._wanted.filter, since=since, in_flight=WINDOW, patience=_TAKER)
-        await self.visitor.ask(attach, f"attach {self._name}")
+        change = self._wanted.change
+        attach = Attach(
+            self._name,
+            self._filter,
+            since=since,
+            in_flight=WINDOW,
+            patience=_TAKER,
+            as_is=change or self._wanted.filter is None,
+        )
+        attached: Attached = await self.visitor.ask(attach, f"attach {self._name}")
+        if change and attached.filter != self._filter:
+            await self.visitor.ask(Change(self._name, self._filter), f"change {self._name}")
         self._remember(self._name, self._sent)
 
     @property

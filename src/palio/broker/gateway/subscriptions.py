@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from palio.broker.gateway.definitions import Definition, Keeper, Kept, NotStored
-from palio.broker.gateway.problems import WrongParameter
+from palio.broker.gateway.problems import RefusedByBroker, WrongParameter
 from palio.broker.gateway.pushing import Pusher
 from palio.broker.gateway.sinks import Sinks, require_form
 from palio.broker.gateway.streams import read_since
 from palio.broker.gateway.visitor import Visitor
 from palio.language import read_filters
 from palio.model.constraint import Constraint
-from palio.model.errors import PalioError
+from palio.model.errors import NoSuchSubscription, PalioError
 from palio.model.expression import Condition
 from palio.model.filter import Filter
-from palio.routing.durable.messages import Attach, Change, Finish
+from palio.routing.durable.messages import Attach, Attached, Change, Finish
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -143,12 +143,15 @@ class Subscriptions:
             self._require_room()
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
             since = read_since(str(definition.config.since)) or "now"
-            await visitor.ask(Attach(definition.id, filter, since=since), f"attach {definition.id}")
+            attached: Attached = await visitor.ask(
+                Attach(definition.id, filter, since=since), f"attach {definition.id}"
+            )
             kept = Kept(place[0], definition, rate)
             try:
                 await self._keep(place, kept)
             except BaseException:
-                visitor.say(Finish(definition.id))
+                if attached.created:  # else it is somebody's who made it in another way
+                    visitor.say(Finish(definition.id))
                 raise
             self._take(kept, filter)
         return self._shown(kept), True
@@ -171,22 +174,31 @@ class Subscriptions:
             raise WrongParameter("$.id", "The id of a subscription cannot be changed.")
         filter = filter_of(definition)
         async with self._visit(enter, id) as visitor:
-            before = self._known(visitor.principal, id)
-            if definition.sinkcredential is None and definition.sink == before.definition.sink:
+            key = visitor.principal, id
+            before = self._kept.get(key)
+            if before is not None and (definition.sinkcredential, definition.sink) == (
+                None,
+                before.definition.sink,
+            ):
                 # It is never shown, so whoever sends back what was shown does not mean to take it away.
                 definition = msgspec.structs.replace(
                     definition, sinkcredential=before.definition.sinkcredential
                 )
+            if before is None:  # one that was made in another way becomes a resource by this, if there is one
+                await _attach(visitor, id, None)
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
-            await self._stop_pushing(before.key)
+            await self._stop_pushing(key)
+            former = self._filters.get(key)
             try:
-                await visitor.ask(Attach(id, filter), f"attach {id}")
+                former = (await _attach(visitor, id, former)).filter or former
                 await visitor.ask(Change(id, filter), f"change {id}")
-                kept = Kept(before.owner, definition, rate)
-                await self._keep(kept.key, kept)
+                kept = Kept(key[0], definition, rate)
+                await self._keep(key, kept)
             except BaseException:
-                visitor.say(Change(id, self._filters[before.key]))  # which may have been changed already
-                self._take(before, self._filters[before.key])
+                if former is not None:
+                    visitor.say(Change(id, former))  # which may have been changed already
+                if before is not None:
+                    self._take(before, self._filters[key])
                 raise
             self._take(kept, filter)
         return self._shown(kept)
@@ -194,16 +206,20 @@ class Subscriptions:
     async def delete(self, id: str, enter: Enter) -> None:
         """End a subscription for good, with all that waits for it."""
         async with self._visit(enter, id) as visitor:
-            kept = self._known(visitor.principal, id)
-            await self._stop_pushing(kept.key)
-            await visitor.ask(Attach(id, self._filters[kept.key]), f"attach {id}")
+            key = visitor.principal, id
+            kept = self._kept.get(key)
+            await self._stop_pushing(key)
+            # One that was made in another way (`GET /events?durable=…`, any client) has no definition here.
+            await _attach(visitor, id, self._filters.get(key))
             await visitor.ask(Finish(id), f"finish {id}")
+            if kept is None:
+                return
             try:
-                await self._keep(kept.key, None)
+                await self._keep(key, None)
             except BaseException:
-                self._take(kept, self._filters[kept.key])  # from now on: it is shown, so it is there
+                self._take(kept, self._filters[key])  # from now on: it is shown, so it is there
                 raise
-            self._filters.pop(kept.key, None)
+            self._filters.pop(key, None)
 
     # Inside
 
@@ -285,6 +301,17 @@ class Subscriptions:
         if pusher is not None:
             shown["status"] = msgspec.to_builtins(pusher.statistics())
         return shown
+
+
+async def _attach(visitor: Visitor, id: str, filter: Filter | None) -> Attached:
+    """Become the taker of a subscription as it is. Raises `UnknownSubscription` if there is none."""
+    try:
+        attached: Attached = await visitor.ask(Attach(id, filter, as_is=True), f"attach {id}")
+    except RefusedByBroker as problem:
+        if problem.error == NoSuchSubscription.__name__:
+            raise UnknownSubscription(id) from None
+        raise
+    return attached
 
 
 def read_definition(document: Any, id: str) -> Definition:

@@ -194,6 +194,11 @@ class CatchingUp(Spooling):
 
     # Changing the filter
 
+    def filter_of(self, durable: Durable) -> Filter:
+        """The filter that was wished for last: the one in force, or the one that is to take its place."""
+        change = self._changes.get(durable.name)
+        return durable.filter if change is None else change.filter
+
     def change(self, session: str, name: str, filter: Filter) -> None:
         """Let another filter take the place of the present one, at a position that the network agrees on."""
         durable = self.of(session, name)
@@ -238,7 +243,12 @@ class CatchingUp(Spooling):
             drops, adds = change.filter.counterexample(former), former.counterexample(change.filter)
             self._desk.answer(
                 durable.taker,
-                Changed(durable.name, drops.to_json() if drops else None, adds.to_json() if adds else None),
+                Changed(
+                    durable.name,
+                    drops.to_json() if drops else None,
+                    adds.to_json() if adds else None,
+                    durable.filter,
+                ),
             )
         for origin, catching_up in list(durable.catching_up.items()):
             if origin in durable.catching_up and durable.position[origin] >= catching_up.target:

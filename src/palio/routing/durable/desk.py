@@ -14,7 +14,7 @@ from palio.routing.durable.messages import Attach, DurableAnswer
 from palio.routing.durable.outbox import Patience
 from palio.routing.effects import Reply
 from palio.routing.messages import Answer
-from palio.routing.scopes import Scopes
+from palio.routing.scopes import SEPARATOR, Scopes
 
 # What a taker may wish. A position names at most as many origins as a network may well have.
 LONGEST_LINGER = 3_650 * 86_400.0
@@ -182,6 +182,10 @@ class Desk:
     def identity(self) -> str:
         """A text that no broker gives twice, and that tells when it was given (`created_at`)."""
         return f"{max(0, round(self.now * 1000)):x} {self.broker} {self._incarnation} {self.token()}"
+
+    def called(self, name: str) -> str:
+        """What its owner calls a durable subscription."""
+        return name.partition(SEPARATOR)[2] or name if self.scopes.on else name
 
     def gave_before(self, identity: str) -> bool:
         """Whether this broker gave an identity before it began anew."""

@@ -47,15 +47,20 @@ class Holding:
     def trim(self, session: str, message: TrimJournal) -> None:
         """Let go what nobody needs."""
         journal = self._journal
-        upto = journal.unneeded()
-        self._readers.trim_to(upto if message.upto is None else min(upto, message.upto))
+        before = journal.trimmed
+        upto = journal.unneeded() if message.upto is None else min(journal.unneeded(), message.upto)
+        if not message.dry:
+            self._readers.trim_to(upto)
+            upto = journal.trimmed
+        missing = self._missing()
+        gone = 0 if message.dry and missing else max(0, upto - before)
         needed = {
             **{f"durable subscription {name}": at for name, at in journal.readers.items()},
             **{f"reader {name}": at for name, at in journal.held.items()},
         }
         by = sorted([(at, name) for name, at in needed.items() if at < journal.stored])
         answer = JournalTrimmed(
-            message.number, self._range(), tuple([(name, at) for at, name in by]), self._missing()
+            message.number, self._range(), tuple([(name, at) for at, name in by]), missing, gone
         )
         self._desk.answer(session, answer)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import inf
 
-from palio.model.errors import HistoryUnavailable
+from palio.model.errors import FilterDiffers, HistoryUnavailable
 from palio.model.filter import Filter
 from palio.routing.durable.catching import FROM_NOW, CatchingUp
 from palio.routing.durable.desk import ANSWER_WITHIN, NotHome
@@ -73,11 +73,11 @@ class Homes(CatchingUp):
                 durable.moving_stored = True
                 durable.go("moving")
 
-    def create(self, session: str, attach: Attach) -> None:
+    def create(self, session: str, attach: Attach, filter: Filter) -> None:
         """A subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
         identity = self._desk.identity()
-        durable = self._new(attach.name, attach.filter, float(since), identity, 1)
+        durable = self._new(attach.name, filter, float(since), identity, 1)
         durable.taker = session
         durable.linger = attach.linger
         self._treat(durable, attach)
@@ -98,7 +98,7 @@ class Homes(CatchingUp):
             Spool(
                 self._desk.token(stored),
                 durable.name,
-                attach.filter,
+                filter,
                 identity,
                 durable.generation,
                 durable.since,
@@ -244,7 +244,12 @@ class Homes(CatchingUp):
     # Takers
 
     def give_to(self, durable: Durable, session: str, attach: Attach) -> None:
-        """Make a session the taker, as it wishes."""
+        """Make a session the taker, as it wishes; unless it expects another filter."""
+        present, expected = self.filter_of(durable), attach.expected
+        if expected is not None and expected != present:
+            problem = FilterDiffers(self._desk.called(durable.name), str(present), str(expected))
+            self._desk.answer(session, Refused.of(f"attach {durable.name}", problem))
+            return
         if durable.taker != session:
             self.tell_taken(durable)
         durable.taker = session
@@ -259,7 +264,8 @@ class Homes(CatchingUp):
     def _welcome(self, durable: Durable, *, created: bool = False) -> None:
         """Tell the taker, if there is one, that it is the taker of what is on disk, and let it have that."""
         if durable.taker is not None:
-            self._desk.answer(durable.taker, Attached(durable.name, self._desk.broker, created=created))
+            attached = Attached(durable.name, self._desk.broker, created, durable.filter)
+            self._desk.answer(durable.taker, attached)
             if durable.ready_told:
                 self._desk.answer(durable.taker, DurableReady(durable.name))
             self._pump(durable)

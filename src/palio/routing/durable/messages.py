@@ -23,19 +23,28 @@ class Attach(_Message, frozen=True):
     that it names, what follows those sequences is wanted. A subscription of that name at a home that cannot be
     reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
 
+    If there is one with another filter, that is refused, unless the client takes it `as_is`. Without a filter
+    the one that is there is meant, and none is created.
+
     `linger` is how many seconds the subscription outlives its taker. None leaves that as it is, which for a new
     one is the broker's own limit. `in_flight` is how many deliveries may be out to this taker at a time, and
     `patience` how it is treated otherwise, if not as the broker says.
     """
 
     name: str
-    filter: Filter
+    filter: Filter | None
     since: str | Moment = "now"
     anew: bool = False
     linger: Moment | None = None
     in_flight: Number | None = None
     after: dict[str, Number] | None = None
     patience: Patience | None = None
+    as_is: bool = False
+
+    @property
+    def expected(self) -> Filter | None:
+        """What the filter of one that is there has to mean; None if it may be any."""
+        return None if self.as_is else self.filter
 
 
 class Change(_Message, frozen=True):
@@ -145,11 +154,12 @@ class Hold(_Message, frozen=True):
 class TrimJournal(_Message, frozen=True):
     """From an operator: let go all of this broker's journal that nobody needs, however new it is.
 
-    With `upto` nothing after that sequence.
+    With `upto` nothing after that sequence. With `dry` nothing at all: only what would go is said.
     """
 
     number: Number
     upto: Number | None = None
+    dry: bool = False
 
 
 DurableRequest: TypeAlias = (
@@ -175,11 +185,15 @@ DurableRequest: TypeAlias = (
 
 
 class Attached(_Message, frozen=True):
-    """The session is the taker now; the subscription is on disk at this home, and new if it was `created`."""
+    """The session is the taker now; the subscription is on disk at this home, and new if it was `created`.
+
+    `filter` is the one that is in force.
+    """
 
     name: str
     home: str
     created: bool = False
+    filter: Filter | None = None
 
 
 class DurableReady(_Message, frozen=True):
@@ -201,6 +215,7 @@ class Changed(_Message, frozen=True):
     name: str
     drops: str | None
     adds: str | None
+    filter: Filter | None = None
 
 
 class Taken(_Message, frozen=True):
@@ -278,13 +293,15 @@ class Held(_Message, frozen=True):
 class JournalTrimmed(_Message, frozen=True):
     """How far the journal is trimmed now, and by whom it is needed beyond that: readers, and how far each is.
 
-    It is not trimmed while brokers are `missing` of which it is not known whom they have.
+    It is not trimmed while brokers are `missing` of which it is not known whom they have. `gone` is how many
+    have gone by this, or would go.
     """
 
     number: Number
     journal: JournalRange
     needed_by: tuple[tuple[str, Number], ...] = ()
     missing: tuple[str, ...] = ()
+    gone: Number = 0
 
 
 DurableAnswer: TypeAlias = (
@@ -453,9 +470,10 @@ class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):
 
 
 class MoveOut(msgspec.Struct, frozen=True, tag="moveout"):
-    """Hand a durable subscription over to the sender."""
+    """Hand a durable subscription over to the sender, if its filter is the one that is expected."""
 
     name: str
+    filter: Filter | None = None  # any
 
 
 class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
@@ -484,6 +502,13 @@ class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):
     name: str
     identity: str
     generation: Number
+
+
+class Differs(msgspec.Struct, frozen=True, tag="differs"):
+    """The subscription that was asked for is at the sender, and stays there: it has another filter."""
+
+    name: str
+    filter: Filter
 
 
 class NotHere(msgspec.Struct, frozen=True, tag="nothere"):
@@ -553,6 +578,7 @@ Content: TypeAlias = (
     | MoveOut
     | MoveIn
     | MovedIn
+    | Differs
     | NotHere
     | Newer
     | Count

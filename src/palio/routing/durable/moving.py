@@ -23,12 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
 from palio.routing.durable.desk import Desk, HomeUnreachable, created_at
 from palio.routing.durable.homes import Homes
 from palio.routing.durable.messages import (
     Ask,
     Attach,
     Content,
+    Differs,
     MovedIn,
     MoveIn,
     MoveOut,
@@ -161,12 +163,14 @@ class Moving:
             # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
             wish.home = homes[0]
             for home in dict.fromkeys(homes):
-                self._write(home, MoveOut(name))
-        elif not homes and (wish.attach.anew or not missing):
-            del self.wishes[name]
-            self._homes.create(wish.session, wish.attach)
+                self._write(home, MoveOut(name, wish.attach.expected))
+        elif homes or not (wish.attach.anew or not missing):
+            self._refuse(wish, HomeUnreachable(name, missing))
+        elif wish.attach.filter is None:
+            self._refuse(wish, NoSuchSubscription(self._desk.called(name)))
         else:
-            self._refuse(wish, missing)
+            del self.wishes[name]
+            self._homes.create(wish.session, wish.attach, wish.attach.filter)
         return True
 
     def come(self, sender: str, letter: MoveIn) -> None:
@@ -211,6 +215,13 @@ class Moving:
                 self._grant(wish, durable)
 
         self._homes.adopt(durable, stored)
+
+    def differs(self, sender: str, letter: Differs) -> None:
+        """It is there, with another filter than the session asked for."""
+        wish = self.wishes.get(letter.name)
+        if wish is not None and wish.home is not None and wish.attach.expected is not None:
+            wanted = str(wish.attach.expected)
+            self._refuse(wish, FilterDiffers(self._desk.called(letter.name), str(letter.filter), wanted))
 
     def not_here(self, sender: str, letter: NotHere) -> None:
         """The broker that should have had it has not: look again."""
@@ -257,6 +268,9 @@ class Moving:
             self._write(sender, NotHere(letter.name))
             return
         if durable.state is not State.MOVING:
+            if letter.filter is not None and letter.filter != self._homes.filter_of(durable):
+                self._write(sender, Differs(letter.name, self._homes.filter_of(durable)))
+                return
             self._homes.begin_moving(durable, sender, lambda: self._hand_over(durable))
         elif durable.moving_to == sender:
             self._hand_over_again(durable)
@@ -276,9 +290,9 @@ class Moving:
             if wish.until <= self._desk.now:
                 going = durable.moving_to if durable is not None else None
                 silent = "another broker" if wish.question is None else "a broker that does not answer"
-                self._refuse(wish, (wish.home or going or silent,))
+                self._refuse(wish, HomeUnreachable(name, (wish.home or going or silent,)))
             elif wish.home is not None:
-                self._write(wish.home, MoveOut(name))
+                self._write(wish.home, MoveOut(name, wish.attach.expected))
             elif wish.question is None:
                 self._look(wish)
         moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]
@@ -311,8 +325,7 @@ class Moving:
             ),
         )
 
-    def _refuse(self, wish: Wish, missing: tuple[str, ...]) -> None:
+    def _refuse(self, wish: Wish, problem: PalioError) -> None:
         name = wish.attach.name
         del self.wishes[name]
-        problem = HomeUnreachable(name, missing)
         self._desk.answer(wish.session, Refused.of(f"attach {name}", problem))

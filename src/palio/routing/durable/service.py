@@ -36,6 +36,7 @@ from palio.routing.durable.messages import (
     Count,
     Counted,
     Detach,
+    Differs,
     Discard,
     Failed,
     Fetch,
@@ -257,6 +258,7 @@ class Service:
             MoveOut: self._moving.asked_for,
             MoveIn: self._moving.come,
             MovedIn: self._moving.gone,
+            Differs: self._moving.differs,
             NotHere: self._moving.not_here,
             Newer: self._moving.newer,
         }
@@ -571,10 +573,11 @@ class Service:
         return handle
 
     def _on_attach(self, session: str, message: Attach) -> None:
-        message.filter.require_satisfiable()
         require_sound(message)
-        if not self._desk.scopes.narrow(message.name, message.filter).conjunctions:
-            raise not_seen(message.name, "subscribe to this")
+        if message.filter is not None:
+            message.filter.require_satisfiable()
+            if not self._desk.scopes.narrow(message.name, message.filter).conjunctions:
+                raise not_seen(message.name, "subscribe to this")
         self._moving.attach(session, message)
         if self._moving.wishes:
             self._tick_later()

@@ -99,7 +99,7 @@ class Taker:
             if anew:
                 self.world.note(self.name, "begins anew", self.name)
                 self.world.record.given_up.add(self.name)
-            self._post(session, Attach(self.name, filter, self.taking.since, anew))
+            self._post(session, Attach(self.name, filter, self.taking.since, anew, as_is=True))
 
     def _give_up(self, session: str) -> None:
         if session == self.session and not self.attached and not self.away:

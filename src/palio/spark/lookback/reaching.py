@@ -9,11 +9,13 @@ that version is read, of which every event lies at or before that position.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from palio.client.blocking import LoopThread
 from palio.client.client import Client
 from palio.client.durable import DurableSubscription
+from palio.model.errors import FilterDiffers, NoSuchSubscription
 from palio.model.filter import Filter
 from palio.spark.errors import DataLoss, NameTaken
 from palio.spark.lake.table import read_lake
@@ -73,15 +75,18 @@ async def follow_from(
 
     Of a journal that they do not name it has everything. Raises `NameTaken` and `DataLoss`.
     """
-    subscription = await client.subscribe(
-        filter,
-        durable=durable,
-        since=since or "all",
-        after=positions,
-        ready="network",
-        in_flight=1,  # it is for somebody else
-        timeout=WITHIN,
-    )
+    try:
+        subscription = await client.subscribe(
+            filter,
+            durable=durable,
+            since=since or "all",
+            after=positions,
+            ready="network",
+            in_flight=1,  # it is for somebody else
+            timeout=WITHIN,
+        )
+    except FilterDiffers:
+        raise NameTaken(durable) from None
     assert isinstance(subscription, DurableSubscription)
     if not subscription.created:
         await subscription.detach()
@@ -97,5 +102,5 @@ async def follow_from(
 
 async def give_up(client: Client, durable: str) -> None:
     """End a durable subscription for good, if there is one of that name."""
-    subscription = await client.subscribe("true", durable=durable, in_flight=1, timeout=WITHIN)
-    await subscription.unsubscribe()
+    with suppress(NoSuchSubscription):
+        await client.remove(durable, timeout=WITHIN)
