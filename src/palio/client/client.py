@@ -7,11 +7,13 @@ import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
+from palio.client.arguments import Ready, Subscribing
 from palio.client.content import Content, Properties, make_body
+from palio.client.decoding import Decoding
 from palio.client.detecting import DELAY, Detection, pattern_set, selected_by
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
@@ -31,7 +33,7 @@ from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 from palio.routing.protocol import HEARTBEAT
 
-Ready = Literal["broker", "network"]
+Value = TypeVar("Value")
 
 
 class Client(Questions):
@@ -194,10 +196,21 @@ class Client(Questions):
 
     # Subscribing
 
+    @overload
+    async def subscribe(
+        self, filter: str | Filter, *, into: type[Value], **options: Unpack[Subscribing]
+    ) -> Subscription[Value]: ...
+
+    @overload
+    async def subscribe(
+        self, filter: str | Filter, *, into: None = None, **options: Unpack[Subscribing]
+    ) -> Subscription[Notification]: ...
+
     async def subscribe(
         self,
         filter: str | Filter,
         *,
+        into: type[Any] | None = None,
         durable: str | None = None,
         since: Since | None = None,
         after: Mapping[str, int] | None = None,
@@ -207,7 +220,7 @@ class Client(Questions):
         in_flight: int | None = None,
         anew: bool = False,
         timeout: float | None = None,
-    ) -> Subscription:
+    ) -> Subscription[Any]:
         """Ask for all that the filter selects. Returns when the broker holds it, or (`ready`) the whole
         network.
 
@@ -223,16 +236,22 @@ class Client(Questions):
         ends with this client, and events need not be acknowledged. Of the brokers that are named in `after`,
         which goes with `since`, only what follows those sequences is wanted.
 
+        `into` is a type to decode events into (a dataclass, a `msgspec.Struct`, a `TypedDict` or a model of
+        pydantic): `event.value` is an object of it. What cannot be decoded is a dead letter of a durable
+        subscription; otherwise `UndecodableEvent` is raised in its place.
+
         If history cannot be read, the subscription raises `HistoryUnavailable` when it is read.
 
-        Raises `FilterSyntaxError`, `ContradictoryFilter`, `RequestTimeout`, and what the broker refuses with.
+        Raises `FilterSyntaxError`, `ContradictoryFilter`, `WrongType`, `RequestTimeout`, and what the broker
+        refuses with.
         """
         session = self._session
         session.require_open()
         wanted = as_filter(filter)
-        subscription: Subscription
+        decoding = None if into is None else Decoding(into)
+        subscription: Subscription[Any]
         if durable is None and since is None and after is None:
-            subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full)
+            subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full, into=decoding)
         else:
             temporary = durable is None
             name = f"{session.name}-{self._number()}" if durable is None else durable
@@ -241,7 +260,7 @@ class Client(Questions):
             attach = attach_request(
                 name, wanted, since, after=after, in_flight=in_flight, anew=anew, temporary=temporary
             )
-            subscription = DurableSubscription(session, attach, temporary=temporary)
+            subscription = DurableSubscription(session, attach, temporary=temporary, into=decoding)
         await subscription.ask(timeout, ready=ready == "network")
         return subscription
 

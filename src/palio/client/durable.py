@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from palio.client.errors import TakenOver
-from palio.client.event import Event
+from palio.client.decoding import Decoding
+from palio.client.errors import TakenOver, UndecodableEvent
+from palio.client.event import Content_co, Event
 from palio.client.reaching import as_filter
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import lose, release
@@ -45,16 +46,19 @@ MAX_REMEMBERED = 65_536
 Key: TypeAlias = tuple[str, int]  # origin and sequence
 
 
-class DurableSubscription(Subscription):
+class DurableSubscription(Subscription[Content_co]):
     """A subscription that outlives its client: `await event.ack()` when an event is done with.
 
     A `temporary` one is for reaching back: what is handed out counts as done with, and it ends with its client.
+    What cannot be decoded becomes a dead letter, with the reason, and what follows is not held up.
     """
 
     kind = "attach"
 
-    def __init__(self, session: Session, attach: Attach, *, temporary: bool) -> None:
-        super().__init__(session, attach.name, attach.filter, DEFAULT_LIMIT, "drop-newest")
+    def __init__(
+        self, session: Session, attach: Attach, *, temporary: bool, into: Decoding[Any] | None = None
+    ) -> None:
+        super().__init__(session, attach.name, attach.filter, DEFAULT_LIMIT, "drop-newest", into=into)
         self._attach = attach
         self._temporary = temporary
         self._open: dict[Key, int] = {}  # handed out on this connection: the number of the delivery
@@ -93,7 +97,7 @@ class DurableSubscription(Subscription):
 
     # What comes
 
-    def hand(self, deliveries: list[tuple[int, int, Event]]) -> None:
+    def hand(self, deliveries: list[tuple[int, int, Event[Any]]]) -> None:
         """Deliveries have come."""
         if self._draining:
             return  # they come again, to whoever attaches next
@@ -115,11 +119,16 @@ class DurableSubscription(Subscription):
     def lost(self, count: int, reason: str) -> None:
         """Nothing of a durable subscription is lost."""
 
-    def _hand_out(self) -> Event:
-        event = super()._hand_out()
+    def _hand_out(self) -> Event[Content_co] | None:
         if self._temporary:
-            self._acknowledge_now((event.origin, event.sequence))
-        return event
+            self._acknowledge_now((self._queue[0].origin, self._queue[0].sequence))
+        return super()._hand_out()
+
+    def _undecodable(self, event: Event[Content_co], problem: UndecodableEvent) -> None:
+        if self._temporary:
+            super()._undecodable(event, problem)
+        else:
+            self._reject(event)
 
     def disconnected(self) -> None:
         self._lost_connection = self._session.connections
@@ -139,7 +148,7 @@ class DurableSubscription(Subscription):
 
     # What becomes of it
 
-    def _acknowledge(self, event: Event, *, confirmed: bool = False) -> asyncio.Future[None] | None:
+    def _acknowledge(self, event: Event[Any], *, confirmed: bool = False) -> asyncio.Future[None] | None:
         key = event.origin, event.sequence
         of_before = event._connection <= self._lost_connection
         if of_before and key in self._open:  # it has come again meanwhile
@@ -169,7 +178,7 @@ class DurableSubscription(Subscription):
         self._schedule()
         self._to_acknowledge.append(number)
 
-    def _reject(self, event: Event) -> None:
+    def _reject(self, event: Event[Any]) -> None:
         number = self._open.pop((event.origin, event.sequence), 0)
         if number:
             self._schedule()

@@ -8,19 +8,27 @@ of a plain decoder; lists and times, which it does not give in their one form, a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from palio.client.errors import NoRequest
+from palio.model.attributes import Attributes
 from palio.model.body import Body
 from palio.model.notification import Notification
 from palio.model.values import Value
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from palio.client.subscription import Subscription
+
+    # What events are decoded into. Who writes `Event` alone does not mind.
+    Content_co = TypeVarWithDefault("Content_co", covariant=True, default=Any)
+else:
+    Content_co = TypeVar("Content_co", covariant=True)
 
 _read = msgspec.msgpack.Decoder(dict).decode
 _OF_THE_MODEL = frozenset((list, datetime))
@@ -45,9 +53,10 @@ class Question:
             self._say(content)
 
 
-class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
-    """A notification that has come: `event["price"]`, `event.get("price")`, `"price" in event`.
+class Event(Attributes, msgspec.Struct, Generic[Content_co], array_like=True, eq=False, gc=False):
+    """A notification that has come: `event["price"]`, `event.number("price")`, `"price" in event`.
 
+    `value` is what its subscription decodes events into (`subscribe(…, into=Quote)`), or else the notification.
     (`origin`, `sequence`) names it in the whole network. `attempt` counts how often a durable subscription has
     handed it out.
     """
@@ -66,8 +75,9 @@ class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
     _subscription: Any = None
     _attributes: dict[str, Any] | None = None
     _notification: Notification | None = None
+    _value: Any = None
 
-    # Content
+    # Content_co
 
     def __getitem__(self, name: str) -> Value:
         attributes = self._attributes
@@ -76,31 +86,17 @@ class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
         value = attributes[name]
         return self.notification.attributes[name] if type(value) in _OF_THE_MODEL else value
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """An attribute, or the default if there is none of that name."""
-        try:
-            return self[name]
-        except KeyError:
-            return default
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.notification.attributes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.notification.attributes)
-
-    def __len__(self) -> int:
-        return len(self.notification.attributes)
-
-    def __bool__(self) -> bool:
-        return True
-
     @property
     def notification(self) -> Notification:
         """What was published."""
         if self._notification is None:
             self._notification = Notification.of_body(self._body)
         return self._notification
+
+    @property
+    def value(self) -> Content_co:
+        """The content, as its subscription decodes it: `subscribe(…, into=Quote)`; or the notification."""
+        return self.notification if self._value is None else self._value  # type: ignore[return-value]
 
     @property
     def attributes(self) -> Mapping[str, Value]:
@@ -143,11 +139,11 @@ class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
         return self.attempt > 1
 
     @property
-    def subscription(self) -> Subscription:
+    def subscription(self) -> Subscription[Content_co]:
         """The subscription that it came by."""
         return self._subscription  # type: ignore[no-any-return]
 
-    def copy(self) -> Event:
+    def copy(self) -> Event[Content_co]:
         """The same for another subscription."""
         return Event(self.origin, self.sequence, self._taken, self._hops, self._entry, self._body, self._epoch)
 
@@ -191,7 +187,7 @@ class Event(msgspec.Struct, array_like=True, eq=False, gc=False):
         return self._question is not None
 
     @contextlib.asynccontextmanager
-    async def process(self) -> AsyncIterator[Event]:
+    async def process(self) -> AsyncIterator[Event[Content_co]]:
         """Deal with it: `async with event.process():` acknowledges it at the end, and rejects it on an
         exception.
 
