@@ -121,4 +121,8 @@ class Inspection:
                         "sequence": envelope.sequence,
                         "time": envelope.time,
                         "event": envelope.notification.to_json(),
+                        "failures": [
+                            {"time": one.time, "taker": principal.called(one.taker), "why": str(one)}
+                            for one in subscription.dead.failures_of(number)
+                        ],
                     }

@@ -54,6 +54,9 @@ class Subscribing(TypedDict, total=False):
     when_full: WhenFull
     in_flight: int | None
     anew: bool
+    linger: float | None
+    attempts: int | None
+    backoff: Backoff | float | None
     timeout: float | None
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
 
 from palio.client.blocking import Worker
-from palio.client.event import Content_co
+from palio.client.event import Content_co, Rejection, said_by
 from palio.client.event import Event as Awaited
 from palio.client.subscription import Subscription
 from palio.model.attributes import Attributes
@@ -126,10 +126,11 @@ class Event(Attributes, Generic[Content_co]):
         elif self._event._subscription is not None:
             self._worker.soon(self._event.subscription._acknowledge, self._event)
 
-    def reject(self) -> None:
-        """It could not be dealt with, and shall come again."""
+    def reject(self, *, delay: float | None = None, reason: str = "", dead_letter: bool = False) -> None:
+        """It could not be dealt with, and shall come again, or be given up."""
+        rejection = Rejection(delay, reason, dead_letter)
         if self._event._subscription is not None:
-            self._worker.soon(self._event.subscription._reject, self._event)
+            self._worker.soon(self._event.subscription._reject, self._event, rejection)
 
     def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
         """Answer a request. Raises `NoRequest`."""
@@ -140,11 +141,11 @@ class Event(Attributes, Generic[Content_co]):
         """Acknowledge it at the end, and reject it on an exception."""
         try:
             yield self
-        except BaseException:
-            self.reject()
+        except BaseException as problem:
+            self.reject(reason=said_by(problem))
+            self._worker.soon(self._event._fail, problem)
             raise
         else:
             self.ack()
-        finally:
             if self._event.is_request:
                 self.reply(None)

@@ -31,6 +31,7 @@ from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
+from palio.routing.durable.desk import WrongAttachment
 from palio.routing.protocol import HEARTBEAT
 
 Value = TypeVar("Value")
@@ -219,6 +220,9 @@ class Client(Questions):
         when_full: WhenFull = "drop-newest",
         in_flight: int | None = None,
         anew: bool = False,
+        linger: float | None = None,
+        attempts: int | None = None,
+        backoff: Backoff | float | None = None,
         timeout: float | None = None,
     ) -> Subscription[Any]:
         """Ask for all that the filter selects. Returns when the broker holds it, or (`ready`) the whole
@@ -229,6 +233,11 @@ class Client(Questions):
         With `durable`, a name, it outlives this client and loses nothing that is not acknowledged; `in_flight`
         is how many events may be out without that. If there is one of that name, this client becomes its taker;
         if it is at a broker that cannot be reached now, that is refused, unless `anew` is asked for.
+
+        `linger` is how many seconds it outlives its taker, `attempts` after how many an event becomes a dead
+        letter, and `backoff` how long the pauses between them are: seconds, or a `palio.Backoff`, whose pauses
+        double from the first to the longest. They stay with the subscription until a taker asks for others;
+        what nobody has asked for is as the broker says.
 
         `since` reaches back: a datetime or a number of seconds since 1970, "all", or the `position` of an
         event. History comes first, and then what is published, without gap or duplicate; where a broker names a
@@ -242,13 +251,17 @@ class Client(Questions):
 
         If history cannot be read, the subscription raises `HistoryUnavailable` when it is read.
 
-        Raises `FilterSyntaxError`, `ContradictoryFilter`, `WrongType`, `RequestTimeout`, and what the broker
-        refuses with.
+        Raises `FilterSyntaxError`, `ContradictoryFilter`, `WrongType`, `WrongAttachment`, `RequestTimeout`, and
+        what the broker refuses with.
         """
         session = self._session
         session.require_open()
         wanted = as_filter(filter)
         decoding = None if into is None else Decoding(into)
+        if durable is None:
+            for setting, wish in (("linger", linger), ("attempts", attempts), ("backoff", backoff)):
+                if wish is not None:
+                    raise WrongAttachment(setting, "It is for durable subscriptions; name one (durable=…).")
         subscription: Subscription[Any]
         if durable is None and since is None and after is None:
             subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full, into=decoding)
@@ -258,7 +271,16 @@ class Client(Questions):
             if name in session.held:
                 raise AlreadySubscribed(name)
             attach = attach_request(
-                name, wanted, since, after=after, in_flight=in_flight, anew=anew, temporary=temporary
+                name,
+                wanted,
+                since,
+                after=after,
+                in_flight=in_flight,
+                anew=anew,
+                temporary=temporary,
+                linger=linger,
+                attempts=attempts,
+                backoff=backoff,
             )
             subscription = DurableSubscription(session, attach, temporary=temporary, into=decoding)
         await subscription.ask(timeout, ready=ready == "network")

@@ -17,7 +17,7 @@ import msgspec
 
 from palio.client.decoding import Decoding
 from palio.client.errors import TakenOver, UndecodableEvent
-from palio.client.event import Content_co, Event
+from palio.client.event import Content_co, Event, Rejection
 from palio.client.reaching import as_filter
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import lose, release
@@ -65,7 +65,7 @@ class DurableSubscription(Subscription[Content_co]):
         self._acknowledged: dict[Key, None] = {}  # not confirmed yet
         self._unconfirmed: dict[int, tuple[Key, list[asyncio.Future[None]]]] = {}
         self._to_acknowledge: list[int] = []
-        self._to_reject: list[int] = []
+        self._to_reject: dict[Rejection, list[int]] = {}
         self._draining = False
         self._lost_connection = 0  # the number of the last one that is gone
         self.home: str | None = None
@@ -128,7 +128,7 @@ class DurableSubscription(Subscription[Content_co]):
         if self._temporary:
             super()._undecodable(event, problem)
         else:
-            self._reject(event)
+            self._reject(event, Rejection(reason=f"{problem.path}: {problem.reason}", dead_letter=True))
 
     def disconnected(self) -> None:
         self._lost_connection = self._session.connections
@@ -178,11 +178,11 @@ class DurableSubscription(Subscription[Content_co]):
         self._schedule()
         self._to_acknowledge.append(number)
 
-    def _reject(self, event: Event[Any]) -> None:
+    def _reject(self, event: Event[Any], rejection: Rejection = Rejection()) -> None:  # noqa: B008 (immutable)
         number = self._open.pop((event.origin, event.sequence), 0)
         if number:
             self._schedule()
-            self._to_reject.append(number)
+            self._to_reject.setdefault(rejection, []).append(number)
             self._check_drained()
 
     def _schedule(self) -> None:
@@ -193,9 +193,9 @@ class DurableSubscription(Subscription[Content_co]):
         if self._to_acknowledge:
             self._session.say(Acknowledged(self.name, tuple(self._to_acknowledge)))
             self._to_acknowledge.clear()
-        if self._to_reject:
-            self._session.say(Rejected(self.name, tuple(self._to_reject)))
-            self._to_reject.clear()
+        for how, numbers in self._to_reject.items():
+            self._session.say(Rejected(self.name, tuple(numbers), how.delay, how.reason, how.dead_letter))
+        self._to_reject.clear()
 
     def done(self, answer: Done) -> None:
         """Acknowledgements are on disk."""

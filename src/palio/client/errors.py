@@ -180,6 +180,16 @@ class UndecodableEvent(PalioError):
         )
 
 
+class ReplierFailed(PalioError):
+    """Nobody has replied to a request, and somebody who took it could not; `problems` says why, for each."""
+
+    problems: tuple[str, ...]
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(f"Who took this request could not answer it{others}: {problems[0]}", problems=problems)
+
+
 class NoRequest(PalioError):
     """A reply to an event that nobody wants to be answered."""
 

@@ -19,6 +19,8 @@ from palio.model.attributes import Attributes
 from palio.model.body import Body
 from palio.model.notification import Notification
 from palio.model.values import Value
+from palio.routing.durable.attempts import MAX_REASON
+from palio.routing.durable.desk import require_delay
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -34,23 +36,44 @@ _read = msgspec.msgpack.Decoder(dict).decode
 _OF_THE_MODEL = frozenset((list, datetime))
 
 
+class Rejection(msgspec.Struct, frozen=True, gc=False):
+    """What is to become of an event that could not be dealt with. Raises `WrongAttachment`."""
+
+    delay: float | None = None
+    reason: str = ""
+    dead_letter: bool = False
+
+    def __post_init__(self) -> None:
+        require_delay(self.delay)
+        # A broker takes no longer ones, nor what no text can hold.
+        short = self.reason[:MAX_REASON].encode(errors="replace").decode()
+        msgspec.structs.force_setattr(self, "reason", short)
+
+
+def said_by(problem: BaseException) -> str:
+    """An exception as a reason."""
+    return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+
+
 class Question:
     """A request that has come, perhaps for several subscriptions of this client, which has one reply to
     give.
     """
 
-    __slots__ = ("_left", "_say")
+    __slots__ = ("_left", "_problem", "_say")
 
-    def __init__(self, subscriptions: int, say: Callable[[Notification | None], None]) -> None:
+    def __init__(self, subscriptions: int, say: Callable[[Notification | None, str | None], object]) -> None:
         self._left = subscriptions
+        self._problem: str | None = None
         self._say = say
 
-    def reply(self, content: Notification | None) -> None:
-        """The first reply counts; that there is nothing to say, only when all have said so."""
+    def reply(self, content: Notification | None, problem: str | None = None) -> None:
+        """The first reply counts; a problem, or that there is nothing to say, only when all have spoken."""
         self._left -= 1
+        self._problem = self._problem or problem
         if self._left == 0 or (content is not None and self._left > 0):
             self._left = 0
-            self._say(content)
+            self._say(content, None if content is not None else self._problem)
 
 
 class Event(Attributes, msgspec.Struct, Generic[Content_co], array_like=True, eq=False, gc=False):
@@ -165,12 +188,17 @@ class Event(Attributes, msgspec.Struct, Generic[Content_co], array_like=True, eq
         if done is not None:
             await self._subscription._session.wait_for("acknowledge", done, None)
 
-    async def reject(self) -> None:
+    async def reject(self, *, delay: float | None = None, reason: str = "", dead_letter: bool = False) -> None:
         """It could not be dealt with: a durable subscription hands it out again, or gives it up after some
-        time.
+        attempts.
+
+        It comes again after a pause that doubles each time, or after `delay` seconds. With `dead_letter` it is
+        given up at once, for what will not be better the next time. The `reason` (its first 500 characters) is
+        there for who looks at the dead letter. Otherwise there is nothing to do. Raises `WrongAttachment` if
+        that is no delay.
         """
         if self._subscription is not None:
-            self._subscription._reject(self)
+            self._subscription._reject(self, Rejection(delay, reason, dead_letter))
 
     async def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
         """Answer a request; None says that there is nothing to say. Raises `NoRequest`."""
@@ -181,6 +209,12 @@ class Event(Attributes, msgspec.Struct, Generic[Content_co], array_like=True, eq
         question, self._question = self._question, None
         question.reply(content)
 
+    def _fail(self, problem: BaseException) -> None:
+        """There is no answer to a request, and whoever asks shall know why."""
+        if self._question is not None:
+            question, self._question = self._question, None
+            question.reply(None, Rejection(reason=said_by(problem)).reason)
+
     @property
     def is_request(self) -> bool:
         """Whether who published it waits for replies."""
@@ -189,17 +223,17 @@ class Event(Attributes, msgspec.Struct, Generic[Content_co], array_like=True, eq
     @contextlib.asynccontextmanager
     async def process(self) -> AsyncIterator[Event[Content_co]]:
         """Deal with it: `async with event.process():` acknowledges it at the end, and rejects it on an
-        exception.
+        exception, which is the reason that a dead letter tells.
 
-        A request that was not replied to is told that there is nothing to say.
+        A request that was not replied to is told that there is nothing to say, or the exception.
         """
         try:
             yield self
-        except BaseException:
-            await self.reject()
+        except BaseException as problem:
+            await self.reject(reason=said_by(problem))
+            self._fail(problem)
             raise
         else:
             await self.ack()
-        finally:
             if self._question is not None:
                 await self.reply(None)

@@ -24,7 +24,7 @@ from palio.client.errors import (
     SubscriptionEnded,
     UndecodableEvent,
 )
-from palio.client.event import Content_co, Event
+from palio.client.event import Content_co, Event, Rejection
 from palio.client.held import Held
 from palio.client.waiting import release
 from palio.model.errors import PalioError
@@ -162,8 +162,7 @@ class Subscription(Held, Generic[Content_co]):
 
     def _undecodable(self, event: Event[Content_co], problem: UndecodableEvent) -> None:
         """Nobody can deal with this event."""
-        if event._question is not None:
-            event._question.reply(None)
+        event._fail(problem)
         raise problem
 
     async def _wait(self) -> bool:
@@ -244,5 +243,5 @@ class Subscription(Held, Generic[Content_co]):
         """There is nothing to acknowledge. Otherwise, if that is to be `confirmed`: when it will be on disk."""
         return None
 
-    def _reject(self, event: Event[Any]) -> None:
+    def _reject(self, event: Event[Any], rejection: Rejection = Rejection()) -> None:  # noqa: B008 (immutable)
         """There is nothing to reject."""

@@ -11,13 +11,14 @@ from sqlalchemy import Connection, Table, text
 
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.routing.durable.attempts import Failures
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.messages import Envelope
 from palio.store import schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt
-from palio.store.records import decode_letter, from_column, to_column
+from palio.store.records import decode_letter, decode_retry, from_column, to_column
 from palio.store.transaction import Kept, Standing
 
 _TIME = text("SELECT time FROM palio_journal WHERE broker = :broker AND sequence = :head")
@@ -91,8 +92,9 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
     positions: dict[int, dict[str, int]] = defaultdict(dict)
     for row in _of_broker(connection, schema.positions, number):
         positions[row.subscription][from_column(row.origin)] = row.sequence
-    spool = _letters(connection, schema.spool, number)
-    dead = _letters(connection, schema.dead, number)
+    failures: dict[int, dict[int, Failures]] = defaultdict(dict)
+    spool = _letters(connection, schema.spool, number, failures)
+    dead = _letters(connection, schema.dead, number, failures)
     kept = {
         from_column(row.name): Kept(row.subscription, row.next_delivery, row.subscription in dead)
         for row in rows
@@ -116,6 +118,8 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
                     row.next_delivery,
                     None if row.moving_to is None else from_column(row.moving_to),
                     row.linger,
+                    decode_retry(row.retry),
+                    tuple(failures.get(row.subscription, {}).items()),
                 )
                 for row in rows
             ]
@@ -134,10 +138,15 @@ def _recent(
             yield from_column(publisher), from_column(id), sequence, time
 
 
-def _letters(connection: Connection, table: Table, broker: int) -> Letters:
+def _letters(
+    connection: Connection, table: Table, broker: int, failures: dict[int, dict[int, Failures]]
+) -> Letters:
     letters: Letters = defaultdict(list)
     for row in _of_broker(connection, table, broker):
-        letters[row.subscription].append((row.delivery, row.attempts, decode_letter(row.envelope)))
+        envelope, failed = decode_letter(row.envelope)
+        letters[row.subscription].append((row.delivery, row.attempts, envelope))
+        if failed:
+            failures[row.subscription][row.delivery] = failed
     return letters
 
 

@@ -112,6 +112,7 @@ subscriptions = Table(
     Column("moving_to", Text),
     Column("next_delivery", BigInteger, nullable=False),
     Column("linger", Float(53)),
+    Column("retry", LargeBinary),
     UniqueConstraint("broker", "name"),
 )
 
@@ -162,9 +163,15 @@ def _add_linger(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE palio_subscriptions ADD COLUMN linger DOUBLE PRECISION"))
 
 
+def _add_retry(connection: Connection) -> None:
+    """Version 4: a subscription says how often, and after which pauses, things are tried again."""
+    kind = LargeBinary().compile(connection.dialect)
+    connection.execute(text(f"ALTER TABLE palio_subscriptions ADD COLUMN retry {kind}"))
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
-MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger)
+MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_retry)
 VERSION = len(MIGRATIONS) + 1
 
 
