@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import msgspec
 import typer
@@ -13,6 +13,7 @@ from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_since, parse_span
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
+from palio.client.dialling import Backoff
 from palio.model.filter import Filter
 
 EPILOG = help_epilog(
@@ -20,7 +21,16 @@ EPILOG = help_epilog(
     "palio sub --format text --timeout 1s",
     "palio sub 'exists(price)' --format '{symbol} costs {price}' --timeout 1s",
     "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
+    "palio sub 'price > 100' --durable desk-8 --attempts 3 --backoff 1s,5m --timeout 2s",
 )
+
+
+class Retrying(TypedDict, total=False):
+    """What a durable subscription is asked to do with what fails, and how long it stays."""
+
+    attempts: int
+    backoff: Backoff
+    linger: float
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -32,6 +42,7 @@ class Wanted(msgspec.Struct, frozen=True):
     durable: str | None
     since: float | str | None
     ready: bool
+    retry: Retrying = {}
 
 
 def sub(
@@ -56,6 +67,20 @@ def sub(
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="History first: 1h, 7d, a date, a time, or all.")
+    ] = None,
+    attempts: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --durable: attempts until an event is a dead letter.", metavar="NUMBER"),
+    ] = None,
+    backoff: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPAN[,SPAN]", help="With --durable: the pause between attempts; doubled up to the second."
+        ),
+    ] = None,
+    linger: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="With --durable: how long it stays when nobody reads: 1h, 7d."),
     ] = None,
     ready: Annotated[
         bool, typer.Option("--ready", help="Say on standard error when the whole network knows of it.")
@@ -82,6 +107,7 @@ def sub(
         durable,
         None if since is None else parse_since(since),
         ready,
+        _retrying(durable, attempts, backoff, linger),
     )
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
     if shown < (count or 1):
@@ -89,6 +115,23 @@ def sub(
             came = f"Only {plural(shown, 'event')} came" if shown else "No event came"
             error_console().print(f"{came} within {timeout}.", style="dim", soft_wrap=True)
         raise typer.Exit(ExitCode.NO)
+
+
+def _retrying(durable: str | None, attempts: int | None, backoff: str | None, linger: str | None) -> Retrying:
+    """How a durable subscription is tried again, and how long it stays."""
+    wishes = {"--attempts": attempts, "--backoff": backoff, "--linger": linger}
+    wished = [flag for flag, wish in wishes.items() if wish is not None]
+    if wished and durable is None:
+        raise typer.BadParameter(f"{wished[0]} is for a durable subscription; name one: --durable NAME.")
+    found: Retrying = {}
+    if attempts is not None:
+        found["attempts"] = attempts
+    if backoff is not None:
+        first, _, longest = backoff.partition(",")
+        found["backoff"] = Backoff(first=parse_span(first), longest=parse_span(longest or first))
+    if linger is not None:
+        found["linger"] = parse_span(linger)
+    return found
 
 
 async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: bool) -> int:
@@ -101,6 +144,7 @@ async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: b
             durable=wanted.durable,
             since=wanted.since,
             ready="network" if wanted.ready else "broker",
+            **wanted.retry,
         )
         if wanted.ready or (console.is_terminal and not quiet):
             console.print(f"Subscribed at {client.broker}; Ctrl-C ends it.", style="dim", soft_wrap=True)

@@ -167,7 +167,9 @@ class Pusher:
             longest_pause=settings.push_longest_pause,
             attempts=settings.push_attempts,
         )
-        return Attach(self._kept.definition.id, self._filter, in_flight=in_flight, patience=patience)
+        return Attach(
+            self._kept.definition.id, self._filter, in_flight=in_flight, patience=patience, retry=config.retry
+        )
 
     async def _deliver(self, visitor: Visitor, number: int, envelope: Envelope) -> None:
         name = self._kept.definition.id

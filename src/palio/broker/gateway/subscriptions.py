@@ -143,7 +143,8 @@ class Subscriptions:
             self._require_room()
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
             since = read_since(str(definition.config.since)) or "now"
-            await visitor.ask(Attach(definition.id, filter, since=since), f"attach {definition.id}")
+            attach = Attach(definition.id, filter, since=since, retry=definition.config.retry)
+            await visitor.ask(attach, f"attach {definition.id}")
             kept = Kept(place[0], definition, rate)
             try:
                 await self._keep(place, kept)
@@ -180,7 +181,7 @@ class Subscriptions:
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
             await self._stop_pushing(before.key)
             try:
-                await visitor.ask(Attach(id, filter), f"attach {id}")
+                await visitor.ask(Attach(id, filter, retry=definition.config.retry), f"attach {id}")
                 await visitor.ask(Change(id, filter), f"change {id}")
                 kept = Kept(before.owner, definition, rate)
                 await self._keep(kept.key, kept)
