@@ -13,18 +13,29 @@ of its own.
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from palio import client as asynchronous
+from palio.client.arguments import (
+    Advertising,
+    Connecting,
+    Detecting,
+    Publishing,
+    Replaying,
+    Requesting,
+    Subscribing,
+    Surveying,
+)
 from palio.client.blocking import Worker
+from palio.client.blocking_event import Event
 from palio.client.content import Content, Properties
 from palio.client.durable import DurableSubscription
 from palio.client.errors import RequestTimeout, SubscriptionEnded
+from palio.client.event import Content_co
 from palio.client.held import Held
 from palio.client.history import Survey
 from palio.client.inquiries import Watch as AsynchronousWatch
@@ -33,69 +44,19 @@ from palio.client.publishing import Confirmation
 from palio.client.states import State
 from palio.client.subscription import SubscriptionStatistics
 from palio.matching.patterns import DetectorStatistics, Match
+from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.model.values import Value
 from palio.routing.durable.messages import Changed, JournalRange, JournalsListed, JournalTrimmed
 from palio.routing.inquiries import Hop
+
+__all__ = ["Advertised", "Client", "Detection", "Event", "Subscription", "Watch", "connect"]
 
 # Events that are fetched from a subscription at a time.
 FETCHED = 256
 
-
-class Event:
-    """A notification that has come; everything of `palio.Event`, without `await`."""
-
-    __slots__ = ("_event", "_worker")
-
-    def __init__(self, event: asynchronous.Event, worker: Worker) -> None:
-        self._event = event
-        self._worker = worker
-
-    def __getitem__(self, name: str) -> Value:
-        return self._event[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._event
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._event)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._event, name)
-
-    def __repr__(self) -> str:
-        return repr(self._event)
-
-    def ack(self, *, confirmed: bool = False) -> None:
-        """It is done with."""
-        if confirmed:
-            self._worker.run(self._event.ack(confirmed=True))
-        else:
-            self._worker.soon(self._event.subscription._acknowledge, self._event)
-
-    def reject(self) -> None:
-        """It could not be dealt with, and shall come again."""
-        self._worker.soon(self._event.subscription._reject, self._event)
-
-    def reply(self, content: Mapping[str, Any] | Notification | None) -> None:
-        """Answer a request. Raises `NoRequest`."""
-        self._worker.run(self._event.reply(content))
-
-    @contextlib.contextmanager
-    def process(self) -> Generator[Event, None, None]:
-        """Acknowledge it at the end, and reject it on an exception."""
-        try:
-            yield self
-        except BaseException:
-            self.reject()
-            raise
-        else:
-            self.ack()
-        finally:
-            if self._event.is_request:
-                self.reply(None)
+Value = TypeVar("Value")
 
 
 class _Holding:
@@ -166,23 +127,23 @@ class Detection:
         self._worker.run(self._detection.stop())
 
 
-class Subscription(_Holding):
+class Subscription(_Holding, Generic[Content_co]):
     """Events that a filter selects: `for event in subscription`."""
 
-    _held: asynchronous.Subscription
+    _held: asynchronous.Subscription[Content_co]
 
-    def __init__(self, held: asynchronous.Subscription, worker: Worker) -> None:
+    def __init__(self, held: asynchronous.Subscription[Content_co], worker: Worker) -> None:
         super().__init__(held, worker)
-        self._fetched: deque[asynchronous.Event] = deque()
+        self._fetched: deque[asynchronous.Event[Content_co]] = deque()
 
     @property
     def filter(self) -> Filter:
         return self._held.filter
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[Event[Content_co]]:
         return self.events()
 
-    def events(self, timeout: float | None = None) -> Iterator[Event]:
+    def events(self, timeout: float | None = None) -> Iterator[Event[Content_co]]:
         """Its events, until it ends, or until none has come for `timeout` seconds."""
         while True:
             try:
@@ -192,7 +153,7 @@ class Subscription(_Holding):
                     return
                 raise
 
-    def next(self, timeout: float | None = None) -> Event:
+    def next(self, timeout: float | None = None) -> Event[Content_co]:
         """The next event. Raises `RequestTimeout` or `SubscriptionEnded`."""
         while True:
             try:
@@ -214,7 +175,7 @@ class Subscription(_Holding):
         self._worker.run(self._durable().detach())
         self._fetched.clear()  # it comes again, to whoever attaches next
 
-    def _durable(self) -> DurableSubscription:
+    def _durable(self) -> DurableSubscription[Content_co]:
         if not isinstance(self._held, DurableSubscription):
             raise TypeError("This is for durable subscriptions: subscribe(…, durable=…).")
         return self._held
@@ -234,7 +195,7 @@ class Client:
     def __init__(self, client: asynchronous.Client) -> None:
         self._client = client
         self._worker = Worker(client)
-        self._subscriptions: WeakSet[Subscription] = WeakSet()
+        self._subscriptions: WeakSet[Subscription[Any]] = WeakSet()
 
     def __enter__(self) -> Self:
         return self
@@ -283,14 +244,22 @@ class Client:
         """What became of what was published and of what came."""
         return self._client.statistics()
 
-    def publish(self, content: Content | Iterable[Content], **options: Any) -> Any:
+    @overload
+    def publish(self, content: Content, **options: Unpack[Publishing]) -> Confirmation: ...
+
+    @overload
+    def publish(self, content: Iterable[Content], **options: Unpack[Publishing]) -> list[Confirmation]: ...
+
+    def publish(
+        self, content: Content | Iterable[Content], **options: Unpack[Publishing]
+    ) -> Confirmation | list[Confirmation]:
         """Publish, and wait for the confirmation, or for a list of them. Options: as in
         `palio.Client.publish`.
         """
         confirmed: Confirmation | list[Confirmation] = self._worker.run(self._publish(content, options))
         return confirmed
 
-    async def _publish(self, content: Any, options: dict[str, Any]) -> Any:
+    async def _publish(self, content: Any, options: Publishing) -> Any:
         self._worker.collect()
         return await self._client.publish(content, **options)
 
@@ -302,29 +271,42 @@ class Client:
         """Wait until all that was published has left, or been taken by the broker."""
         self._worker.run(self._worker.flush(arrived=arrived, timeout=timeout))
 
-    def subscribe(self, filter: str | Filter | None, **options: Any) -> Subscription:
+    @overload
+    def subscribe(
+        self, filter: str | Filter | None, *, into: type[Value], **options: Unpack[Subscribing]
+    ) -> Subscription[Value]: ...
+
+    @overload
+    def subscribe(
+        self, filter: str | Filter | None, *, into: None = None, **options: Unpack[Subscribing]
+    ) -> Subscription[Notification]: ...
+
+    def subscribe(
+        self, filter: str | Filter | None, *, into: type[Any] | None = None, **options: Unpack[Subscribing]
+    ) -> Subscription[Any]:
         """Ask for all that the filter selects. Options: as in `palio.Client.subscribe`."""
-        subscription = Subscription(self._worker.run(self._client.subscribe(filter, **options)), self._worker)
+        held = self._worker.run(self._client.subscribe(filter, into=into, **options))
+        subscription = Subscription(held, self._worker)
         self._subscriptions.add(subscription)
         return subscription
 
-    def advertise(self, advertisement: Any, **options: Any) -> Advertised:
+    def advertise(self, advertisement: str | Advertisement, **options: Unpack[Advertising]) -> Advertised:
         """Say what will be published. Options: as in `palio.Client.advertise`."""
         return Advertised(self._worker.run(self._client.advertise(advertisement, **options)), self._worker)
 
-    def detect(self, patterns: Mapping[str, str | Pattern], **options: Any) -> Detection:
+    def detect(self, patterns: Mapping[str, str | Pattern], **options: Unpack[Detecting]) -> Detection:
         """Ask for matches of patterns, given by name; options as in `palio.Client.detect`."""
         return Detection(self._worker.run(self._client.detect(patterns, **options)), self._worker)
 
-    def watch(self, advertisement: Any, *, timeout: float | None = None) -> Watch:
+    def watch(self, advertisement: str | Advertisement, *, timeout: float | None = None) -> Watch:
         """Learn whether anybody wants what an advertisement describes."""
         return Watch(self._worker.run(self._client.watch(advertisement, timeout=timeout)), self._worker)
 
-    def request(self, content: Content, **options: Any) -> asynchronous.Replies:
+    def request(self, content: Content, **options: Unpack[Requesting]) -> asynchronous.Replies:
         """Ask everybody who takes this notification, and wait for all replies, which are like a list."""
         return self._worker.run(self._request(content, options))
 
-    async def _request(self, content: Content, options: dict[str, Any]) -> asynchronous.Replies:
+    async def _request(self, content: Content, options: Requesting) -> asynchronous.Replies:
         return await self._client.request(content, **options)
 
     def trace(self, content: Content | Event, *, timeout: float | None = None) -> Hop:
@@ -336,11 +318,11 @@ class Client:
         """Ask the broker about itself."""
         return self._worker.run(self._client.inspect(what, timeout=timeout, **argument))
 
-    def survey(self, filter: str | Filter, **options: Any) -> Survey:
+    def survey(self, filter: str | Filter, **options: Unpack[Surveying]) -> Survey:
         """How many events of the past the filter selects. Options: as in `palio.Client.survey`."""
         return self._worker.run(self._client.survey(filter, **options))
 
-    def replay(self, filter: str | Filter, **options: Any) -> Iterator[Event]:
+    def replay(self, filter: str | Filter, **options: Unpack[Replaying]) -> Iterator[Event]:
         """The events of the past that the filter selects. Options: as in `palio.Client.replay`."""
 
         async def begin() -> AsyncIterator[asynchronous.Event]:
@@ -349,35 +331,41 @@ class Client:
         for event in self._worker.iterate(self._worker.run(begin())):
             yield Event(event, self._worker)
 
-    def journals(self, **options: Any) -> JournalsListed:
+    def journals(self, *, timeout: float | None = None) -> JournalsListed:
         """How far the journals in reach are."""
-        return self._worker.run(self._client.journals(**options))
+        return self._worker.run(self._client.journals(timeout=timeout))
 
-    def hold(self, reader: str, sequence: int) -> JournalRange:
+    def hold(self, reader: str, sequence: int, *, timeout: float | None = None) -> JournalRange:
         """Have the broker's journal kept for a reader that has everything up to a sequence; -1 ends that."""
-        return self._worker.run(self._client.hold(reader, sequence))
+        return self._worker.run(self._client.hold(reader, sequence, timeout=timeout))
 
-    def trim_journal(self, upto: int | None = None, *, dry: bool = False) -> JournalTrimmed:
+    def trim_journal(
+        self, upto: int | None = None, *, dry: bool = False, timeout: float | None = None
+    ) -> JournalTrimmed:
         """Have the broker let go all of its journal that nobody needs, or say how much that would be."""
-        return self._worker.run(self._client.trim_journal(upto, dry=dry))
+        return self._worker.run(self._client.trim_journal(upto, dry=dry, timeout=timeout))
 
-    def remove(self, durable: str) -> None:
+    def remove(self, durable: str, *, timeout: float | None = None) -> None:
         """End a durable subscription for good, wherever it is."""
-        self._worker.run(self._client.remove(durable))
+        self._worker.run(self._client.remove(durable, timeout=timeout))
 
-    def requeue(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
+    def requeue(
+        self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None
+    ) -> tuple[int, ...]:
         """Let dead letters be delivered after all. Returns which of them were there."""
-        return self._worker.run(self._client.requeue(durable, deliveries))
+        return self._worker.run(self._client.requeue(durable, deliveries, timeout=timeout))
 
-    def discard(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
+    def discard(
+        self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None
+    ) -> tuple[int, ...]:
         """Throw dead letters away. Returns which of them were there."""
-        return self._worker.run(self._client.discard(durable, deliveries))
+        return self._worker.run(self._client.discard(durable, deliveries, timeout=timeout))
 
-    def forget_broker(self, broker: str) -> None:
+    def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
         """Say that a broker is gone for good."""
-        self._worker.run(self._client.forget_broker(broker))
+        self._worker.run(self._client.forget_broker(broker, timeout=timeout))
 
 
-def connect(address: str, **options: Any) -> Client:
+def connect(address: str, **options: Unpack[Connecting]) -> Client:
     """A client that is connected. Options: as in `palio.connect`. Raises `WrongAddress` or `NotConnected`."""
     return Client(asynchronous.connect(address, **options))

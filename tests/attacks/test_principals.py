@@ -20,7 +20,7 @@ from palio.routing.durable.messages import (
     Rejected,
     Requeue,
 )
-from palio.routing.inquiries import Hop
+from palio.routing.inquiries import UNTOLD, Hop
 from palio.routing.messages import Refused
 from tests.attacks.scene import attacked
 from tests.live.network import play
@@ -105,6 +105,14 @@ def test_everything_else_that_shows_events(tmp_path: Path) -> None:
             asking = asyncio.create_task(_replies(mallory, PUBLIC | {"question": 1}))
             await (await taking.next(timeout=10)).reply({"topic": "private", "answer": 42})
             assert await asking == []
+            # Nor is it told in the words of an error.
+            asking = asyncio.create_task(_replies(mallory, PUBLIC | {"question": 2}))
+            with pytest.raises(ValueError, match="42"):
+                async with (await taking.next(timeout=10)).process():
+                    raise ValueError("The answer is 42.")
+            with pytest.raises(palio.ReplierFailed) as failed:
+                await asking
+            assert failed.value.problems == (UNTOLD,)
             # What a broker tells.
             assert await mallory.inspect("dlq") == []
             assert {row["event"] for row in await admin.inspect("dlq")} != set()

@@ -22,7 +22,7 @@ from palio.cli.keys import ended_by
 from palio.cli.looking import size, span
 from palio.cli.trace import tree_of
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience
+from palio.routing.durable.outbox import Patience, Retry
 from palio.routing.inquiries import Hop, Recipient
 from palio.routing.messages import LinkKind
 from tests.cli.live import live_broker
@@ -221,8 +221,8 @@ def test_dead_letters_are_listed_shown_queued_again_and_thrown_away(command, tmp
             async with palio.connect(f"palio://{live.server}") as client:
                 subscription = await client.subscribe("n > 0", durable="desk-7")
                 await client.publish([{"n": n} for n in range(count + 1)])
-                for _ in range(count):
-                    await (await subscription.next(10)).reject()
+                for n in range(count):
+                    await (await subscription.next(10)).reject(reason=f"no {n}")
                 while len(await client.inspect("dlq", name="desk-7")) < count:
                     await asyncio.sleep(0.01)
 
@@ -238,6 +238,10 @@ def test_dead_letters_are_listed_shown_queued_again_and_thrown_away(command, tmp
         assert command("dlq", "discard", "nosuch", "--all").exit_code == 3
         [one] = lines(command("dlq", "show", "desk-7", str(numbers[1])))
         assert (one["event"], one["attempts"]) == ({"n": 2}, 1)
+        [failure] = one["failures"]
+        assert failure["why"] == "rejected: no 1"
+        assert failure["time"] >= one["time"]
+        assert "rejected: no 1" in command("dlq", "list", "desk-7").stdout
         assert command("dlq", "show", "desk-7", "999").exit_code == 3
         assert command("dlq", "requeue", "desk-7").exit_code == 2
         result = command("dlq", "requeue", "desk-7", str(numbers[0]), "999")
@@ -257,6 +261,18 @@ def test_dead_letters_are_listed_shown_queued_again_and_thrown_away(command, tmp
             result = command("dlq", "list", *names)
             assert (result.exit_code, "No dead letters." in result.stdout) == (0, True)
         assert command("dlq", "requeue", "nobody", "1").exit_code == 3
+
+
+def test_a_durable_subscription_says_how_it_is_tried_again(command, live):
+    wished = ("--attempts", "3", "--backoff", "1s,5m", "--linger", "1h")
+    assert command("sub", "n > 0", "--durable", "desk-7", *wished, "--timeout", "0.1s").exit_code == 1
+    home = live.broker.router.durable.homes.subscriptions["desk-7"]
+    assert home.retry == Retry(attempts=3, first_pause=1.0, longest_pause=300.0)
+    assert home.linger == 3_600.0
+    for flag, value in (("--attempts", "3"), ("--backoff", "1s"), ("--linger", "1h")):
+        result = command("sub", "n > 0", flag, value)
+        assert result.exit_code == 2
+        assert f"{flag} is for a durable subscription" in " ".join(result.stderr.split())
 
 
 # History

@@ -191,3 +191,57 @@ async def test_history_is_counted_and_read_to_its_end():
         assert [event async for event in client.replay("n >= 50", until=before)] == []
         nothing = await client.survey("n >= 50", until=before)
         assert (nothing.count, nothing.first, nothing.samples) == (0, None, ())
+
+
+async def test_a_replier_that_raises_is_an_error_for_who_asks():
+    async with testing.network([("one", "two")]) as network:
+        here, there = [await palio.connect(network[name].address) for name in ("one", "two")]
+
+        def fail(event):
+            raise LookupError(f"no symbol {event['symbol']}")
+
+        subscription = await there.subscribe("exists(symbol)", ready="network")
+        task = asyncio.create_task(answer(subscription, fail))
+        with pytest.raises(palio.ReplierFailed, match="LookupError: no symbol ACME") as caught:
+            await here.request({"symbol": "ACME"}, timeout=30)
+        assert caught.value.problems == ("LookupError: no symbol ACME",)
+        with pytest.raises(LookupError):
+            await task
+        await subscription.unsubscribe()
+        subscription = await there.subscribe("exists(symbol)", ready="network")
+        task = asyncio.create_task(answer(subscription, fail))
+        with pytest.raises(palio.ReplierFailed):
+            await anext(aiter(here.request({"symbol": "ACME"}, timeout=30)))
+        await asyncio.gather(task, return_exceptions=True)
+        await here.close()
+        await there.close()
+
+
+async def test_where_others_reply_a_failure_is_told_beside_the_replies():
+    async with testing.broker() as address, palio.connect(address) as client, palio.connect(address) as other:
+
+        def fail(event):
+            raise LookupError("x" * 2_000)
+
+        good = asyncio.create_task(
+            answer(await client.subscribe("exists(question)"), lambda event: {"answer": 1})
+        )
+        bad = asyncio.create_task(answer(await other.subscribe("exists(question)"), fail))
+        replies = await client.request({"question": 1}, timeout=30)
+        assert [reply["answer"] for reply in replies] == [1]
+        assert replies.complete
+        assert [len(problem) for problem in replies.problems] == [500]
+        good.cancel()
+        await asyncio.gather(good, bad, return_exceptions=True)
+
+
+async def test_of_two_subscriptions_of_one_client_a_reply_goes_before_a_failure():
+    async with testing.broker() as address, palio.connect(address) as client:
+        one, other = await client.subscribe("exists(question)"), await client.subscribe("question > 0")
+        asking = client.request({"question": 1}, timeout=30)
+        with pytest.raises(LookupError):
+            async with (await one.next(timeout=10)).process():
+                raise LookupError
+        await (await other.next(timeout=10)).reply({"answer": 2})
+        replies = await asking
+        assert ([reply["answer"] for reply in replies], replies.problems) == ([2], [])

@@ -61,6 +61,8 @@ class Liar:
             return Advertisement.parse(choose(ADVERTISEMENTS))
         if origin is typing.Annotated:
             return self.draw(arguments[0], depth)
+        if origin is typing.Literal:
+            return choose(arguments)
         if origin in (typing.Union, types.UnionType):
             return self.draw(choose(arguments), depth)
         if origin is tuple:

@@ -36,6 +36,17 @@ def test_every_taker_replies_and_the_last_word_comes_when_all_have(kind):
     assert all(router.statistics().inquiries.pending == 0 for router in network.routers.values())
 
 
+def test_a_taker_that_fails_says_so_and_has_answered():
+    network = Network(LINE)
+    network.subscribe("3", "ann", "who = 1")
+    network.ask("1", "pat", Open(), Request(7, WHO))
+    ((_, to_ann),) = requested(network)
+    network.ask("3", "ann", Respond(to_ann.id, problem="LookupError: nobody"))
+    problem = Responded(7, problem="LookupError: nobody")
+    assert responded(network) == [problem, Responded(7, None, last=True)]
+    assert all(router.statistics().inquiries.pending == 0 for router in network.routers.values())
+
+
 @pytest.mark.parametrize("strategy", ["flooding", "covering"])
 def test_a_request_that_reaches_nobody_is_answered_at_once(strategy):
     network = Network(LINE, strategy=strategy)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 import palio
 from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import parse_rights
+from palio.broker.border import Border
 from palio.broker.connection import _FROM_CLIENTS
 from palio.broker.guard import Guard
 from palio.broker.limits import Rates, WrongName
 from palio.broker.settings import Limits, Settings
 from palio.routing.durable.messages import Attach, Change, Finish, GoOn, Replay, Survey
-from palio.routing.inquiries import Watch
+from palio.routing.inquiries import UNTOLD, Answered, Respond, Watch
 from palio.routing.messages import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.protocol import Inspect
 
@@ -39,6 +42,22 @@ def test_what_may_not_be_published_is_named_by_its_place_and_condition():
     assert "notification 2 of the request" in str(caught.value)
     assert "level > 3 does not hold (level is 3)" in str(caught.value)
     assert guard.check(Publish(batch.notifications[:2], 7), desk, "desk/one")
+
+
+def test_who_may_not_publish_everything_cannot_say_anything_as_a_problem():
+    guard = Guard(Settings(), lambda: 0.0)
+    said = Respond("1 siena", problem="All that I know.")
+    for rights in ("level > 3", None):
+        told = guard.check(said, principal(rights, None), "desk/one")
+        assert told == Respond("1 siena", problem=UNTOLD)
+    assert guard.check(said, principal("true", None), "desk/one") == said
+
+
+def test_no_free_text_crosses_a_border():
+    public = palio.Filter.parse("public")
+    at_border = Border(public, public, Counter())
+    said = Answered("siena", 1, problem="All that I know.")
+    assert at_border.leaving(said) == at_border.coming(said) == Answered("siena", 1, problem=UNTOLD)
 
 
 def test_rights_are_those_of_the_moment():

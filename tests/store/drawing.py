@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.routing.durable.attempts import Failure, FailuresOf, Kind
 from palio.routing.durable.effects import (
     Append,
     Read,
@@ -21,6 +23,7 @@ from palio.routing.durable.effects import (
     Trim,
 )
 from palio.routing.durable.messages import StoreMessage
+from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Envelope
 from palio.sim.faults.disk import Disk
 
@@ -60,6 +63,20 @@ def draw_letters(choose: random.Random, most: int) -> tuple[tuple[int, int, Enve
     )
 
 
+def draw_failures(choose: random.Random) -> FailuresOf:
+    kinds: list[Kind] = ["rejected", "not acknowledged in time", "taker left"]
+    return tuple(
+        (
+            choose.randint(1, 12),
+            tuple(
+                Failure(choose.randint(0, 99) / 7, choose.choice(NAMES), choose.choice(kinds), "why\0")
+                for _ in range(choose.randint(0, 2))
+            ),
+        )
+        for _ in range(choose.randint(0, 4))
+    )
+
+
 def draw_spool(choose: random.Random, token: int) -> Spool:
     subscribed: dict[str, Any] = {}
     if choose.random() < 0.5:
@@ -70,6 +87,7 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
             "since": choose.choice([0.0, -1.0, 12.5]),
             "moving_to": choose.choice([None, *ORIGINS]),
             "linger": choose.choice([None, 0.0, 60.5]),
+            "retry": choose.choice([None, Retry(attempts=3), Retry(first_pause=0.5, longest_pause=7.0)]),
         }
     return Spool(
         token,
@@ -79,6 +97,7 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
         add=draw_letters(choose, 3),
         dead=draw_letters(choose, 2),
         remove=tuple(choose.randint(1, 12) for _ in range(choose.randint(0, 3))),
+        failures=draw_failures(choose),
         position=tuple(
             (origin, choose.randint(0, 99)) for origin in choose.sample(ORIGINS, choose.randint(0, 2))
         ),
@@ -122,7 +141,12 @@ def by_oracle(effects: Sequence[StoreEffect]) -> tuple[Disk, list[StoreMessage]]
 def comparable(recovered: Recovered) -> Any:
     """All of it, without the orders that mean nothing."""
     subscriptions = {
-        one.name: msgspec.structs.replace(one, spool=tuple(sorted(one.spool)), dead=tuple(sorted(one.dead)))
+        one.name: msgspec.structs.replace(
+            one,
+            spool=tuple(sorted(one.spool)),
+            dead=tuple(sorted(one.dead)),
+            failures=tuple(sorted(one.failures, key=itemgetter(0))),
+        )
         for one in recovered.subscriptions
     }
     return recovered.head, recovered.trimmed, recovered.recent, dict(recovered.readers), subscriptions

@@ -1,7 +1,5 @@
 """Brokers for tests do what they say."""
 
-import asyncio
-
 import palio
 import palio.sync
 from palio import testing
@@ -29,21 +27,31 @@ async def test_hours_pass_when_the_test_says_so():
     patience = DurableSettings(patience=Patience(acknowledge_within=3_600.0, first_pause=0.0))
     broker = testing.broker(journal=True, clock=clock, durable=patience)
     async with broker as address, palio.connect(address) as client:
-        attaching = asyncio.create_task(client.subscribe("n >= 0", durable="desk"))
-        while not attaching.done():
-            await clock.advance(1.0)
-        desk = await attaching
+        desk = await client.subscribe("n >= 0", durable="desk")
         await client.publish({"n": 1})
-        reading = asyncio.create_task(desk.next(timeout=10))
-        while not reading.done():
-            await clock.advance(1.0)
-        event = await reading
+        event = await desk.next(timeout=10)
         assert event.taken.timestamp() < 10_000
         await clock.advance(3_500.0)
         assert desk.statistics().received == 1
         await clock.advance(200.0)
         again = await desk.next(timeout=10)
         assert (again["n"], again.attempt) == (1, 2)
+
+
+async def test_a_network_is_ready_while_its_clock_stands_still():
+    clock = testing.Clock(start=1_000.0)
+    async with (
+        testing.network([("one", "two")], journal=True, clock=clock) as network,
+        palio.connect(network["one"].address) as one,
+        palio.connect(network["two"].address) as two,
+    ):
+        desk = await one.subscribe("n >= 0", durable="desk", ready="network", timeout=10)
+        await two.publish({"n": 1}, lifetime=60)
+        assert (await desk.next(timeout=10))["n"] == 1
+        await desk.detach()
+        moved = await two.subscribe("n >= 0", durable="desk")  # to another home
+        assert (await moved.next(timeout=10)).redelivered
+        assert clock.now() == 1_000.0
 
 
 async def test_timers_run_in_their_order_and_not_when_cancelled():

@@ -37,7 +37,7 @@ from palio.routing.durable.messages import (
     Told,
     TopologyChanged,
 )
-from palio.routing.inquiries import Answered, Enquire, Hop, Probe, Probed
+from palio.routing.inquiries import UNTOLD, Answered, Enquire, Hop, Probe, Probed
 from palio.routing.messages import Envelope, Forward
 
 _EVERYTHING = Filter()
@@ -94,6 +94,8 @@ class Border:
         return message if self._seen((message.envelope,), allowed) else None
 
     def _reply(self, message: Answered, allowed: Filter) -> Answered | None:
+        if message.problem is not None:  # which no filter can be asked about
+            message = msgspec.structs.replace(message, problem=UNTOLD)
         if message.notification is None or allowed.matches(message.notification):
             return message
         self._withheld["border"] += 1

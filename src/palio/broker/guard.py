@@ -49,7 +49,7 @@ from palio.routing.durable.messages import (
     Taken,
     TrimJournal,
 )
-from palio.routing.inquiries import Hop, Request, Respond, Trace, Traced, Watch
+from palio.routing.inquiries import UNTOLD, Hop, Request, Respond, Trace, Traced, Watch
 from palio.routing.messages import (
     Advertise,
     Ended,
@@ -176,6 +176,9 @@ class Guard:
         if message.notification is not None:
             self._require((message.notification,), principal)
             self._rates.require(principal.name or session, 1)
+        elif isinstance(message, Respond) and message.problem is not None:
+            if principal.rights.publish != _EVERYTHING:  # a text is nothing that a filter allows
+                message = msgspec.structs.replace(message, problem=UNTOLD)
         return message
 
     def _require(self, notifications: tuple[Notification, ...], principal: Principal) -> None:

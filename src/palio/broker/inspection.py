@@ -125,6 +125,10 @@ class Inspection:
                         "sequence": envelope.sequence,
                         "time": envelope.time,
                         "event": _shown(envelope.notification),
+                        "failures": [
+                            {"time": one.time, "taker": principal.called(one.taker), "why": str(one)}
+                            for one in subscription.dead.failures_of(number)
+                        ],
                     }
 
 

@@ -71,13 +71,14 @@ def list_letters(
             write_json(_document(row))
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("subscription", "delivery", "attempts", "published", "event"):
+    for heading in ("subscription", "delivery", "attempts", "published", "why", "event"):
         right = heading in ("delivery", "attempts")
         table.add_column(heading, justify="right" if right else "left", overflow="ellipsis", no_wrap=True)
     for row in rows:
         moment = datetime.fromtimestamp(row["time"], UTC).strftime("%Y-%m-%d %H:%M:%S")
         cells = printable(row["name"]), str(row["delivery"]), str(row["attempts"]), moment
-        table.add_row(*cells, printable(row["event"]))
+        why = row["failures"][-1]["why"] if row["failures"] else "not known"
+        table.add_row(*cells, printable(why), printable(row["event"]))
     console = output_console()
     if rows:
         console.print(table)
@@ -90,7 +91,9 @@ def show(
     delivery: Annotated[int, typer.Argument(metavar="DELIVERY", help="A number as palio dlq list shows it.")],
     server: Server = None,
 ) -> None:
-    """Show one dead letter with all that is known of it, as JSON."""
+    """Show one dead letter with all that is known of it, as JSON: also, of each
+    of its last attempts, when it failed, who took it, and why.
+    """
     for row in run(_letters(server, name)):
         if row["delivery"] == delivery:
             write_json(_document(row))
@@ -162,5 +165,9 @@ async def _rows(client: Client, name: str | None) -> list[dict[str, Any]]:
 
 
 def _document(row: dict[str, Any]) -> dict[str, Any]:
-    moment = format_time(datetime.fromtimestamp(row["time"], UTC))
-    return row | {"time": moment, "event": jsontext.read(row["event"])}
+    failures = [one | {"time": _moment(one["time"])} for one in row["failures"]]
+    return row | {"time": _moment(row["time"]), "event": jsontext.read(row["event"]), "failures": failures}
+
+
+def _moment(seconds: float) -> str:
+    return format_time(datetime.fromtimestamp(seconds, UTC))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import typer
@@ -15,6 +15,7 @@ from palio.cli.durations import parse_since, parse_span
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
 from palio.client import Client, Subscription
+from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
 from palio.model.errors import NoSuchSubscription
 from palio.model.filter import Filter
@@ -25,7 +26,16 @@ EPILOG = help_epilog(
     "palio sub 'exists(price)' --format '{symbol} costs {price}' --timeout 1s",
     "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
     "palio sub 'price > 200' --durable desk-7 --change --timeout 2s",
+    "palio sub 'price > 100' --durable desk-8 --attempts 3 --backoff 1s,5m --timeout 2s",
 )
+
+
+class Retrying(TypedDict, total=False):
+    """What a durable subscription is asked to do with what fails, and how long it stays."""
+
+    attempts: int
+    backoff: Backoff
+    linger: float
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -38,6 +48,7 @@ class Wanted(msgspec.Struct, frozen=True):
     since: float | str | None
     ready: bool
     change: bool = False
+    retry: Retrying = {}
 
 
 def sub(
@@ -66,6 +77,20 @@ def sub(
     change: Annotated[
         bool, typer.Option("--change", help="Give a durable subscription that is there this filter.")
     ] = False,
+    attempts: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --durable: attempts until an event is a dead letter.", metavar="NUMBER"),
+    ] = None,
+    backoff: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPAN[,SPAN]", help="With --durable: the pause between attempts; doubled up to the second."
+        ),
+    ] = None,
+    linger: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="With --durable: how long it stays when nobody reads: 1h, 7d."),
+    ] = None,
     ready: Annotated[
         bool, typer.Option("--ready", help="Say on standard error when the whole network knows of it.")
     ] = False,
@@ -100,6 +125,7 @@ def sub(
         None if since is None else parse_since(since),
         ready,
         change,
+        _retrying(durable, attempts, backoff, linger),
     )
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
     if shown < (count or 1):
@@ -107,6 +133,23 @@ def sub(
             came = f"Only {plural(shown, 'event')} came" if shown else "No event came"
             error_console().print(f"{came} within {timeout}.", style="dim", soft_wrap=True)
         raise typer.Exit(ExitCode.NO)
+
+
+def _retrying(durable: str | None, attempts: int | None, backoff: str | None, linger: str | None) -> Retrying:
+    """How a durable subscription is tried again, and how long it stays."""
+    wishes = {"--attempts": attempts, "--backoff": backoff, "--linger": linger}
+    wished = [flag for flag, wish in wishes.items() if wish is not None]
+    if wished and durable is None:
+        raise typer.BadParameter(f"{wished[0]} is for a durable subscription; name one: --durable NAME.")
+    found: Retrying = {}
+    if attempts is not None:
+        found["attempts"] = attempts
+    if backoff is not None:
+        first, _, longest = backoff.partition(",")
+        found["backoff"] = Backoff(first=parse_span(first), longest=parse_span(longest or first))
+    if linger is not None:
+        found["linger"] = parse_span(linger)
+    return found
 
 
 async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: bool) -> int:
@@ -135,13 +178,14 @@ async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: b
     return shown
 
 
-async def _subscribe(client: Client, wanted: Wanted) -> Subscription:
+async def _subscribe(client: Client, wanted: Wanted) -> Subscription[Any]:
     subscribe = partial(
         client.subscribe,
         durable=wanted.durable,
         since=wanted.since,
         ready="network" if wanted.ready else "broker",
         change=wanted.change,
+        **wanted.retry,
     )
     if wanted.filter is not None or wanted.durable is None:
         return await subscribe(wanted.filter or "true")
@@ -151,7 +195,7 @@ async def _subscribe(client: Client, wanted: Wanted) -> Subscription:
         return await subscribe("true")
 
 
-def _greeting(client: Client, subscription: Subscription) -> str:
+def _greeting(client: Client, subscription: Subscription[Any]) -> str:
     """What was subscribed to, and what Ctrl-C will end."""
     if not isinstance(subscription, DurableSubscription) or subscription.is_temporary:
         return f"Subscribed at {client.broker}; Ctrl-C ends it."

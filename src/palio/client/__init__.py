@@ -2,27 +2,38 @@
 
 from palio.client.client import Client, connect
 from palio.client.detecting import Detection
+from palio.client.dialling import Backoff
 from palio.client.errors import (
     AlreadySubscribed,
     ClientClosed,
     ConnectionLost,
     EventsLost,
+    NoRequest,
     NotConnected,
+    ReplierFailed,
     RequestRefused,
     RequestTimeout,
     SlowConsumer,
     SubscriptionEnded,
     TakenOver,
     TooMuchUnsent,
+    UndecodableEvent,
+    WrongAddress,
+    WrongType,
 )
 from palio.client.event import Event
+from palio.client.held import Advertised
 from palio.client.history import Replay, Survey
 from palio.client.inquiries import Replies, Watch
 from palio.client.publishing import Confirmation
+from palio.client.states import State
 from palio.client.subscription import Subscription
+from palio.routing.durable.desk import HomeUnreachable, NotHome, NotTaker, WrongAttachment
 
 __all__ = [
+    "Advertised",
     "AlreadySubscribed",
+    "Backoff",
     "Client",
     "ClientClosed",
     "Confirmation",
@@ -30,17 +41,27 @@ __all__ = [
     "Detection",
     "Event",
     "EventsLost",
+    "HomeUnreachable",
+    "NoRequest",
     "NotConnected",
+    "NotHome",
+    "NotTaker",
     "Replay",
+    "ReplierFailed",
     "Replies",
     "RequestRefused",
     "RequestTimeout",
     "SlowConsumer",
+    "State",
     "Subscription",
     "SubscriptionEnded",
     "Survey",
     "TakenOver",
     "TooMuchUnsent",
+    "UndecodableEvent",
     "Watch",
+    "WrongAddress",
+    "WrongAttachment",
+    "WrongType",
     "connect",
 ]

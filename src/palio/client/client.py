@@ -7,11 +7,13 @@ import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
+from palio.client.arguments import Ready, Subscribing
 from palio.client.content import Content, Properties, is_single, make_body
+from palio.client.decoding import Decoding
 from palio.client.detecting import DELAY, Detection, pattern_set, selected_by
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
@@ -27,10 +29,12 @@ from palio.client.subscription import DEFAULT_LIMIT, Subscription, WhenFull
 from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.filter import Filter
+from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
+from palio.routing.durable.desk import WrongAttachment
 from palio.routing.protocol import HEARTBEAT
 
-Ready = Literal["broker", "network"]
+Value = TypeVar("Value")
 
 
 class Client(Questions):
@@ -194,10 +198,21 @@ class Client(Questions):
 
     # Subscribing
 
+    @overload
+    async def subscribe(
+        self, filter: str | Filter | None, *, into: type[Value], **options: Unpack[Subscribing]
+    ) -> Subscription[Value]: ...
+
+    @overload
+    async def subscribe(
+        self, filter: str | Filter | None, *, into: None = None, **options: Unpack[Subscribing]
+    ) -> Subscription[Notification]: ...
+
     async def subscribe(
         self,
         filter: str | Filter | None,
         *,
+        into: type[Any] | None = None,
         durable: str | None = None,
         since: Since | None = None,
         after: Mapping[str, int] | None = None,
@@ -207,8 +222,11 @@ class Client(Questions):
         in_flight: int | None = None,
         anew: bool = False,
         change: bool = False,
+        linger: float | None = None,
+        attempts: int | None = None,
+        backoff: Backoff | float | None = None,
         timeout: float | None = None,
-    ) -> Subscription:
+    ) -> Subscription[Any]:
         """Ask for all that the filter selects. Returns when the broker holds it, or (`ready`) the whole
         network.
 
@@ -223,15 +241,25 @@ class Client(Questions):
         as the filter it is taken as it is, and `NoSuchSubscription` raised if there is none. What it selects is
         its `filter` in any case.
 
+        `linger` is how many seconds it outlives its taker, `attempts` after how many an event becomes a dead
+        letter, and `backoff` how long the pauses between them are: seconds, or a `palio.Backoff`, whose pauses
+        double from the first to the longest. They stay with the subscription until a taker asks for others;
+        what nobody has asked for is as the broker says.
+
         `since` reaches back: a datetime or a number of seconds since 1970, "all", or the `position` of an
         event. History comes first, and then what is published, without gap or duplicate; where a broker names a
         lake, what its journal does not have any more comes from there. Without `durable`, such a subscription
         ends with this client, and events need not be acknowledged. Of the brokers that are named in `after`,
         which goes with `since`, only what follows those sequences is wanted.
 
+        `into` is a type to decode events into (a dataclass, a `msgspec.Struct`, a `TypedDict` or a model of
+        pydantic): `event.value` is an object of it. What cannot be decoded is a dead letter of a durable
+        subscription; otherwise `UndecodableEvent` is raised in its place.
+
         If history cannot be read, the subscription raises `HistoryUnavailable` when it is read.
 
-        Raises `FilterSyntaxError`, `ContradictoryFilter`, `RequestTimeout`, and what the broker refuses with.
+        Raises `FilterSyntaxError`, `ContradictoryFilter`, `WrongType`, `WrongAttachment`, `RequestTimeout`, and
+        what the broker refuses with.
         """
         session = self._session
         session.require_open()
@@ -240,10 +268,15 @@ class Client(Questions):
             raise WrongSubscription("None is for a durable subscription that is there; else name a filter.")
         if change and durable is None:
             raise WrongSubscription("Only a durable subscription can be changed; name it with durable=….")
-        subscription: Subscription
+        decoding = None if into is None else Decoding(into)
+        if durable is None:
+            for setting, wish in (("linger", linger), ("attempts", attempts), ("backoff", backoff)):
+                if wish is not None:
+                    raise WrongAttachment(setting, "It is for durable subscriptions; name one (durable=…).")
+        subscription: Subscription[Any]
         if durable is None and since is None and after is None:
             assert wanted is not None
-            subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full)
+            subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full, into=decoding)
         else:
             temporary = durable is None
             name = f"{session.name}-{self._number()}" if durable is None else durable
@@ -258,8 +291,11 @@ class Client(Questions):
                 anew=anew,
                 as_is=change,
                 temporary=temporary,
+                linger=linger,
+                attempts=attempts,
+                backoff=backoff,
             )
-            subscription = DurableSubscription(session, attach, temporary=temporary)
+            subscription = DurableSubscription(session, attach, temporary=temporary, into=decoding)
         await subscription.ask(timeout, ready=ready == "network")
         if change and isinstance(subscription, DurableSubscription):
             await subscription.change_if_other(wanted, timeout)

@@ -15,7 +15,6 @@ from palio.client.reading import Answered, Arrived, Asked, Counted, HandedOut, P
 from palio.client.session import Session
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
-from palio.model.notification import Notification
 from palio.routing.durable.messages import (
     Discarded,
     Done,
@@ -127,14 +126,13 @@ class Dispatch:
         if not subscriptions:
             self._session.say(Respond(message.id))
             return
-        question = Question(len(subscriptions), lambda reply: self._respond(message.id, reply))
+        question = Question(
+            len(subscriptions), lambda reply, problem: self._session.say(Respond(message.id, reply, problem))
+        )
         for subscription in subscriptions:
             event = message.envelope.copy()
             event._question = question
             subscription.take([event])
-
-    def _respond(self, id: str, reply: Notification | None) -> None:
-        self._session.say(Respond(id, reply))
 
     def _wanted(self, answer: Wanted) -> None:
         watch = self._held.get(answer.handle)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from palio.client.errors import TakenOver
-from palio.client.event import Event
+from palio.client.decoding import Decoding
+from palio.client.errors import TakenOver, UndecodableEvent
+from palio.client.event import Content_co, Event, Rejection
 from palio.client.reaching import as_filter
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import lose, release
@@ -45,24 +46,28 @@ MAX_REMEMBERED = 65_536
 Key: TypeAlias = tuple[str, int]  # origin and sequence
 
 
-class DurableSubscription(Subscription):
+class DurableSubscription(Subscription[Content_co]):
     """A subscription that outlives its client: `await event.ack()` when an event is done with.
 
     A `temporary` one is for reaching back: what is handed out counts as done with, and it ends with its client.
+    What cannot be decoded becomes a dead letter, with the reason, and what follows is not held up.
     """
 
     kind = "attach"
 
-    def __init__(self, session: Session, attach: Attach, *, temporary: bool) -> None:
+    def __init__(
+        self, session: Session, attach: Attach, *, temporary: bool, into: Decoding[Any] | None = None
+    ) -> None:
         # What it selects is known when it is attached.
-        super().__init__(session, attach.name, attach.filter or Filter(), DEFAULT_LIMIT, "drop-newest")
+        filter = attach.filter or Filter()
+        super().__init__(session, attach.name, filter, DEFAULT_LIMIT, "drop-newest", into=into)
         self._attach = attach
         self._temporary = temporary
         self._open: dict[Key, int] = {}  # handed out on this connection: the number of the delivery
         self._acknowledged: dict[Key, None] = {}  # not confirmed yet
         self._unconfirmed: dict[int, tuple[Key, list[asyncio.Future[None]]]] = {}
         self._to_acknowledge: list[int] = []
-        self._to_reject: list[int] = []
+        self._to_reject: dict[Rejection, list[int]] = {}
         self._draining = False
         self._lost_connection = 0  # the number of the last one that is gone
         self.home: str | None = None
@@ -112,7 +117,7 @@ class DurableSubscription(Subscription):
 
     # What comes
 
-    def hand(self, deliveries: list[tuple[int, int, Event]]) -> None:
+    def hand(self, deliveries: list[tuple[int, int, Event[Any]]]) -> None:
         """Deliveries have come."""
         if self._draining:
             return  # they come again, to whoever attaches next
@@ -134,11 +139,16 @@ class DurableSubscription(Subscription):
     def lost(self, count: int, reason: str) -> None:
         """Nothing of a durable subscription is lost."""
 
-    def _hand_out(self) -> Event:
-        event = super()._hand_out()
+    def _hand_out(self) -> Event[Content_co] | None:
         if self._temporary:
-            self._acknowledge_now((event.origin, event.sequence))
-        return event
+            self._acknowledge_now((self._queue[0].origin, self._queue[0].sequence))
+        return super()._hand_out()
+
+    def _undecodable(self, event: Event[Content_co], problem: UndecodableEvent) -> None:
+        if self._temporary:
+            super()._undecodable(event, problem)
+        else:
+            self._reject(event, Rejection(reason=f"{problem.path}: {problem.reason}", dead_letter=True))
 
     def disconnected(self) -> None:
         self._lost_connection = self._session.connections
@@ -158,7 +168,7 @@ class DurableSubscription(Subscription):
 
     # What becomes of it
 
-    def _acknowledge(self, event: Event, *, confirmed: bool = False) -> asyncio.Future[None] | None:
+    def _acknowledge(self, event: Event[Any], *, confirmed: bool = False) -> asyncio.Future[None] | None:
         key = event.origin, event.sequence
         of_before = event._connection <= self._lost_connection
         if of_before and key in self._open:  # it has come again meanwhile
@@ -188,11 +198,11 @@ class DurableSubscription(Subscription):
         self._schedule()
         self._to_acknowledge.append(number)
 
-    def _reject(self, event: Event) -> None:
+    def _reject(self, event: Event[Any], rejection: Rejection = Rejection()) -> None:  # noqa: B008 (immutable)
         number = self._open.pop((event.origin, event.sequence), 0)
         if number:
             self._schedule()
-            self._to_reject.append(number)
+            self._to_reject.setdefault(rejection, []).append(number)
             self._check_drained()
 
     def _schedule(self) -> None:
@@ -203,9 +213,9 @@ class DurableSubscription(Subscription):
         if self._to_acknowledge:
             self._session.say(Acknowledged(self.name, tuple(self._to_acknowledge)))
             self._to_acknowledge.clear()
-        if self._to_reject:
-            self._session.say(Rejected(self.name, tuple(self._to_reject)))
-            self._to_reject.clear()
+        for how, numbers in self._to_reject.items():
+            self._session.say(Rejected(self.name, tuple(numbers), how.delay, how.reason, how.dead_letter))
+        self._to_reject.clear()
 
     def done(self, answer: Done) -> None:
         """Acknowledgements are on disk."""

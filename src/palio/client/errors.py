@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from palio.model import errors as model_errors
 from palio.model.errors import PalioError
+from palio.routing.durable.desk import HomeUnreachable, NotHome, NotTaker, WrongAttachment
 from palio.routing.messages import Refused
 
 
@@ -155,6 +156,49 @@ class TooMuchUnsent(PalioError):
         )
 
 
+class WrongType(PalioError):
+    """A type of which no objects can be made from events."""
+
+    into: str
+
+    def __init__(self, into: str) -> None:
+        super().__init__(
+            f"Events cannot be decoded into {into}: name a dataclass, a msgspec.Struct, a TypedDict or a "
+            "model of pydantic.",
+            into=into,
+        )
+
+
+class UndecodableEvent(PalioError):
+    """An event that is no object of the type that a subscription was to decode it into."""
+
+    into: str
+    path: str
+    reason: str
+    origin: str
+    sequence: int
+
+    def __init__(self, into: str, path: str, reason: str, origin: str, sequence: int) -> None:
+        super().__init__(
+            f"The event {origin}/{sequence} cannot be decoded into {into}: {path}: {reason}",
+            into=into,
+            path=path,
+            reason=reason,
+            origin=origin,
+            sequence=sequence,
+        )
+
+
+class ReplierFailed(PalioError):
+    """Nobody has replied to a request, and somebody who took it could not; `problems` says why, for each."""
+
+    problems: tuple[str, ...]
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(f"Who took this request could not answer it{others}: {problems[0]}", problems=problems)
+
+
 class NoRequest(PalioError):
     """A reply to an event that nobody wants to be answered."""
 
@@ -167,7 +211,7 @@ _KNOWN: dict[str, type[PalioError]] = {
     name: kind
     for name, kind in vars(model_errors).items()
     if isinstance(kind, type) and issubclass(kind, PalioError)
-}
+} | {kind.__name__: kind for kind in (HomeUnreachable, NotHome, NotTaker, WrongAttachment)}
 
 
 def error_of(refused: Refused) -> PalioError:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
-from palio.client.errors import RequestTimeout
+from palio.client.errors import ReplierFailed, RequestTimeout
 from palio.client.held import Held
 from palio.client.reading import Answered
 from palio.client.waiting import release
@@ -27,7 +27,8 @@ class Replies:
 
     Or all at once: `replies = await client.request(…)`, which is then like a list. `complete` says that
     everybody who took the request has replied, or said that there is nothing to say; `missing` counts those who
-    did neither in time. A request that reaches nobody is complete and empty at once.
+    did neither in time. A request that reaches nobody is complete and empty at once. `problems` says why those
+    could not reply who have failed; if nobody has replied, that is raised, as `ReplierFailed`.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expect: int | None, timeout: float) -> None:
@@ -42,6 +43,7 @@ class Replies:
         self.given_up: Callable[[], object] = lambda: None  # called when nothing came in time
         self.complete = False
         self.missing = 0
+        self.problems: list[str] = []
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self._all().__await__()
@@ -90,11 +92,15 @@ class Replies:
     def _raise(self) -> None:
         if self._problem is not None:
             raise self._problem
+        if self.problems and not self._replies:
+            raise ReplierFailed(tuple(self.problems))
 
     def take(self, answer: Answered) -> bool:
         """A reply has come, or the last word. Returns whether it is over."""
         if answer.notification is not None:
             self._replies.append(Notification.of_body(answer.notification))
+        if answer.problem is not None:
+            self.problems.append(answer.problem)
         if answer.last:
             self.complete, self.missing = answer.missing == 0, answer.missing
         self._over = answer.last or (self._expect is not None and len(self._replies) >= self._expect)

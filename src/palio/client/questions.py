@@ -65,7 +65,8 @@ class Questions:
         """Ask everybody who takes this notification: `await` it for all replies, or iterate over it.
 
         It ends when all have replied, when `expect` replies have come, or after `timeout` seconds. `await` and
-        iterating raise `ConnectionLost` if the connection is lost meanwhile, and what the broker refuses with.
+        iterating raise `ReplierFailed` if nobody has replied and somebody could not, `ConnectionLost` if the
+        connection is lost meanwhile, and what the broker refuses with.
         """
         self._session.require_open()
         notification = Notification.of_body(make_body(content, **properties))

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
+from palio.client.dialling import Backoff
 from palio.model.filter import Filter
 from palio.model.values import check_time
+from palio.routing.durable.desk import require_sound
 from palio.routing.durable.messages import Attach
+from palio.routing.durable.outbox import Retry
 
 # A moment, seconds since 1970, "all", "now", or a position: by origin the last sequence that is not wanted.
 Since: TypeAlias = datetime | float | str | Mapping[str, int]
@@ -44,8 +47,11 @@ def attach_request(
     anew: bool,
     as_is: bool,
     temporary: bool,
+    linger: float | None = None,
+    attempts: int | None = None,
+    backoff: Backoff | float | None = None,
 ) -> Attach:
-    """The request for a durable subscription."""
+    """The request for a durable subscription. Raises `WrongAttachment`."""
     more: dict[str, Any] = {}
     if isinstance(since, Mapping):
         more["after"] = dict(since)
@@ -55,9 +61,21 @@ def attach_request(
         more["since"] = as_seconds(since, 0.0)
     if after is not None:
         more["after"] = {**more.get("after", {}), **after}
-    if temporary:
-        more["linger"] = LINGER
+    if temporary or linger is not None:
+        more["linger"] = LINGER if linger is None else float(linger)
+    if attempts is not None or backoff is not None:
+        more["retry"] = retry_of(attempts, backoff)
     if in_flight is not None:
         more["in_flight"] = in_flight
     # A temporary one has a name that nobody has had: it need not be looked for at brokers that are away.
-    return Attach(name, filter, anew=anew or temporary, as_is=as_is, **more)
+    attach = Attach(name, filter, anew=anew or temporary, as_is=as_is, **more)
+    require_sound(attach)
+    return attach
+
+
+def retry_of(attempts: int | None, backoff: Backoff | float | None) -> Retry:
+    """How often, and after which pauses: each twice the one before, or always the same."""
+    if isinstance(backoff, Backoff):
+        return Retry(attempts=attempts, first_pause=backoff.first, longest_pause=backoff.longest)
+    pause = None if backoff is None else float(backoff)
+    return Retry(attempts=attempts, first_pause=pause, longest_pause=pause)

@@ -57,6 +57,7 @@ class Answered(msgspec.Struct, frozen=True, tag="responded"):
     notification: Body | None = None
     last: bool = False
     missing: int = 0
+    problem: str | None = None
 
 
 class Counted(msgspec.Struct, frozen=True, tag="surveyed"):

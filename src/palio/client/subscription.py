@@ -11,12 +11,20 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias
 
 import msgspec
 
-from palio.client.errors import ClientClosed, EventsLost, RequestTimeout, SlowConsumer, SubscriptionEnded
-from palio.client.event import Event
+from palio.client.decoding import Decoding
+from palio.client.errors import (
+    ClientClosed,
+    EventsLost,
+    RequestTimeout,
+    SlowConsumer,
+    SubscriptionEnded,
+    UndecodableEvent,
+)
+from palio.client.event import Content_co, Event, Rejection
 from palio.client.held import Held
 from palio.client.waiting import release
 from palio.model.errors import PalioError
@@ -46,17 +54,31 @@ class SubscriptionStatistics(msgspec.Struct, frozen=True):
     lost_by_broker: int
 
 
-class Subscription(Held):
-    """Events that a filter selects: `async for event in subscription`."""
+class Subscription(Held, Generic[Content_co]):
+    """Events that a filter selects: `async for event in subscription`.
+
+    With a type to decode them into, each has an object of it as its `value`. One that cannot be decoded is an
+    `UndecodableEvent`, raised where it would have come; whoever goes on gets the next.
+    """
 
     kind = "subscribe"
 
-    def __init__(self, session: Session, name: str, filter: Filter, limit: int, when_full: WhenFull) -> None:
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        filter: Filter,
+        limit: int,
+        when_full: WhenFull,
+        *,
+        into: Decoding[Any] | None = None,
+    ) -> None:
         super().__init__(session, name)
+        self._into = into
         self.filter = filter
         self._limit = limit
         self._when_full = when_full
-        self._queue: deque[Event] = deque()
+        self._queue: deque[Event[Content_co]] = deque()
         self._readers: list[asyncio.Future[None]] = []
         self._drained: list[asyncio.Future[None]] = []
         self._error: PalioError | None = None  # raised when the queue is empty
@@ -78,45 +100,70 @@ class Subscription(Held):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
-        while not self._queue:
-            if not await self._wait():
-                raise StopAsyncIteration
-        return self._hand_out()
+    async def __anext__(self) -> Event[Content_co]:
+        while True:
+            while not self._queue:
+                if not await self._wait():
+                    raise StopAsyncIteration
+            event = self._hand_out()
+            if event is not None:
+                return event
 
-    async def next(self, timeout: float | None = None) -> Event:
+    async def next(self, timeout: float | None = None) -> Event[Content_co]:
         """The next event. Raises `RequestTimeout`, `SubscriptionEnded`, or what `async for` would."""
         try:
             async with asyncio.timeout(timeout):
-                while not self._queue:
-                    if not await self._wait():
-                        raise SubscriptionEnded(self.name, "It was unsubscribed, or its client closed.")
+                return await self.__anext__()
+        except StopAsyncIteration:
+            raise SubscriptionEnded(self.name, "It was unsubscribed, or its client closed.") from None
         except TimeoutError as problem:
             if isinstance(problem, PalioError) or timeout is None:
                 raise
             raise RequestTimeout("next", timeout) from None
-        return self._hand_out()
 
-    async def take_all(self, most: int, timeout: float | None) -> list[Event]:
+    async def take_all(self, most: int, timeout: float | None) -> list[Event[Content_co]]:
         """The next events, at least one and not more than so many. Raises as `next` does."""
         events = [await self.next(timeout)]
-        while self._queue and len(events) < most:
-            events.append(self._hand_out())
+        while self._queue and len(events) < most and self._problem_of(self._queue[0]) is None:
+            event = self._hand_out()
+            if event is not None:
+                events.append(event)
         return events
 
-    async def put_back(self, events: Iterable[Event]) -> None:
+    async def put_back(self, events: Iterable[Event[Content_co]]) -> None:
         """Events that were taken and nobody has looked at."""
         before = len(self._queue)
         self._queue.extendleft(reversed([*events]))
         self._handed_out -= len(self._queue) - before
 
-    def _hand_out(self) -> Event:
+    def _hand_out(self) -> Event[Content_co] | None:
+        """The next event. None if it cannot be decoded, and that is seen to."""
         event = self._queue.popleft()
         event._subscription = self
         self._handed_out += 1
         if self._drained and not self._queue:
             release(self._drained)
+        problem = self._problem_of(event)
+        if problem is not None:
+            self._handed_out -= 1
+            self._dropped["undecodable"] += 1
+            self._undecodable(event, problem)
+            return None
         return event
+
+    def _problem_of(self, event: Event[Content_co]) -> UndecodableEvent | None:
+        """Decode an event. Returns why that is not possible."""
+        if self._into is not None and event._value is None:
+            try:
+                event._value = self._into.decode(event)
+            except UndecodableEvent as problem:
+                return problem
+        return None
+
+    def _undecodable(self, event: Event[Content_co], problem: UndecodableEvent) -> None:
+        """Nobody can deal with this event."""
+        event._fail(problem)
+        raise problem
 
     async def _wait(self) -> bool:
         """Wait for an event. False if there will be none; raises why, if that is not in order."""
@@ -137,7 +184,7 @@ class Subscription(Held):
     def request(self) -> Any:
         return Subscribe(self.name, self.filter, not self._ready.done())
 
-    def take(self, events: list[Event]) -> None:
+    def take(self, events: list[Event[Any]]) -> None:
         """Events have come."""
         queue = self._queue
         queue.extend(events)
@@ -192,9 +239,9 @@ class Subscription(Held):
 
     # For its events
 
-    def _acknowledge(self, event: Event, *, confirmed: bool = False) -> asyncio.Future[None] | None:
+    def _acknowledge(self, event: Event[Any], *, confirmed: bool = False) -> asyncio.Future[None] | None:
         """There is nothing to acknowledge. Otherwise, if that is to be `confirmed`: when it will be on disk."""
         return None
 
-    def _reject(self, event: Event) -> None:
+    def _reject(self, event: Event[Any], rejection: Rejection = Rejection()) -> None:  # noqa: B008 (immutable)
         """There is nothing to reject."""

@@ -42,6 +42,42 @@ class InvalidNotification(PalioError):
         super().__init__(f"{path}: {reason}", path=path, reason=reason)
 
 
+class NoSuchAttribute(PalioError, KeyError):
+    """An attribute that was asked for and is not there; `likely` are names that may have been meant."""
+
+    name: str
+    asked: str
+    likely: tuple[str, ...]
+
+    def __init__(self, name: str, asked: str, likely: tuple[str, ...] = ()) -> None:
+        meant = f"Did you mean {' or '.join(map(repr, likely))}?" if likely else "A default allows for that."
+        super().__init__(
+            f"There is no attribute {name!r}, which was asked for as {asked}. {meant}",
+            name=name,
+            asked=asked,
+            likely=likely,
+        )
+
+    def __str__(self) -> str:  # that of a KeyError puts it in quotes
+        return str(self.args[0])
+
+
+class WrongKind(PalioError, TypeError):
+    """An attribute of another kind than was asked for. The kinds are named as filters name them."""
+
+    name: str
+    kind: str
+    asked: str
+
+    def __init__(self, name: str, kind: str, asked: str) -> None:
+        super().__init__(
+            f"The attribute {name!r} is of the kind {kind}, and was asked for as {asked}.",
+            name=name,
+            kind=kind,
+            asked=asked,
+        )
+
+
 class FilterError(PalioError):
     """The base of all that can be wrong with a filter or an advertisement."""
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, cast
 
 from palio.model import cloudevents, encoding, jsontext
+from palio.model.attributes import Attributes
 from palio.model.body import DEFAULT_PRIORITY, MAX_ID_CHARACTERS, MAX_PRIORITY, Body
 from palio.model.errors import InvalidNotification
 from palio.model.flatten import flatten
 from palio.model.values import MAX_PAYLOAD_BYTES, Value, check_text, check_time
 
 
-class Notification:
+class Notification(Attributes):
     """An immutable notification.
 
     `attributes` maps names to values. The generic properties are `id`, `time` (of publication), `lifetime`,
-    `priority` (0 to 9, 9 first) and an opaque `payload`. `unindexed` lists, by dotted name, the content that
+    `priority` (0 to 9, 9 first) and an opaque `payload`. It is a mapping, and has a getter for each kind
+    (`number("price")`, `text("symbol")`, …). `unindexed` lists, by dotted name, the content that
     attributes cannot hold: it is kept, as JSON, in the payload, and filters do not see it.
 
     Nested mappings flatten to dotted names and None means absent. Raises `InvalidNotification`, which names
@@ -155,24 +157,6 @@ class Notification:
     def decode(cls, data: bytes) -> Notification:
         """From what `encode` gives. Raises `InvalidNotification`, whatever the bytes are, and nothing else."""
         return cls.of_values(encoding.decode(data))
-
-    def __getitem__(self, name: str) -> Value:
-        return self.attributes[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self.attributes.get(name, default)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.attributes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.attributes)
-
-    def __len__(self) -> int:
-        return len(self.attributes)
-
-    def __bool__(self) -> bool:
-        return True  # also without attributes: it says that something happened
 
     def _key(self) -> tuple[Any, ...]:
         typed = frozenset((name, _types(value), value) for name, value in self.attributes.items())

@@ -12,13 +12,18 @@ Who *watches* is told whether anybody wants what an advertisement describes, and
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
 from palio.routing.messages import Envelope, Moment, Number, _Message
+
+# Why a taker could not reply, in a sentence or two. Where not everything may be said or seen, it is only that
+# it could not.
+Problem: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
+UNTOLD = "It does not say why."
 
 
 class Request(_Message, frozen=True):
@@ -30,10 +35,11 @@ class Request(_Message, frozen=True):
 
 
 class Respond(_Message, frozen=True):
-    """A taker's reply to a request; without a notification it has nothing to say."""
+    """A taker's reply to a request; without a notification it has nothing to say, or a problem."""
 
     id: str
     notification: Notification | None = None
+    problem: Problem | None = None
 
 
 class Trace(_Message, frozen=True):
@@ -62,12 +68,16 @@ class Requested(_Message, frozen=True):
 
 
 class Responded(_Message, frozen=True):
-    """A reply to a request, or (`last`) that there will be no more; `missing` have not answered by then."""
+    """A reply to a request, or (`last`) that there will be no more; `missing` have not answered by then.
+
+    A `problem` comes in the place of a reply that could not be given.
+    """
 
     number: Number
     notification: Notification | None = None
     last: bool = False
     missing: Number = 0
+    problem: Problem | None = None
 
 
 class Recipient(msgspec.Struct, frozen=True):
@@ -140,6 +150,7 @@ class Answered(_Message, frozen=True):
     notification: Notification | None = None
     last: bool = False
     missing: Number = 0
+    problem: Problem | None = None
 
 
 InquiryPeerMessage: TypeAlias = Probe | Probed | Enquire | Answered

@@ -9,6 +9,8 @@ is answered as fast as the network can tell.
 Who did not answer is counted: takers whose time was over, and neighbours that did not have their last word,
 each as one, since nobody knows how many takers are behind them. A session that ends has nothing to say.
 
+A taker that fails says so: its problem goes the way of a reply, and the asker knows that there will be none.
+
 Takers are sessions. Durable subscriptions are none: they get what is journaled, when they can, and a request is
 neither journaled nor worth anything later.
 """
@@ -19,7 +21,7 @@ from palio.model.notification import Notification
 from palio.routing.core import Core
 from palio.routing.echoes import LONGEST_WAIT, Asker, Echo, Echoes, Key, WrongTimeout
 from palio.routing.effects import Reply, Send
-from palio.routing.inquiries import Answered, Enquire, Request, Requested, Respond, Responded
+from palio.routing.inquiries import UNTOLD, Answered, Enquire, Request, Requested, Respond, Responded
 from palio.routing.messages import Envelope
 
 
@@ -102,8 +104,8 @@ class Requests:
             self._echoes.dropped["late"] += 1
             return
         self._dismiss_one(asked, session)
-        if message.notification is not None:
-            self.pass_on(asked, message.notification)
+        if message.notification is not None or message.problem is not None:
+            self.pass_on(asked, message.notification, problem=message.problem)
         self._echoes.settle(asked)
 
     def answered(self, broker: str, message: Answered) -> None:
@@ -111,15 +113,21 @@ class Requests:
         asked = self._echoes.of_branch((message.origin, message.sequence), broker)
         if not isinstance(asked, _Asked):
             return
-        if message.notification is not None:
-            self.pass_on(asked, message.notification)
+        if message.notification is not None or message.problem is not None:
+            self.pass_on(asked, message.notification, problem=message.problem)
         if message.last:
             asked.missing += message.missing
             del asked.branches[broker]
             self._echoes.settle(asked)
 
     def pass_on(
-        self, asked: _Asked, notification: Notification | None, *, last: bool = False, missing: int = 0
+        self,
+        asked: _Asked,
+        notification: Notification | None,
+        *,
+        last: bool = False,
+        missing: int = 0,
+        problem: str | None = None,
     ) -> None:
         """Tell who asked, if it may see the reply."""
         asker = asked.asker
@@ -128,10 +136,12 @@ class Requests:
                 if not last:
                     return
                 notification = None
+        if problem is not None and asker.neighbour is None and not self._core.scopes.sees_all(asker.session):
+            problem = UNTOLD
         self._echoes.tell(
             asked,
-            Responded(asked.asker.number, notification, last, missing),
-            Answered(*asked.key, notification, last, missing),
+            Responded(asked.asker.number, notification, last, missing, problem),
+            Answered(*asked.key, notification, last, missing, problem),
         )
 
     # What ends without a reply

@@ -127,6 +127,10 @@ class Scopes:
 
     # What leaves
 
+    def sees_all(self, name: str) -> bool:
+        """Whether nothing is kept from the owner of a name."""
+        return self._of(name).sees_all
+
     def sees(self, name: str, notification: Notification, what: str) -> bool:
         """Whether the owner of a name may see this now; if not, that is counted."""
         scope = self._of(name)

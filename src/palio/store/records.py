@@ -1,7 +1,8 @@
 """How notifications and texts become columns, and come back.
 
 The bytes of a notification's body are the truth; whatever else a row has is there to find it. A letter in a
-spool keeps the whole envelope, with where it came from. Neither is looked into when it is read back.
+spool keeps the whole envelope, with where it came from, and why attempts to deliver it have failed, if any was
+noted. Neither is looked into when it is read back.
 Texts are escaped where they hold what PostgreSQL cannot: the character 0.
 """
 
@@ -13,6 +14,8 @@ import msgspec
 
 from palio.model.body import Body
 from palio.model.notification import Notification
+from palio.routing.durable.attempts import Failures
+from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Envelope
 
 # A notification in an envelope is its body.
@@ -29,9 +32,11 @@ class _Letter(msgspec.Struct, frozen=True, array_like=True, gc=False):
     entry: str
     body: Body
     epoch: int = 0
+    failures: Failures = ()
 
 
 _read_letter = msgspec.msgpack.Decoder(_Letter).decode
+_read_retry = msgspec.msgpack.Decoder(Retry).decode
 decode_body = msgspec.msgpack.Decoder(Body).decode
 
 
@@ -40,16 +45,31 @@ def encode_body(body: Body) -> bytes:
     return _encode(body)
 
 
-def encode_letter(envelope: Envelope) -> bytes:
-    """The bytes of an envelope with its notification."""
-    return _encode(envelope)
+def encode_letter(envelope: Envelope, failures: Failures = ()) -> bytes:
+    """The bytes of an envelope with its notification, and of why attempts have failed."""
+    if not failures:
+        return _encode(envelope)
+    one = envelope
+    body = one.notification.body
+    return _encode(_Letter(one.origin, one.sequence, one.time, one.hops, one.entry, body, one.epoch, failures))
 
 
-def decode_letter(data: bytes) -> Envelope:
-    """The envelope of some bytes. Raises `msgspec.DecodeError`."""
+def decode_letter(data: bytes) -> tuple[Envelope, Failures]:
+    """The envelope of some bytes, and why attempts have failed. Raises `msgspec.DecodeError`."""
     one = _read_letter(data)
     notification = Notification.of_body(one.body)
-    return Envelope(one.origin, one.sequence, one.time, one.hops, one.entry, notification, one.epoch)
+    envelope = Envelope(one.origin, one.sequence, one.time, one.hops, one.entry, notification, one.epoch)
+    return envelope, one.failures
+
+
+def encode_retry(retry: Retry | None) -> bytes | None:
+    """How things are tried again, as a column keeps it."""
+    return None if retry is None else _encode(retry)
+
+
+def decode_retry(data: bytes | None) -> Retry | None:
+    """The other way. Raises `msgspec.DecodeError`."""
+    return None if data is None else _read_retry(data)
 
 
 def to_column(text: str) -> str:

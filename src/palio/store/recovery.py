@@ -14,13 +14,14 @@ from sqlalchemy import Connection, Row, Table, text
 
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
+from palio.routing.durable.attempts import Failures
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.messages import Envelope
 from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence
-from palio.store.records import decode_letter, from_column, to_column
+from palio.store.records import decode_letter, decode_retry, from_column, to_column
 from palio.store.transaction import Kept, Standing
 
 _TIME = text("SELECT time FROM palio_journal WHERE broker = :broker AND sequence = :head")
@@ -96,8 +97,9 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
     positions: dict[int, dict[str, int]] = defaultdict(dict)
     for row in _of_broker(connection, schema.positions, number):
         positions[row.subscription][from_column(row.origin)] = row.sequence
-    spool = _letters(connection, schema.spool, number, names)
-    dead = _letters(connection, schema.dead, number, names)
+    failures: dict[int, dict[int, Failures]] = defaultdict(dict)
+    spool = _letters(connection, schema.spool, number, names, failures)
+    dead = _letters(connection, schema.dead, number, names, failures)
     kept = {
         from_column(row.name): Kept(row.subscription, row.next_delivery, row.subscription in dead)
         for row in rows
@@ -121,6 +123,8 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
                     row.next_delivery,
                     None if row.moving_to is None else from_column(row.moving_to),
                     row.linger,
+                    decode_retry(row.retry),
+                    tuple(failures.get(row.subscription, {}).items()),
                 )
                 for row in rows
             ]
@@ -140,14 +144,15 @@ def _recent(
 
 
 def _readable(connection: Connection, rows: Sequence[Row[Any]]) -> tuple[list[Row[Any]], dict[int, Filter]]:
-    """The rows whose filters can be read, and these; the others go aside."""
+    """The rows whose filters and settings can be read, and these filters; the others go aside."""
     kept: list[Row[Any]] = []
     filters: dict[int, Filter] = {}
     for row in rows:
         try:
+            decode_retry(row.retry)
             filters[row.subscription] = _filter_of(connection, row)
             kept.append(row)
-        except (FilterError, TypeError) as problem:  # a column of SQLite may have anything in it
+        except (FilterError, TypeError, msgspec.DecodeError) as problem:  # a column of SQLite may have anything
             aside.put_subscription(connection, row, sentence(problem))
     return kept, filters
 
@@ -163,15 +168,25 @@ def _filter_of(connection: Connection, row: Row[Any]) -> Filter:
     return filter
 
 
-def _letters(connection: Connection, table: Table, broker: int, names: Mapping[int, str]) -> Letters:
+def _letters(
+    connection: Connection,
+    table: Table,
+    broker: int,
+    names: Mapping[int, str],
+    failures: dict[int, dict[int, Failures]],
+) -> Letters:
     """By subscription, of which `names` has the names. What cannot be read goes aside."""
     letters: Letters = defaultdict(list)
     unreadable: list[tuple[Row[Any], str]] = []
     for row in _of_broker(connection, table, broker):
         try:
-            letters[row.subscription].append((row.delivery, row.attempts, decode_letter(row.envelope)))
+            envelope, failed = decode_letter(row.envelope)
         except (msgspec.DecodeError, TypeError) as problem:
             unreadable.append((row, sentence(problem)))
+            continue
+        letters[row.subscription].append((row.delivery, row.attempts, envelope))
+        if failed:
+            failures[row.subscription][row.delivery] = failed
     for row, reason in unreadable:
         aside.put_letter(connection, table, row, (broker, names[row.subscription]), reason)
     return letters

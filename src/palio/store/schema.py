@@ -113,6 +113,7 @@ subscriptions = Table(
     Column("next_delivery", BigInteger, nullable=False),
     Column("linger", Float(53)),
     Column("form", LargeBinary),  # of the filter; null if an earlier version has written the row
+    Column("retry", LargeBinary),
     UniqueConstraint("broker", "name"),
 )
 
@@ -185,9 +186,15 @@ def _add_forms(connection: Connection) -> None:
     connection.execute(text(f"ALTER TABLE palio_subscriptions ADD COLUMN form {kind}"))
 
 
+def _add_retry(connection: Connection) -> None:
+    """Version 5: a subscription says how often, and after which pauses, things are tried again."""
+    kind = LargeBinary().compile(connection.dialect)
+    connection.execute(text(f"ALTER TABLE palio_subscriptions ADD COLUMN retry {kind}"))
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
-MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_forms)
+MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_forms, _add_retry)
 VERSION = len(MIGRATIONS) + 1
 
 

@@ -32,7 +32,7 @@ from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
 from palio.store import schema
 from palio.store.backend import Backend
 from palio.store.reading import read
-from palio.store.records import encode_body, encode_letter, to_column
+from palio.store.records import encode_body, encode_letter, encode_retry, to_column
 
 NOT_FOLLOWING = "It does not follow what is on disk."
 
@@ -190,11 +190,12 @@ class Transaction:
             kept = self._subscribe(effect, effect.filter, kept)
         if kept is None:
             return  # it has been removed
+        failures = dict(effect.failures)
         number, following = kept.number, max(kept.next_delivery, effect.next_delivery)
         for delivery in effect.remove:
             self._spool[number, delivery] = None
         for delivery, attempts, envelope in effect.add:
-            letter = encode_letter(envelope)
+            letter = encode_letter(envelope, failures.get(delivery, ()))
             self.bytes += len(letter)
             self._spool[number, delivery] = number, delivery, attempts, letter
             if delivery >= kept.next_delivery:
@@ -205,7 +206,8 @@ class Transaction:
                 self._dead[number, delivery] = None
         for delivery, attempts, envelope in effect.dead:
             self._spool[number, delivery] = None
-            self._dead[number, delivery] = number, delivery, attempts, encode_letter(envelope)
+            letter = encode_letter(envelope, failures.get(delivery, ()))
+            self._dead[number, delivery] = number, delivery, attempts, letter
             following = max(following, delivery + 1)
         for origin, sequence in effect.position:
             self._positions[number, origin] = sequence
@@ -227,6 +229,7 @@ class Transaction:
             "since": effect.since,
             "moving_to": None if effect.moving_to is None else to_column(effect.moving_to),
             "linger": effect.linger,
+            "retry": encode_retry(effect.retry),
         }
         table = schema.subscriptions
         self._wrote = True

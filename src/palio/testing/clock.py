@@ -12,26 +12,32 @@ from itertools import count
 class Timer:
     """Something that is to happen at a time, unless it is cancelled."""
 
-    __slots__ = ("_callback", "at", "cancelled")
+    __slots__ = ("_callback", "also", "at", "cancelled")
 
     def __init__(self, at: float, callback: Callable[[], None]) -> None:
         self.at = at
         self._callback = callback
         self.cancelled = False
+        self.also: asyncio.TimerHandle | None = None  # by the time of this machine, if that comes first
 
     def cancel(self) -> None:
         self.cancelled = True
+        if self.also is not None:
+            self.also.cancel()
 
     def run(self) -> None:
+        """Once."""
         if not self.cancelled:
+            self.cancel()
             self._callback()
 
 
 class Clock:
     """The time of the brokers that are given it. It stands still until `advance` is called.
 
-    What brokers do at certain times (redeliver, give up, forget, compare notes) goes by it. Connections do not:
-    heartbeats and the time-outs of clients are about the real network that they use.
+    What brokers do at certain times (redeliver, give up, forget) goes by it. What they settle among themselves,
+    so that a durable subscription is ready and gets what is published, does not wait for it. Neither do
+    connections: heartbeats and the time-outs of clients are about the real network that they use.
     """
 
     def __init__(self, start: float | None = None) -> None:

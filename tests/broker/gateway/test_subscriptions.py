@@ -10,6 +10,7 @@ import pytest
 import palio
 from palio.broker.gateway.definitions import FILE, Definition, FileKeeper, Kept, UnreadableDefinitions
 from palio.broker.gateway.settings import GatewaySettings
+from palio.routing.durable.outbox import Retry
 from tests.broker.gateway.calling import LOCAL, Webhook, calling, problem, streaming
 
 EVENT = {"specversion": "1.0", "id": "17", "source": "/shop", "type": "order.created", "subject": "Siena €"}
@@ -155,11 +156,28 @@ async def test_what_a_webhook_never_takes_becomes_a_dead_letter():
         durable = broker.running.router.durable.homes.subscriptions["orders"]
         await broker.until(lambda: len(durable.dead) == 1)
         assert hook.requests.qsize() == 3
+        ((_, failures),) = durable.dead.failures
+        assert [str(one) for one in failures] == ["rejected: The webhook answered with 422."] * 3
         assert broker.running.gateway_statistics().pushes == {"422": 3}
         hook.status = 200
         await post_event(session, id="18")
         while (await called(hook))[0]["ce-id"] != "18":
             pass
+
+
+async def test_attempts_and_pauses_are_those_of_the_definition():
+    async with calling() as (broker, session), Webhook() as hook:
+        config = {"attempts": 1, "first_pause": 60, "longest_pause": 300.5}
+        made = await session.post("/subscriptions", json=wish(hook, config=config))
+        assert (await made.json())["config"] == config
+        durable = broker.running.router.durable.homes.subscriptions["orders"]
+        assert durable.retry == Retry(attempts=1, first_pause=60.0, longest_pause=300.5)
+        hook.status = 422
+        await post_event(session)
+        await broker.until(lambda: len(durable.dead) == 1)
+        again = await session.put("/subscriptions/orders", json=wish(hook))
+        assert again.status == 200
+        assert durable.retry == Retry()  # as the broker says
 
 
 async def test_a_webhook_that_is_gone_ends_its_subscription():
@@ -291,6 +309,8 @@ async def test_source_types_and_since():
         ({"sink": "http:///x"}, "SinkNotAllowed", None),
         ({"sink": "x" * 3_000}, "WrongParameter", "$.sink"),
         ({"config": {"in_flight": 0}}, "WrongParameter", "$.config.in_flight"),
+        ({"config": {"attempts": 0}}, "WrongParameter", "$.config.attempts"),
+        ({"config": {"first_pause": -1}}, "WrongParameter", "$.config.first_pause"),
         ({"config": {"since": "soon"}}, "WrongParameter", "since"),
         (
             {"protocolsettings": {"headers": {"X": "a\r\nb"}}},

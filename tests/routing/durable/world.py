@@ -85,6 +85,7 @@ class Disk:
             stored["moving_to"] = effect.moving_to
             stored["identity"] = effect.identity
             stored["linger"] = effect.linger
+            stored["retry"] = effect.retry
             stored["next"] = max(stored["next"], effect.next_delivery)
         for number in effect.remove:
             stored["spool"].pop(number, None)
@@ -97,6 +98,7 @@ class Disk:
             stored["dead"][number] = attempts, envelope
             stored["next"] = max(stored["next"], number + 1)
         stored["position"] |= dict(effect.position)
+        stored.setdefault("failures", {}).update(effect.failures)
 
     def recovered(self) -> Recovered:
         return Recovered(
@@ -117,6 +119,8 @@ class Disk:
                     one["next"],
                     one["moving_to"],
                     one["linger"],
+                    one["retry"],
+                    tuple(one["failures"].items()),
                 )
                 for name, one in self.subscriptions.items()
             ),

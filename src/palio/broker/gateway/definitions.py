@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from palio.model.errors import PalioError
+from palio.routing.durable.desk import LONGEST_WAIT, MAX_ATTEMPTS
+from palio.routing.durable.outbox import Retry
 
 FILE = "subscriptions.json"
 MAX_SINK = 2_048
@@ -51,6 +53,9 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     pass
 
 
+Pause = Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT)]
+
+
 class ProtocolSettings(_Part, frozen=True):
     """How a webhook is called: further headers."""
 
@@ -67,11 +72,19 @@ class SinkCredential(_Part, frozen=True):
 
 
 class Config(_Part, frozen=True):
-    """How events come: their form, how many at a time, and from when on."""
+    """How events come: their form, how many at a time, from when on, and how they are tried again."""
 
     contentmode: Literal["binary", "structured"] = "binary"
     in_flight: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
     since: Annotated[float, msgspec.Meta(ge=0, lt=1e11)] | Annotated[str, msgspec.Meta(max_length=64)] = "now"
+    attempts: Annotated[int, msgspec.Meta(ge=1, le=MAX_ATTEMPTS)] | None = None
+    first_pause: Pause | None = None
+    longest_pause: Pause | None = None
+
+    @property
+    def retry(self) -> Retry:
+        """What of that is for the subscription itself, whoever takes its events."""
+        return Retry(attempts=self.attempts, first_pause=self.first_pause, longest_pause=self.longest_pause)
 
 
 class Definition(_Part, frozen=True, kw_only=True):

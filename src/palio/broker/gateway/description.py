@@ -11,6 +11,8 @@ from palio.broker.gateway.problems import MEDIA_TYPE
 from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
 from palio.broker.gateway.streams import LONGEST_WAIT
 from palio.language import DIALECTS
+from palio.routing.durable.desk import LONGEST_WAIT as LONGEST_PAUSE
+from palio.routing.durable.desk import MAX_ATTEMPTS
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -114,6 +116,9 @@ _WISH: dict[str, Any] = {
                         {"type": "number", "minimum": 0, "exclusiveMaximum": 1e11},
                     ]
                 },
+                "attempts": _or_null({"type": "integer", "minimum": 1, "maximum": MAX_ATTEMPTS}),
+                "first_pause": _or_null({"type": "number", "minimum": 0, "maximum": LONGEST_PAUSE}),
+                "longest_pause": _or_null({"type": "number", "minimum": 0, "maximum": LONGEST_PAUSE}),
             },
         },
     },

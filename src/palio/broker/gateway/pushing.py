@@ -23,6 +23,7 @@ from palio.broker.gateway.visitor import Visitor
 from palio.model.cloudevents import wrapped
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.routing.durable.attempts import MAX_REASON
 from palio.routing.durable.messages import Acknowledged, Attach, Rejected, Taken
 from palio.routing.durable.outbox import Patience
 from palio.routing.messages import Envelope
@@ -168,7 +169,12 @@ class Pusher:
         )
         # Whoever changes the filter elsewhere means it.
         return Attach(
-            self._kept.definition.id, self._filter, in_flight=in_flight, patience=patience, as_is=True
+            self._kept.definition.id,
+            self._filter,
+            in_flight=in_flight,
+            patience=patience,
+            as_is=True,
+            retry=config.retry,
         )
 
     async def _deliver(self, visitor: Visitor, number: int, envelope: Envelope) -> None:
@@ -176,7 +182,7 @@ class Pusher:
         if await self._push(envelope):
             visitor.say(Acknowledged(name, (number,)))
         else:
-            visitor.say(Rejected(name, (number,)))
+            visitor.say(Rejected(name, (number,), reason=(self._problem or "")[:MAX_REASON]))
 
     async def _push(self, envelope: Envelope) -> bool:
         """Call the webhook. Returns whether it took the event."""

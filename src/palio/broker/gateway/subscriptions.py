@@ -32,6 +32,7 @@ from palio.model.errors import NoSuchSubscription, PalioError
 from palio.model.expression import Condition
 from palio.model.filter import Filter
 from palio.routing.durable.messages import Attach, Attached, Change, Finish
+from palio.routing.durable.outbox import Retry
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -143,9 +144,8 @@ class Subscriptions:
             self._require_room()
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
             since = read_since(str(definition.config.since)) or "now"
-            attached: Attached = await visitor.ask(
-                Attach(definition.id, filter, since=since), f"attach {definition.id}"
-            )
+            attach = Attach(definition.id, filter, since=since, retry=definition.config.retry)
+            attached: Attached = await visitor.ask(attach, f"attach {definition.id}")
             kept = Kept(place[0], definition, rate)
             try:
                 await self._keep(place, kept)
@@ -190,7 +190,8 @@ class Subscriptions:
             await self._stop_pushing(key)
             former = self._filters.get(key)
             try:
-                former = (await _attach(visitor, id, former)).filter or former
+                attached = await _attach(visitor, id, former, definition.config.retry)
+                former = attached.filter or former
                 await visitor.ask(Change(id, filter), f"change {id}")
                 kept = Kept(key[0], definition, rate)
                 await self._keep(key, kept)
@@ -303,10 +304,10 @@ class Subscriptions:
         return shown
 
 
-async def _attach(visitor: Visitor, id: str, filter: Filter | None) -> Attached:
+async def _attach(visitor: Visitor, id: str, filter: Filter | None, retry: Retry | None = None) -> Attached:
     """Become the taker of a subscription as it is. Raises `UnknownSubscription` if there is none."""
     try:
-        attached: Attached = await visitor.ask(Attach(id, filter, as_is=True), f"attach {id}")
+        attached: Attached = await visitor.ask(Attach(id, filter, as_is=True, retry=retry), f"attach {id}")
     except RefusedByBroker as problem:
         if problem.error == NoSuchSubscription.__name__:
             raise UnknownSubscription(id) from None

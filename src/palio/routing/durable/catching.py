@@ -103,7 +103,7 @@ class CatchingUp(Spooling):
         self._write_beginning(durable, tuple(position.items()), stored)
 
     def save_filter(self, durable: Durable) -> None:
-        """Write what goes with the filter: how long the subscription lingers."""
+        """Write what goes with the filter: how long the subscription lingers, how it is tried again."""
         self._write_beginning(durable, (), None)
 
     def _write_beginning(
@@ -122,6 +122,7 @@ class CatchingUp(Spooling):
                 durable.since,
                 position=position,
                 linger=durable.linger,
+                retry=durable.retry,
             )
         )
 
@@ -231,6 +232,7 @@ class CatchingUp(Spooling):
                 durable.since,
                 position=tuple(position.items()),
                 linger=durable.linger,
+                retry=durable.retry,
             )
         )
 

@@ -111,9 +111,22 @@ def require_sound(attach: Attach) -> None:
             raise WrongAttachment("patience", f"Its times are from 0 to {LONGEST_WAIT:,.0f} seconds.")
         if not 1 <= patience.attempts <= MAX_ATTEMPTS:
             raise WrongAttachment("patience", f"It has from 1 to {MAX_ATTEMPTS:,} attempts.")
+    retry = attach.retry
+    if retry is not None:
+        pauses = (retry.first_pause, retry.longest_pause)
+        if not all(one is None or 0.0 <= one <= LONGEST_WAIT for one in pauses):
+            raise WrongAttachment("backoff", f"Its pauses are from 0 to {LONGEST_WAIT:,.0f} seconds.")
+        if retry.attempts is not None and not 1 <= retry.attempts <= MAX_ATTEMPTS:
+            raise WrongAttachment("attempts", f"They are from 1 to {MAX_ATTEMPTS:,}.")
     after = attach.after or {}
     if len(after) > MAX_ORIGINS or not all(0 <= sequence <= MAX_SEQUENCE for sequence in after.values()):
         raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
+
+
+def require_delay(delay: float | None) -> None:
+    """Raises `WrongAttachment` if that is no time after which something may come again."""
+    if delay is not None and not 0.0 <= delay <= LONGEST_WAIT:
+        raise WrongAttachment("delay", f"It is from 0 to {LONGEST_WAIT:,.0f} seconds.")
 
 
 class UnknownBroker(PalioError):

@@ -12,6 +12,8 @@ from typing import TypeAlias
 import msgspec
 
 from palio.model.filter import Filter
+from palio.routing.durable.attempts import FailuresOf
+from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Envelope
 
 
@@ -44,8 +46,10 @@ class Spool(msgspec.Struct, frozen=True):
     `add` and `dead` are (delivery, attempts, envelope); `remove` names deliveries. `position` replaces the
     sequences of the origins that it names. With a `filter`, the subscription is created, or its filter
     changed, together with its generation, the time from which on it wants events, the home to which it is
-    being handed over, if it is, and how long it outlives its taker. The number of the next delivery on disk is
-    the largest of `next_delivery` and one more than any number that was added: no number is given twice.
+    being handed over, if it is, how long it outlives its taker, and how it wants things to be tried again. The
+    number of the next delivery on disk is the largest of `next_delivery` and one more than any number that was
+    added: no number is given twice. Why attempts failed (`failures`, by delivery) is kept with what is added or
+    dead.
 
     A number is a delivery or a dead letter, never both: what is removed is neither any more, then what is added
     is no dead letter, and what is dead is no delivery.
@@ -64,6 +68,8 @@ class Spool(msgspec.Struct, frozen=True):
     dead: tuple[tuple[int, int, Envelope], ...] = ()
     position: tuple[tuple[str, int], ...] = ()
     linger: float | None = None
+    retry: Retry | None = None
+    failures: FailuresOf = ()
 
 
 class SaveCursor(msgspec.Struct, frozen=True):
@@ -115,6 +121,8 @@ class Subscribed(msgspec.Struct, frozen=True):
     next_delivery: int
     moving_to: str | None = None
     linger: float | None = None
+    retry: Retry | None = None
+    failures: FailuresOf = ()  # of spool and dead letters
 
 
 class Recovered(msgspec.Struct, frozen=True):

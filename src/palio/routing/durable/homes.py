@@ -7,8 +7,9 @@ from math import inf
 
 from palio.model.errors import FilterDiffers, HistoryUnavailable
 from palio.model.filter import Filter
+from palio.routing.durable.attempts import Failure, FailuresOf, Kind
 from palio.routing.durable.catching import FROM_NOW, CatchingUp
-from palio.routing.durable.desk import ANSWER_WITHIN, NotHome
+from palio.routing.durable.desk import ANSWER_WITHIN, NotHome, require_delay
 from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
 from palio.routing.durable.journal import AT
 from palio.routing.durable.messages import (
@@ -60,11 +61,13 @@ class Homes(CatchingUp):
             durable.stored_position = dict(stored.position)
             durable.written_position = dict(stored.position)
             durable.next_delivery = stored.next_delivery
-            durable.dead = DeadLetters(stored.dead)
+            durable.dead = DeadLetters(stored.dead, stored.failures)
+            failures = dict(stored.failures)
             for number, attempts, envelope in stored.spool:
                 # Attempts are not written one by one: whatever is on disk may have been delivered before.
-                durable.outbox.add(number, attempts + 1, envelope)
+                durable.outbox.add(number, attempts + 1, envelope, failures.get(number, ()))
             durable.linger = stored.linger
+            durable.retry = stored.retry
             self.leave_alone(durable)
             if stored.moving_to is None:
                 self._stored(durable)
@@ -80,6 +83,7 @@ class Homes(CatchingUp):
         durable = self._new(attach.name, filter, float(since), identity, 1)
         durable.taker = session
         durable.linger = attach.linger
+        durable.retry = attach.retry
         self._treat(durable, attach)
         beginning = dict(attach.after or {})
         if since == FROM_NOW:
@@ -104,6 +108,7 @@ class Homes(CatchingUp):
                 durable.since,
                 position=tuple(durable.position.items()),
                 linger=durable.linger,
+                retry=durable.retry,
             )
         )
 
@@ -135,6 +140,7 @@ class Homes(CatchingUp):
                 durable.since,
                 moving_to=home,
                 linger=durable.linger,
+                retry=durable.retry,
             )
         )
 
@@ -162,8 +168,10 @@ class Homes(CatchingUp):
                     [(one.number, one.attempts, one.envelope) for one in durable.outbox.deliveries.values()]
                 ),
                 dead=tuple(durable.dead),
+                failures=self.failures_of(durable),
                 position=tuple(durable.position.items()),
                 linger=durable.linger,
+                retry=durable.retry,
             )
         )
 
@@ -254,10 +262,14 @@ class Homes(CatchingUp):
             self.tell_taken(durable)
         durable.taker = session
         durable.detached_at = None
-        self._treat(durable, attach)
-        if attach.linger is not None and attach.linger != durable.linger:
+        former = durable.linger, durable.retry
+        if attach.linger is not None:
             durable.linger = attach.linger
+        if attach.retry is not None:
+            durable.retry = attach.retry
+        if (durable.linger, durable.retry) != former:
             self.save_filter(durable)
+        self._treat(durable, attach)
         if durable.state is not State.STORING:
             self._welcome(durable)
 
@@ -271,8 +283,9 @@ class Homes(CatchingUp):
             self._pump(durable)
 
     def _treat(self, durable: Durable, attach: Attach) -> None:
-        """Its taker is treated as it wishes, or else as the broker says."""
-        durable.outbox.patience = attach.patience or self._desk.settings.patience
+        """Its taker is treated as it wishes, or else as the broker says; and as the subscription wants it."""
+        patience = attach.patience or self._desk.settings.patience
+        durable.outbox.patience = patience if durable.retry is None else durable.retry.applied(patience)
         durable.outbox.in_flight = attach.in_flight or durable.outbox.patience.in_flight
 
     def tell_taken(self, durable: Durable) -> None:
@@ -283,8 +296,8 @@ class Homes(CatchingUp):
 
     def detach(self, durable: Durable) -> None:
         """There is no taker any more."""
+        durable.outbox.recall(self._failure(durable, "taker left"))
         durable.taker = None
-        durable.outbox.recall()
         self.leave_alone(durable)
 
     def leave_alone(self, durable: Durable) -> None:
@@ -319,31 +332,53 @@ class Homes(CatchingUp):
         self._pump(durable)  # what goes out next is on disk already, and need not wait for this to be
 
     def reject(self, session: str, message: Rejected) -> None:
-        """Deliveries come again, or become dead letters."""
+        """Deliveries come again, or become dead letters. Raises `WrongAttachment`."""
         durable = self.of(session, message.name)
-        self._back(durable, [number for number in message.deliveries if number in durable.outbox.deliveries])
+        require_delay(message.delay)
+        known = [number for number in message.deliveries if number in durable.outbox.deliveries]
+        failure = self._failure(durable, "rejected", message.reason)
+        self._back(durable, known, failure, message.delay, last=message.dead_letter)
 
-    def _back(self, durable: Durable, numbers: Iterable[int]) -> None:
+    def _failure(self, durable: Durable, kind: Kind, reason: str = "") -> Failure:
+        return Failure(self._desk.now, durable.taker or "", kind, reason)
+
+    def _back(
+        self,
+        durable: Durable,
+        numbers: Iterable[int],
+        failure: Failure,
+        delay: float | None = None,
+        *,
+        last: bool = False,
+    ) -> None:
         settings, dead = self._desk.settings, durable.dead
         letters = []
         for number in numbers:
             room = len(dead) < settings.dead_letters and dead.bytes < settings.dead_letters_bytes
-            if durable.outbox.back(number, self._desk.now, may_give_up=room):
+            if durable.outbox.back(number, failure, may_give_up=room, delay=delay, last=last):
                 continue
             delivery = durable.outbox.remove(number)
             assert delivery is not None
             letters.append((number, delivery.attempts, delivery.envelope))
-            dead.add(*letters[-1])
+            dead.add(*letters[-1], delivery.failures)
         if letters:
-            self._write(durable, remove=tuple([number for number, *_ in letters]), dead=tuple(letters))
+            gone = tuple([number for number, *_ in letters])
+            failures = tuple([(number, dead.failures_of(number)) for number in gone])
+            self._write(durable, remove=gone, dead=tuple(letters), failures=failures)
         self._pump(durable)
+
+    def failures_of(self, durable: Durable) -> FailuresOf:
+        """Why attempts have failed, of all that waits and of all that is dead."""
+        waiting = [(one.number, one.failures) for one in durable.outbox.deliveries.values() if one.failures]
+        return (*waiting, *durable.dead.failures)
 
     def on_timer(self, name: str) -> None:
         """A delivery is overdue, or a pause has ended."""
         durable = self.subscriptions.get(name)
         if durable is not None:
             durable.timer = None
-            self._back(durable, durable.outbox.overdue(self._desk.now))
+            overdue = durable.outbox.overdue(self._desk.now)
+            self._back(durable, overdue, self._failure(durable, "not acknowledged in time"))
 
     # Dead letters
 

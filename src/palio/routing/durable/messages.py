@@ -7,7 +7,8 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from palio.model.filter import Filter
-from palio.routing.durable.outbox import Patience
+from palio.routing.durable.attempts import MAX_REASON, FailuresOf
+from palio.routing.durable.outbox import Patience, Retry
 from palio.routing.messages import Envelope, Moment, Number, _Message
 
 Position: TypeAlias = dict[str, int]  # origin -> sequence: everything up to there is known
@@ -27,8 +28,9 @@ class Attach(_Message, frozen=True):
     the one that is there is meant, and none is created.
 
     `linger` is how many seconds the subscription outlives its taker. None leaves that as it is, which for a new
-    one is the broker's own limit. `in_flight` is how many deliveries may be out to this taker at a time, and
-    `patience` how it is treated otherwise, if not as the broker says.
+    one is the broker's own limit. `retry` is how often and after which pauses the subscription wants what
+    failed to be tried again; None leaves that as it is, too. `in_flight` is how many deliveries may be out to
+    this taker at a time, and `patience` how it is treated otherwise, if not as the broker says.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Attach(_Message, frozen=True):
     after: dict[str, Number] | None = None
     patience: Patience | None = None
     as_is: bool = False
+    retry: Retry | None = None
 
     @property
     def expected(self) -> Filter | None:
@@ -62,10 +65,17 @@ class Acknowledged(_Message, frozen=True):
 
 
 class Rejected(_Message, frozen=True):
-    """The client could not deal with these deliveries; they shall come again, or become dead letters."""
+    """The client could not deal with these deliveries; they shall come again, or become dead letters.
+
+    They come after a pause, or after the `delay`, in seconds. A taker that knows that nobody ever will be able
+    to deal with them wants them to be dead letters at once. The reason is for whoever looks at these.
+    """
 
     name: str
     deliveries: tuple[Number, ...]
+    delay: Moment | None = None
+    reason: Annotated[str, msgspec.Meta(max_length=MAX_REASON)] = ""
+    dead_letter: bool = False
 
 
 class Detach(_Message, frozen=True):
@@ -494,6 +504,8 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     next_delivery: Number
     ready: bool
     linger: Moment | None = None
+    retry: Retry | None = None
+    failures: FailuresOf = ()  # of what is in the spool, and of the dead letters
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):

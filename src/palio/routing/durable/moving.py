@@ -199,13 +199,15 @@ class Moving:
             patience=self._desk.settings.patience,
         )
         durable.position = dict(letter.position)
+        failures = dict(letter.failures)
         for number, attempts, envelope in letter.spool:
-            durable.outbox.add(number, attempts, envelope)
-        durable.dead = DeadLetters(letter.dead)
+            durable.outbox.add(number, attempts, envelope, failures.get(number, ()))
+        durable.dead = DeadLetters(letter.dead, letter.failures)
         numbers = [number for number, *_ in (*letter.spool, *letter.dead)]
         durable.next_delivery = max([0, *numbers, letter.next_delivery - 1]) + 1
         durable.ready_told = letter.ready
         durable.linger = letter.linger
+        durable.retry = letter.retry
         self._homes.leave_alone(durable)
 
         def stored() -> None:
@@ -322,6 +324,8 @@ class Moving:
                 durable.next_delivery,
                 durable.ready_told,
                 durable.linger,
+                durable.retry,
+                self._homes.failures_of(durable),
             ),
         )
 

@@ -1,8 +1,9 @@
 """The outbox of a durable subscription: what is on disk for its taker, in which order, and what became of it.
 
 Deliveries go out by priority, and within one in the order in which they came, at most so many at a time. A
-delivery that is not acknowledged in time, or rejected, comes again after a pause that doubles each time; after
-the last attempt it becomes a dead letter. What has outlived its lifetime is dropped.
+delivery that is not acknowledged in time, or rejected, comes again after a pause that doubles each time, or as
+long as the taker says; after the last attempt, or if the taker wants it so, it becomes a dead letter. What has
+outlived its lifetime is dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from palio.routing.messages import Envelope
+from palio.routing.durable.attempts import Failure, Failures, FailuresOf, one_more, weight
+from palio.routing.messages import Envelope, Moment, Number
 
 MOST_DOUBLED = 64  # how often a pause is doubled at the most: by then it is the longest
 
@@ -27,16 +29,36 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 5
 
 
+class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often and after which pauses a subscription wants things to be tried again; None: as otherwise.
+
+    It belongs to the subscription, whoever its taker is, while `Patience` is for a taker.
+    """
+
+    attempts: Number | None = None
+    first_pause: Moment | None = None
+    longest_pause: Moment | None = None
+
+    def applied(self, patience: Patience) -> Patience:
+        """The patience of a broker or a taker, with what the subscription wants."""
+        first = patience.first_pause if self.first_pause is None else self.first_pause
+        # Whoever asks for a long first pause and nothing else means it.
+        longest = max(first, patience.longest_pause) if self.longest_pause is None else self.longest_pause
+        attempts = patience.attempts if self.attempts is None else self.attempts
+        return msgspec.structs.replace(patience, first_pause=first, longest_pause=longest, attempts=attempts)
+
+
 class Delivery:
     """A notification for the taker. `due` is when it may go out (again), or must be acknowledged."""
 
-    __slots__ = ("attempts", "due", "envelope", "number", "out", "size")
+    __slots__ = ("attempts", "due", "envelope", "failures", "number", "out", "size")
 
-    def __init__(self, number: int, attempts: int, envelope: Envelope) -> None:
+    def __init__(self, number: int, attempts: int, envelope: Envelope, failures: Failures = ()) -> None:
         self.number = number
         self.attempts = attempts
         self.envelope = envelope
-        self.size = envelope.notification.body.size
+        self.failures = failures
+        self.size = envelope.notification.body.size + weight(failures)
         self.out = False
         self.due = 0.0
 
@@ -58,8 +80,8 @@ class Outbox:
     def __len__(self) -> int:
         return len(self.deliveries)
 
-    def add(self, number: int, attempts: int, envelope: Envelope) -> None:
-        delivery = self.deliveries[number] = Delivery(number, attempts, envelope)
+    def add(self, number: int, attempts: int, envelope: Envelope, failures: Failures = ()) -> None:
+        delivery = self.deliveries[number] = Delivery(number, attempts, envelope, failures)
         self.bytes += delivery.size
         self._make_ready(delivery)
 
@@ -70,8 +92,8 @@ class Outbox:
         while self._ready and len(self._out) < self.in_flight:
             _, number = heappop(self._ready)
             delivery = self.deliveries.get(number)
-            if delivery is None or delivery.out:
-                continue
+            if delivery is None or delivery.out or delivery.due > now:
+                continue  # gone, or out, or in a pause, after which it is ready once more
             if has_expired(delivery.envelope, now):
                 self.lapsed.append(number)
                 continue
@@ -91,29 +113,46 @@ class Outbox:
             self.bytes -= delivery.size
         return delivery
 
-    def back(self, number: int, now: float, *, may_give_up: bool) -> bool:
-        """Rejected or overdue: it comes again after a pause. Returns False if it had its last attempt.
+    def back(
+        self,
+        number: int,
+        failure: Failure,
+        *,
+        may_give_up: bool,
+        delay: float | None = None,
+        last: bool = False,
+    ) -> bool:
+        """It has failed: it comes again after a pause, or the delay. Returns False if that was its last time.
 
         What may not be given up comes again and again, after the longest pause.
         """
         delivery = self.deliveries[number]
         delivery.out = False
         self._out.pop(number, None)
-        if delivery.attempts >= self.patience.attempts and may_give_up:
+        self._note(delivery, failure)
+        if may_give_up and (last or delivery.attempts >= self.patience.attempts):
             return False
-        doubled = self.patience.first_pause * 2.0 ** min(delivery.attempts - 1, MOST_DOUBLED)
-        pause = min(doubled, self.patience.longest_pause)
-        delivery.due = now + pause
+        doubled = self.patience.first_pause * 2.0 ** min(max(delivery.attempts - 1, 0), MOST_DOUBLED)
+        pause = self.patience.longest_pause if last else min(doubled, self.patience.longest_pause)
+        delivery.due = failure.time + (pause if delay is None else delay)
         heappush(self._waiting, (delivery.due, number))
         return True
+
+    def _note(self, delivery: Delivery, failure: Failure) -> None:
+        before = weight(delivery.failures)
+        delivery.failures = one_more(delivery.failures, failure)
+        more = weight(delivery.failures) - before
+        delivery.size += more
+        self.bytes += more
 
     def overdue(self, now: float) -> list[int]:
         """The deliveries that are out and should have been acknowledged by now."""
         return [number for number, delivery in self._out.items() if delivery.due <= now]
 
-    def recall(self) -> None:
+    def recall(self, failure: Failure) -> None:
         """The taker is gone: what is out was perhaps not received, and goes out again to the next one."""
         for delivery in self._out.values():
+            self._note(delivery, failure)
             delivery.out = False
             delivery.due = 0.0
             self._make_ready(delivery)
@@ -141,13 +180,15 @@ class Outbox:
 
 
 class DeadLetters:
-    """What was given up after the last attempt: by number, how often it was tried, and what."""
+    """What was given up after the last attempt: by number, how often it was tried, and what; and why."""
 
-    def __init__(self, letters: Iterable[tuple[int, int, Envelope]] = ()) -> None:
+    def __init__(self, letters: Iterable[tuple[int, int, Envelope]] = (), failures: FailuresOf = ()) -> None:
         self._letters: dict[int, tuple[int, Envelope]] = {}
+        self._failures: dict[int, Failures] = {}
         self.bytes = 0  # of all of them, about
-        for letter in letters:
-            self.add(*letter)
+        known = dict(failures)
+        for number, attempts, envelope in letters:
+            self.add(number, attempts, envelope, known.get(number, ()))
 
     def __len__(self) -> int:
         return len(self._letters)
@@ -159,14 +200,25 @@ class DeadLetters:
         """In the order of their numbers: number, attempts, what."""
         return ((number, *self._letters[number]) for number in sorted(self._letters))
 
-    def add(self, number: int, attempts: int, envelope: Envelope) -> None:
+    @property
+    def failures(self) -> FailuresOf:
+        """Why, by number, where that is known."""
+        return tuple(self._failures.items())
+
+    def failures_of(self, number: int) -> Failures:
+        """The last attempts of one, and why each has failed."""
+        return self._failures.get(number, ())
+
+    def add(self, number: int, attempts: int, envelope: Envelope, failures: Failures = ()) -> None:
         self._letters[number] = attempts, envelope
-        self.bytes += envelope.notification.body.size
+        if failures:
+            self._failures[number] = failures
+        self.bytes += envelope.notification.body.size + weight(failures)
 
     def take(self, number: int) -> Envelope:
         """Take one out."""
         _, envelope = self._letters.pop(number)
-        self.bytes -= envelope.notification.body.size
+        self.bytes -= envelope.notification.body.size + weight(self._failures.pop(number, ()))
         return envelope
 
 

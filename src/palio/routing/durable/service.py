@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from palio.model.filter import Filter
+from palio.routing.durable.attempts import Failures
 from palio.routing.durable.counting import Origin
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
 from palio.routing.durable.effects import Recovered
@@ -92,6 +93,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
     delivery: int
     attempts: int
     envelope: Envelope
+    failures: Failures = ()
 
 
 class Surroundings(Protocol):
@@ -557,7 +559,7 @@ class Service:
     def dead_letters(self, name: str | None = None) -> list[DeadLetter]:
         """The dead letters of one subscription here, or of all, in the order of their numbers."""
         return [
-            DeadLetter(durable.name, number, attempts, envelope)
+            DeadLetter(durable.name, number, attempts, envelope, durable.dead.failures_of(number))
             for durable in self.homes.subscriptions.values()
             if name is None or durable.name == name
             for number, attempts, envelope in durable.dead

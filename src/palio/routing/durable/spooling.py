@@ -11,6 +11,7 @@ from math import inf
 from typing import TypeAlias
 
 from palio.model.filter import Filter
+from palio.routing.durable.attempts import FailuresOf
 from palio.routing.durable.desk import Desk, NotTaker
 from palio.routing.durable.effects import Hand, Spool
 from palio.routing.durable.messages import Fetch
@@ -159,6 +160,7 @@ class Spooling:
         remove: tuple[int, ...] = (),
         dead: tuple[tuple[int, int, Envelope], ...] = (),
         position: tuple[tuple[str, int], ...] = (),
+        failures: FailuresOf = (),
         then: Callable[[], None] | None = None,
     ) -> None:
         durable.written_position.update(position)
@@ -182,6 +184,7 @@ class Spooling:
                 remove=remove,
                 dead=dead,
                 position=position,
+                failures=failures,
             )
         )
 

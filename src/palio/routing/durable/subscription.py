@@ -25,7 +25,7 @@ from collections import deque
 from enum import Enum
 
 from palio.model.filter import Filter
-from palio.routing.durable.outbox import DeadLetters, Outbox, Patience
+from palio.routing.durable.outbox import DeadLetters, Outbox, Patience, Retry
 from palio.routing.messages import Envelope
 from palio.routing.table import Entry
 
@@ -112,6 +112,7 @@ class Durable:
         "outbox",
         "position",
         "ready_told",
+        "retry",
         "saving",
         "session",
         "since",
@@ -152,6 +153,7 @@ class Durable:
         self.timer: float | None = None  # when deliveries are looked at again
         self.detached_at: float | None = None
         self.linger: float | None = None  # how long it outlives its taker; None: as the broker says
+        self.retry: Retry | None = None  # how what failed is tried again; None: as the broker or the taker says
         self.ready_told = False
         self.moving_to: str | None = None
         self.moving_stored = False

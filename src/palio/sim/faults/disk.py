@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 
 from palio.model.filter import Filter
+from palio.routing.durable.attempts import Failures
 from palio.routing.durable.effects import (
     Append,
     Read,
@@ -28,6 +29,7 @@ from palio.routing.durable.effects import (
 )
 from palio.routing.durable.holding import HELD
 from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
+from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Envelope
 
 Letter = tuple[int, Envelope]  # attempts, what
@@ -40,6 +42,7 @@ class Kept:
 
     __slots__ = (
         "dead",
+        "failures",
         "filter",
         "generation",
         "identity",
@@ -47,6 +50,7 @@ class Kept:
         "moving_to",
         "next_delivery",
         "position",
+        "retry",
         "since",
         "spool",
     )
@@ -58,6 +62,8 @@ class Kept:
         self.since = 0.0
         self.moving_to: str | None = None
         self.linger: float | None = None
+        self.retry: Retry | None = None
+        self.failures: dict[int, Failures] = {}
         self.position: dict[str, int] = {}
         self.spool: dict[int, Letter] = {}
         self.dead: dict[int, Letter] = {}
@@ -161,6 +167,9 @@ class Disk:
             kept.identity = effect.identity
             kept.moving_to = effect.moving_to
             kept.linger = effect.linger
+            kept.retry = effect.retry
+        for number in (*effect.remove, *[number for number, *_ in (*effect.add, *effect.dead)]):
+            kept.failures.pop(number, None)
         for number in effect.remove:
             kept.spool.pop(number, None)
             kept.dead.pop(number, None)
@@ -171,6 +180,8 @@ class Disk:
             kept.dead[number] = attempts, envelope
             kept.spool.pop(number, None)
         numbers = [number for number, *_ in (*effect.add, *effect.dead)]
+        failures = dict(effect.failures)
+        kept.failures |= {number: failures[number] for number in numbers if failures.get(number)}
         kept.next_delivery = max([kept.next_delivery, effect.next_delivery, *[one + 1 for one in numbers]])
         kept.position.update(effect.position)
 
@@ -213,6 +224,8 @@ class Disk:
                     kept.next_delivery,
                     kept.moving_to,
                     kept.linger,
+                    kept.retry,
+                    tuple(kept.failures.items()),
                 )
                 for name, kept in self.subscriptions.items()
             ),

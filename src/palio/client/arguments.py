@@ -1,0 +1,105 @@
+"""What calls of a client take by name, as types: those of `palio.sync` take the same.
+
+Each is explained where the call is, in `Client` and `Questions`; a test compares them.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Literal, TypeAlias, TypedDict
+
+from palio.client.content import Properties
+from palio.client.dialling import Backoff
+from palio.client.reaching import Since
+from palio.client.states import State
+from palio.client.subscription import WhenFull
+
+Ready: TypeAlias = Literal["broker", "network"]
+
+
+class Connecting(TypedDict, total=False):
+    """Of `connect`."""
+
+    token: str | None
+    name: str | None
+    publisher: str
+    tls: ssl.SSLContext | str | None
+    connect_timeout: float
+    connect_within: float
+    request_timeout: float
+    heartbeat: float
+    reconnect: bool
+    give_up_after: float | None
+    backoff: Backoff
+    unsent_limit: int
+    on_state: Callable[[State, str], None] | None
+
+
+class Publishing(Properties, total=False):
+    """Of `publish`."""
+
+    timeout: float | None
+
+
+class Subscribing(TypedDict, total=False):
+    """Of `subscribe`, beside `into`."""
+
+    durable: str | None
+    since: Since | None
+    after: Mapping[str, int] | None
+    ready: Ready
+    limit: int
+    when_full: WhenFull
+    in_flight: int | None
+    anew: bool
+    change: bool
+    linger: float | None
+    attempts: int | None
+    backoff: Backoff | float | None
+    timeout: float | None
+
+
+class Advertising(TypedDict, total=False):
+    """Of `advertise`."""
+
+    ready: Ready
+    timeout: float | None
+
+
+class Detecting(TypedDict, total=False):
+    """Of `detect`."""
+
+    time: str | None
+    delay: float
+    ready: Ready
+    limit: int
+    timeout: float | None
+
+
+class Requesting(Properties, total=False):
+    """Of `request`."""
+
+    timeout: float
+    expect: int | None
+
+
+class Surveying(TypedDict, total=False):
+    """Of `survey`."""
+
+    since: datetime | float | None
+    until: datetime | float | None
+    buckets: int
+    samples: int
+    timeout: float | None
+
+
+class Replaying(TypedDict, total=False):
+    """Of `replay`."""
+
+    since: datetime | float | None
+    until: datetime | float | None
+    page: int
+    ranges: Iterable[tuple[str, int, int]]
+    timeout: float | None
