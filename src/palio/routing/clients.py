@@ -73,8 +73,14 @@ class Clients:
             self._handlers |= core.durable.handlers
 
     def handle(self, kind: type, message: Any, session: str) -> None:
-        """A request. What is wrong with it is answered, and changes nothing."""
+        """A request. What is wrong with it is answered, and changes nothing.
+
+        It is of a session that is open: all that is remembered of sessions, by whatever part of the router, is
+        of such, and forgotten when they close.
+        """
         try:
+            if kind is not Open and kind is not Close:
+                self._core.sessions.get(session)
             handler = self._handlers.get(kind)
             if handler is None:
                 raise NoJournal
@@ -124,7 +130,6 @@ class Clients:
         )
 
     def _on_publish(self, session: str, message: Publish) -> None:
-        self._core.sessions.get(session)
         if self._core.configuration.advertisements:
             self._core.sessions.require_advertised(session, message.notifications)
         if self._core.durable is not None:

@@ -124,10 +124,6 @@ class Core:
     def filters(self) -> Side[Filter]:
         return self.tables.filters
 
-    def require_session(self, session: str) -> None:
-        """Raises `NoSession`."""
-        self.sessions.get(session)
-
     def begin_wave(self, ended: WaveEnded) -> None:
         """Give this back to durable delivery once everyone in reach knows all that this broker has told."""
         self.waves.begin(ended, None)

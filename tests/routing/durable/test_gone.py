@@ -1,10 +1,26 @@
 """Whoever is gone takes nothing: a client may leave at any moment between its wish and the answer to it."""
 
+from collections.abc import Iterable, Mapping
+
 import pytest
 
-from palio.routing.durable.messages import Acknowledged, Attach, Detach
+from palio import Advertisement
+from palio.routing.durable.messages import (
+    Acknowledged,
+    Attach,
+    Change,
+    Detach,
+    Finish,
+    Forget,
+    Hold,
+    ListJournals,
+    Replay,
+    Survey,
+)
 from palio.routing.durable.subscription import State
-from palio.routing.messages import Close, Open
+from palio.routing.effects import Reply
+from palio.routing.inquiries import Request, Trace, Watch
+from palio.routing.messages import Advertise, Close, Open, Subscribe
 from tests.routing.durable.test_takers import (
     ALL,
     answers,
@@ -16,6 +32,7 @@ from tests.routing.durable.test_takers import (
     seeds,
     subscription,
 )
+from tests.routing.durable.world import number
 
 LEAVING = {"closes": Close(), "detaches": Detach("s0")}
 leaving = pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
@@ -147,11 +164,77 @@ def test_the_latest_is_the_taker_also_if_another_one_was_waiting(seed):
     assert not [one for one in answers(world, "Taken") if one[1] == "three"]
 
 
+REQUESTS = (
+    Attach("s0", ALL),
+    Attach("s1", ALL),
+    Change("s1", ALL),
+    Acknowledged("s1", (1,)),
+    Detach("s2"),
+    Finish("s2"),
+    Subscribe("h1", ALL, ready=True),
+    Advertise("h2", Advertisement.parse("n > 0"), ready=True),
+    Watch("h3", Advertisement.parse("n > 0")),
+    Request(1, number(1)),
+    Trace(2, number(2)),
+    Survey(3, ALL),
+    Replay(4, ALL),
+    ListJournals(5),
+    Hold(6, "lake", 0),
+    Forget("nobody"),
+)
+
+
+def mentions(thing, name, path="", seen=None):
+    """Where in an object, and all that it has, there is a text. What only answers somebody does not count."""
+    seen = {} if seen is None else seen
+    if id(thing) in seen or callable(thing) or isinstance(thing, int | float | bytes | type(None)):
+        return
+    seen[id(thing)] = thing
+    if isinstance(thing, str):
+        if thing == name:
+            del seen[id(thing)]
+            yield path
+    elif isinstance(thing, Reply):
+        return
+    elif isinstance(thing, Mapping):
+        for key, value in thing.items():
+            yield from mentions(key, name, f"{path}[key]", seen)
+            yield from mentions(value, name, f"{path}[{key!r:.30}]", seen)
+    elif isinstance(thing, Iterable):
+        for place, one in enumerate(list(thing)):
+            yield from mentions(one, name, f"{path}[{place}]", seen)
+    fields = [*getattr(thing, "__dict__", ())]
+    fields += [one for kind in type(thing).__mro__ for one in getattr(kind, "__slots__", ())]
+    for field in dict.fromkeys(fields):
+        if hasattr(thing, field):
+            yield from mentions(getattr(thing, field), name, f"{path}.{field}", seen)
+
+
 @seeds
-def test_nobody_takes_anything_in_a_session_that_is_not_open(seed):
+def test_whoever_is_gone_is_remembered_nowhere(seed):
+    """All that a session can ask for, just asked or half answered, and then it is gone."""
     world = quiet(seed)
-    at_once(world, "a", "one", Open(), Close(), Attach("s0", ALL))
-    assert answers(world, "refused")[-1][1:4] == ("one", "attach s0", "NoSession")
+    say(world, "a", "one", Attach("s1", ALL))
+    say(world, "b", "zero", Attach("s0", ALL), Attach("s2", ALL))
+    router = world.routers["a"]
+    at_once(world, "a", "one", *REQUESTS)
+    assert len([*mentions(router, "one")]) > 5
+    for _ in range(world.choose.randrange(20)):
+        world.step()
+    at_once(world, "a", "one", Close())
+    assert [*mentions(router, "one")] == []
+    world.run()
+    assert [*mentions(router, "one")] == []
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: type(one).__name__)
+def test_nothing_is_asked_for_in_a_session_that_is_not_open(request_):
+    world = quiet(0)
+    at_once(world, "a", "one", Open(), Close())
+    world.history.clear()
+    at_once(world, "a", "one", request_)
+    assert [one[3] for one in answers(world, "refused")] == ["NoSession"]
+    assert [*mentions(world.routers["a"], "one")] == []
     go(world)
     assert subscription(world, "a") is None
 

@@ -3,7 +3,7 @@
 import pytest
 
 from palio.routing.durable.members import KNOWN
-from palio.routing.durable.messages import Ask, Carry, Head, NotHere, Told
+from palio.routing.durable.messages import Ask, Carry, Head, MoveOut, NotHere, Told
 from palio.routing.durable.queries import Queries
 from palio.routing.effects import Send
 from tests.routing.durable.world import World
@@ -64,6 +64,21 @@ def test_who_cannot_pass_a_letter_on_asks_for_the_way(seed):
     world.run()
     effects = world.routers["b"].handle(letter, "a", world.now)
     assert [(one.broker, one.message.hops) for one in effects if isinstance(one, Send)] == [("c", 1)]
+
+
+@seeds
+def test_who_cannot_answer_a_letter_asks_for_the_way(seed):
+    """It has nothing else to do, and whoever has written to it knows the way."""
+    world = World(f"answers {seed}", ["a", "b", "c"], [("a", "b"), ("b", "c")])
+    world.run()
+    world.routers["a"].durable._queries.forget_ways()
+    letter = Carry("c", "a", 1, MoveOut("s0"))  # which is not there
+    effects = world.routers["a"].handle(letter, "b", world.now)
+    assert not [effect for effect in effects if isinstance(effect, Send)]
+    world.carry_out("a", effects)
+    world.run()
+    effects = world.routers["a"].handle(letter, "b", world.now)
+    assert [(one.broker, one.message.receiver) for one in effects if isinstance(one, Send)] == [("b", "c")]
 
 
 @seeds

@@ -46,13 +46,13 @@ class Letters:
         if letter.receiver == self._desk.broker:
             self.handlers[type(letter.content)](letter.sender, letter.content)
         elif letter.hops < MAX_LETTER_HOPS:
-            if not self._send(msgspec.structs.replace(letter, hops=letter.hops + 1)):
-                self._tick()
+            self._send(msgspec.structs.replace(letter, hops=letter.hops + 1))
 
     def _send(self, letter: Carry) -> bool:
         way = self._queries.way_to(letter.receiver)
         if way is None:
             self.ways_missing = True
+            self._tick()
             return False
         self._desk.effects.append(Send(way, letter))
         return True

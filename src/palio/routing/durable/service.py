@@ -108,9 +108,6 @@ class Surroundings(Protocol):
     def scopes(self) -> Scopes:
         """What owners may see."""
 
-    def require_session(self, session: str) -> None:
-        """Raises `NoSession` if a session is not open. Each one that closes is told to `session_closed`."""
-
     def neighbours(self) -> Mapping[str, Any]:
         """The brokers to which there is a link in use."""
 
@@ -138,7 +135,6 @@ class Service:
         links = surroundings.neighbours
         self._desk = Desk(broker, settings, surroundings.incarnation, surroundings.scopes)
         self._begin_wave = surroundings.begin_wave
-        self._require_session = surroundings.require_session
         self._send_on = surroundings.send_on
         cursors = dict(recovered.readers)
         readers = tuple([row for row in recovered.readers if not row[0].startswith(PREFIXES)])
@@ -575,7 +571,6 @@ class Service:
         return handle
 
     def _on_attach(self, session: str, message: Attach) -> None:
-        self._require_session(session)
         message.filter.require_satisfiable()
         require_sound(message)
         if not self._desk.scopes.narrow(message.name, message.filter).conjunctions:
