@@ -41,7 +41,7 @@ def right(scenario: FaultScenario):
 @pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, CHUNK))
 def test_every_promise_is_kept(first):
     deliveries = sum(len(right(drawn(seed)).record.handings) for seed in range(first, first + CHUNK))
-    assert deliveries > 5 * CHUNK, "little was asked of the oracle"
+    assert deliveries > 2 * CHUNK, "little was asked of the oracle"
 
 
 @pytest.mark.parametrize("text", ONCE_FAILED, ids=range(len(ONCE_FAILED)))

@@ -212,6 +212,9 @@ class Knots:
                 yield from self._delay(end, max(0.0, time - self._soon(0.2)))
         luck = chance.random()
         if luck < 0.45:
+            if chance.random() < 0.5:  # so that it takes long to leave, and to forget
+                each = chance.choice((0.3, 0.6))
+                yield SlowDisk(time=max(0.0, time - 0.1), broker=take.broker, seconds=4.0, each=each)
             yield Leave(time=time, name=take.name, manner="moves", seconds=0.0, broker=place)
         elif luck < 0.6:
             yield Refilter(time=time, name=take.name, filter=chance.choice(self._filters))
