@@ -7,7 +7,7 @@ import pytest
 
 from palio import Filter, FilterError, Notification, Pattern, PatternError
 from palio.matching.patterns import Detector, partition, search
-from palio.model import automaton, conjunction, normal, parser, texts, values
+from palio.model import automaton, conjunction, decision, form, normal, parser, texts, values
 from palio.model.patterns import checking, variants
 from palio.model.patterns.policies import POLICIES
 
@@ -104,6 +104,11 @@ def test_the_python_examples_run(page):
         ("values (in all `in` lists together)", parser.MAX_VALUES),
         ("nesting", parser.MAX_DEPTH),
         ("conjunctions after expansion", normal.MAX_CONJUNCTIONS),
+        (
+            "combined `ends with`, `contains`, `matches` and `has` on one attribute",
+            decision.MAX_NODES,
+        ),
+        ("bytes of a filter or an advertisement once it is written out for brokers", form.MAX_BYTES),
         ("characters of a name", values.MAX_NAME_CHARACTERS),
         ("bytes of a string", values.MAX_STRING_BYTES),
         ("characters of a path pattern", texts.MAX_GLOB_CHARACTERS),

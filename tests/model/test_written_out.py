@@ -43,3 +43,12 @@ def test_the_terms_of_a_tree_are_the_tree(random):
             for term in cover(kind, tree):
                 covered = decision.combine(covered, _term_tree(kind, *term), 1)
             assert covered == tree
+
+
+@pytest.mark.parametrize("joined", ["{}", "({}) or z = 1", "({}) or z = 1 and ({})"])
+def test_filters_of_many_attributes_are_compared(joined):
+    text = " and ".join(f"a{number} = 1" for number in range(250))
+    one, other = Filter.parse(joined.format(text, text)), Filter.parse(joined.format(text, text))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.intersect(other) == one

@@ -5,6 +5,10 @@ it in one: at each attribute, group its values by what then has to hold of the l
 which nothing can hold any more are left out, and an attribute for which all values lead to the same is
 skipped. Equal filters have equal diagrams, so the diagram is what is compared and hashed.
 
+A diagram is a tuple of steps, an attribute with what it may be each. At the last one it may branch: then it has
+a diagram for each group of values. As long as there is one group only, the steps lie side by side and not
+within each other: whoever compares filters of a thousand attributes does not go a thousand levels deep.
+
 It can grow beyond the conjunctions; past a bound they stand for themselves, and two filters that are
 written very differently may then count as different although they mean the same.
 """
@@ -20,6 +24,8 @@ from palio.model.valueset import ANYTHING, EMPTY, ValueSet
 
 # In groups of values of an attribute.
 MAX_EFFORT = 4_096
+# In attributes that stand within each other; people's filters with `or` have some ten.
+MAX_DEPTH = 100
 
 _Sides = tuple[tuple[str, ValueSet], ...]
 
@@ -27,32 +33,33 @@ _Sides = tuple[tuple[str, ValueSet], ...]
 def identity(conjunctions: Sequence[Conjunction]) -> Hashable:
     """Equal for equal unions of conjunctions."""
     if len(conjunctions) == 1:
-        diagram: Hashable = True
-        for name, side in reversed(conjunctions[0].sides.items()):  # type: ignore[call-overload]
-            diagram = (name, frozenset({(side, diagram)}))
-        return diagram
+        return tuple(conjunctions[0].sides.items())
     try:
-        return _diagram(tuple(tuple(box.sides.items()) for box in conjunctions), Effort(MAX_EFFORT))
+        return _diagram(tuple(tuple(box.sides.items()) for box in conjunctions), Effort(MAX_EFFORT), MAX_DEPTH)
     except (Undecided, FilterTooLarge):
         return frozenset(conjunctions)
 
 
-def _diagram(boxes: tuple[_Sides, ...], effort: Effort) -> Hashable:
+def _diagram(boxes: tuple[_Sides, ...], effort: Effort, depth: int) -> tuple[Hashable, ...] | None:
+    """None if nothing satisfies the boxes; no steps if everything does."""
     if () in boxes:
-        return True
+        return ()
     if not boxes:
-        return False
+        return None
+    if not depth:
+        raise Undecided
     name = min(sides[0][0] for sides in boxes)
-    grouped: dict[Hashable, ValueSet] = {}
+    grouped: dict[tuple[Hashable, ...], ValueSet] = {}
     for region, members in _cells(name, boxes, effort):
-        below = _diagram(members, effort)
-        if below is not False:
+        below = _diagram(members, effort, depth - 1)
+        if below is not None:
             grouped[below] = grouped.get(below, EMPTY) | region
     if len(grouped) == 1:
         ((below, region),) = grouped.items()
-        if region.is_everything():
-            return below
-    return (name, frozenset((region.simplified(), below) for below, region in grouped.items()))
+        return below if region.is_everything() else ((name, region.simplified()), *below)
+    if not grouped:
+        return None
+    return ((name, frozenset((region.simplified(), below) for below, region in grouped.items())),)
 
 
 def _cells(name: str, boxes: tuple[_Sides, ...], effort: Effort) -> list[tuple[ValueSet, tuple[_Sides, ...]]]:

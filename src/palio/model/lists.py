@@ -14,10 +14,15 @@ import msgspec
 
 from palio.model import decision
 from palio.model.decision import Tree
+from palio.model.effort import Effort
 from palio.model.values import Kind
 
 if TYPE_CHECKING:
     from palio.model.valueset import ValueSet
+
+
+# In sets of elements that are looked at, some 20 microseconds each: lists of people's filters take a few.
+MAX_EFFORT = 4_096
 
 
 class Has(msgspec.Struct, frozen=True):
@@ -46,7 +51,9 @@ def example(tree: Tree, scalars: ValueSet) -> tuple[Any, ...] | None:
 
     Raises `Undecided`.
     """
+    effort = Effort(MAX_EFFORT)
     for answers, _ in decision.paths(tree):
+        effort.spend(len(answers))
         wanted = [atom.elements for atom, answer in answers if answer]
         if not wanted:
             return ()
@@ -54,9 +61,16 @@ def example(tree: Tree, scalars: ValueSet) -> tuple[Any, ...] | None:
         for atom, answer in answers:
             if not answer:
                 allowed -= atom.elements
+        possible = [one & allowed for one in wanted]
         for kind in Kind:
-            elements = [(one & allowed).only(kind).example() for one in wanted]
-            if None not in elements:
+            elements = []
+            for one in possible:
+                effort.spend(1)
+                element = one.only(kind).example()
+                if element is None:
+                    break
+                elements.append(element)
+            else:
                 return tuple(dict.fromkeys(elements))
     return None
 

@@ -154,7 +154,7 @@ class Router:
         return known | {self._core.broker: list(self._core.tables.filters.table.sent(GRAPH).values())}
 
     def holds(self, session: str) -> int:
-        """How many handles a session has."""
+        """How many handles a session has; a large filter counts as several."""
         return self._core.sessions.count(session)
 
     def is_full(self, session: str, limit: int) -> bool:

@@ -63,6 +63,11 @@ class NotAdvertised(PalioError):
         )
 
 
+# Bytes of a form that count as one subscription: all that one client may have then fits into what a new
+# neighbour is told at once.
+WEIGHT = 1_024
+
+
 class Held:
     """A filter or an advertisement that a session holds, with the handles by which the client calls it.
 
@@ -82,10 +87,11 @@ class Held:
 class Session:
     """What one client holds, by content and by handle."""
 
-    __slots__ = ("handles", "held", "name")
+    __slots__ = ("handles", "heavy", "held", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.heavy = 0  # in units of `WEIGHT`: what its filters and advertisements have beyond the first
         self.held: dict[Filter | Advertisement, Held] = {}
         self.handles: dict[str, Held] = {}
 
@@ -120,9 +126,9 @@ class Sessions:
         return session
 
     def count(self, name: str) -> int:
-        """How many handles a session has; none if it is not open."""
+        """How many handles a session has, where what is large counts as several; none if it is not open."""
         session = self._sessions.get(name)
-        return 0 if session is None else len(session.handles)
+        return 0 if session is None else len(session.handles) + session.heavy
 
     def has(self, name: str, handle: str) -> bool:
         """Whether the session is open and the handle names something."""
@@ -132,7 +138,7 @@ class Sessions:
     def hold(self, name: str, handle: str, item: Filter | Advertisement) -> bool:
         """Subscribe or advertise. Returns whether the session did not hold that already.
 
-        Raises `NoSession`, `ContradictoryFilter`, `NotAllowed` or `HandleInUse`.
+        Raises `NoSession`, `ContradictoryFilter`, `FilterTooLarge`, `NotAllowed` or `HandleInUse`.
         """
         session = self.get(name)
         if isinstance(item, Filter):
@@ -146,6 +152,7 @@ class Sessions:
             routed = self._visible(name, item) if isinstance(item, Filter) else item
             if routed is None:
                 raise not_seen(name, "subscribe to this")
+            session.heavy += len(item.form) // WEIGHT
             held = session.held[item] = Held(name, item)
             held.entry = self._side(item).hold(routed, held)
         held.handles[handle] = None
@@ -160,8 +167,7 @@ class Sessions:
             raise UnknownHandle(handle)
         del held.handles[handle]
         if not held.handles:
-            del session.held[held.item]
-            self._let_go(held)
+            self._forget(session, held)
 
     def cancel(self, name: str, item: Filter | Advertisement) -> tuple[str, ...]:
         """End all of its kind that the item covers. Returns the handles that ended. Raises `NoSession`."""
@@ -175,8 +181,7 @@ class Sessions:
             handles += held.handles
             for handle in held.handles:
                 del session.handles[handle]
-            del session.held[held.item]
-            self._let_go(held)
+            self._forget(session, held)
         return tuple(handles)
 
     def require_advertised(self, name: str, notifications: tuple[Notification, ...]) -> None:
@@ -203,6 +208,11 @@ class Sessions:
         """What the network is told of a filter; None if it selects nothing that the session may see."""
         narrow = self._scopes.narrow(name, filter)
         return narrow if narrow.conjunctions else None
+
+    def _forget(self, session: Session, held: Held) -> None:
+        del session.held[held.item]
+        session.heavy -= len(held.item.form) // WEIGHT
+        self._let_go(held)
 
     def _let_go(self, held: Held) -> None:
         if held.entry is not None:

@@ -29,7 +29,7 @@ IDLE = 10.0
 
 log = logging.getLogger("palio.store")
 
-_Question: TypeAlias = tuple[str, int, int, int, float]  # filter, after, upto, limit, since
+_Question: TypeAlias = tuple[bytes, int, int, int, float]  # filter, after, upto, limit, since
 
 
 class LakeStatistics(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class LakeThread:
 
     def read(self, effect: Read, trimmed: int) -> None:
         """Let a page be read of a journal that begins after `trimmed`. Never waits."""
-        question = str(effect.filter), effect.after, effect.upto, effect.limit, effect.since
+        question = effect.filter.form, effect.after, effect.upto, effect.limit, effect.since
         with self._changed:
             if question in self._waiting:
                 self._waiting[question][2].append(effect.token)

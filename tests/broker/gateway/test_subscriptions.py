@@ -419,3 +419,17 @@ async def test_what_cannot_be_written_is_not_made_changed_or_ended(monkeypatch):
         assert (await session.delete("/subscriptions/orders")).status == 204
         await broker.until(lambda: not subscriptions)
         assert (await session.get("/subscriptions")).status == 200
+
+
+def test_a_subscription_of_an_earlier_version_that_cannot_be_read_is_put_aside(tmp_path, caplog):
+    keeper = FileKeeper(tmp_path)
+    keeper.save([Kept("desk", Definition(id="good"))])
+    written = json.loads((tmp_path / FILE).read_text())
+    wrong = {"owner": "desk", "definition": {"id": "orders\n"}, "rate": None}
+    (tmp_path / FILE).write_text(json.dumps([*written, wrong]))
+    for _ in range(2):
+        assert [one.definition.id for one in keeper.load()] == ["good"]
+    aside = tmp_path / "subscriptions.aside.jsonl"
+    assert [json.loads(line) for line in aside.read_text().splitlines()] == [wrong]
+    assert aside.stat().st_mode & 0o777 == 0o600
+    assert "subscriptions.aside.jsonl" in caplog.text

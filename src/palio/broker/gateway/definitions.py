@@ -1,11 +1,13 @@
 """Subscriptions that were made as resources: what is known of each, and how that outlives the broker.
 
 The file is replaced as a whole, and is on disk when `save` returns. It may have the secrets of webhooks in it:
-nobody but the owner of the broker's process may read it.
+nobody but the owner of the broker's process may read it. A subscription that this version does not take any
+more is put aside, in a file beside it, and the others are there.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -15,6 +17,8 @@ import msgspec
 from palio.model.errors import PalioError
 from palio.routing.durable.desk import LONGEST_WAIT, MAX_ATTEMPTS
 from palio.routing.durable.outbox import Retry
+
+_log = logging.getLogger("palio.broker.gateway")
 
 FILE = "subscriptions.json"
 MAX_SINK = 2_048
@@ -131,11 +135,25 @@ class FileKeeper:
 
     def load(self) -> list[Kept]:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=list[Kept])
+            written = msgspec.json.decode(self._file.read_bytes(), type=list[msgspec.Raw])
+            return [one for one in map(self._read, written) if one is not None]
         except FileNotFoundError:
             return []
         except (OSError, msgspec.DecodeError) as problem:
             raise UnreadableDefinitions(str(self._file), f"{problem}.") from None
+
+    def _read(self, written: msgspec.Raw) -> Kept | None:
+        try:
+            return msgspec.json.decode(written, type=Kept)
+        except msgspec.ValidationError as problem:
+            line = msgspec.json.format(bytes(written), indent=-1) + b"\n"
+            aside = self._file.with_suffix(".aside.jsonl")
+            handle = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(handle, "rb+") as file:
+                if line not in file.readlines():
+                    file.write(line)
+            _log.error("A subscription cannot be read and was put aside in %s: %s.", aside, problem)
+            return None
 
     def save(self, kept: list[Kept]) -> None:
         new = self._file.with_suffix(".new")

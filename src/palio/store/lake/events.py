@@ -51,7 +51,7 @@ class LakeEvents:
         self._after = after
         self._since = round(since * 1e6)
         self._index: MatchIndex | None = None
-        if str(filter) != "true":
+        if filter != Filter():
             self._index = MatchIndex()
             self._index.add(0, filter)
         self.scanned = 0

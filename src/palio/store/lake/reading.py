@@ -33,7 +33,7 @@ TURN = 0.25
 PAGE = 4_096
 PAGE_BYTES = 8 << 20
 
-_Place = tuple[int, str, float]  # the sequence after which somebody goes on, its filter, and its time
+_Place = tuple[int, bytes, float]  # the sequence after which somebody goes on, its filter, and its time
 
 
 class LakePage(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class Archive:
             if after >= position:
                 raise LakeBehind(self.place, self._journal, position, trimmed)
             upto = position
-        events = self._take((after, str(filter), since), filter)
+        events = self._take((after, filter.form, since), filter)
         try:
             rows, reached = self._read(events, (after, upto), limit, limit_bytes)
         except BaseException:
@@ -102,7 +102,7 @@ class Archive:
             self._state = None  # whoever repairs a lake may have gone back to an earlier version
             raise
         if reached < trimmed and events.frontier is not None:
-            self._put_back((reached, str(filter), since), events)
+            self._put_back((reached, filter.form, since), events)
         else:
             events.close()
         return LakePage(rows, reached)
