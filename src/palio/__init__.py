@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         ConnectionLost,
         Event,
         EventsLost,
+        NoEvent,
         NotConnected,
         RequestRefused,
         RequestTimeout,
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
         SubscriptionEnded,
         TakenOver,
         TooMuchUnsent,
+        UntrustedCertificate,
+        WrongPort,
         connect,
     )
 
@@ -76,6 +79,7 @@ _OF_THE_CLIENT = frozenset(
         "ConnectionLost",
         "Event",
         "EventsLost",
+        "NoEvent",
         "NotConnected",
         "RequestRefused",
         "RequestTimeout",
@@ -84,6 +88,8 @@ _OF_THE_CLIENT = frozenset(
         "SubscriptionEnded",
         "TakenOver",
         "TooMuchUnsent",
+        "UntrustedCertificate",
+        "WrongPort",
         "connect",
     }
 )
@@ -111,6 +117,7 @@ __all__ = [
     "MatchIndex",
     "Merge",
     "MissingDependency",
+    "NoEvent",
     "NotAllowed",
     "NotAuthenticated",
     "NotConnected",
@@ -136,7 +143,9 @@ __all__ = [
     "UnreadableIndex",
     "UnsupportedColumn",
     "UnsupportedId",
+    "UntrustedCertificate",
     "ValueSet",
+    "WrongPort",
     "connect",
 ]
 

@@ -7,6 +7,7 @@ from palio.client.errors import (
     ClientClosed,
     ConnectionLost,
     EventsLost,
+    NoEvent,
     NotConnected,
     RequestRefused,
     RequestTimeout,
@@ -14,6 +15,8 @@ from palio.client.errors import (
     SubscriptionEnded,
     TakenOver,
     TooMuchUnsent,
+    UntrustedCertificate,
+    WrongPort,
 )
 from palio.client.event import Event
 from palio.client.history import Replay, Survey
@@ -30,6 +33,7 @@ __all__ = [
     "Detection",
     "Event",
     "EventsLost",
+    "NoEvent",
     "NotConnected",
     "Replay",
     "Replies",
@@ -41,6 +45,8 @@ __all__ = [
     "Survey",
     "TakenOver",
     "TooMuchUnsent",
+    "UntrustedCertificate",
     "Watch",
+    "WrongPort",
     "connect",
 ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import msgspec
 
-from palio.client.errors import ClientClosed, EventsLost, RequestTimeout, SlowConsumer, SubscriptionEnded
+from palio.client.errors import ClientClosed, EventsLost, NoEvent, SlowConsumer, SubscriptionEnded
 from palio.client.event import Event
 from palio.client.held import Held
 from palio.client.waiting import release
@@ -85,7 +85,7 @@ class Subscription(Held):
         return self._hand_out()
 
     async def next(self, timeout: float | None = None) -> Event:
-        """The next event. Raises `RequestTimeout`, `SubscriptionEnded`, or what `async for` would."""
+        """The next event. Raises `NoEvent`, `SubscriptionEnded`, or what `async for` would."""
         try:
             async with asyncio.timeout(timeout):
                 while not self._queue:
@@ -94,7 +94,7 @@ class Subscription(Held):
         except TimeoutError as problem:
             if isinstance(problem, PalioError) or timeout is None:
                 raise
-            raise RequestTimeout("next", timeout) from None
+            raise NoEvent(str(self.filter), timeout) from None
         return self._hand_out()
 
     async def take_all(self, most: int, timeout: float | None) -> list[Event]:

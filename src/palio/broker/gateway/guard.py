@@ -49,8 +49,8 @@ class StrangePage(PalioError):
     def __init__(self, site: str) -> None:
         super().__init__(
             "This would change something, and a web page of another place asks for it. Call from a page of "
-            "this broker or from a program; or from a page whose origin is in the setting `gateway.origins`, by "
-            "a request that names it (with CORS, as those of EventSource do).",
+            "this broker or from a program; or from a page whose origin is in the setting `gateway.origins`, "
+            "by a request that names it (with CORS, as those of EventSource do).",
             site=site[:40],
         )
 
