@@ -174,7 +174,20 @@ def test_a_broken_file_is_told_and_not_overwritten(command):
 
 
 def test_brokers_on_any_free_port_do_not_share_a_name(tmp_path):
-    names = {
-        Settings(listen="127.0.0.1:0", data=str(tmp_path / folder)).named().name for folder in ("a", "b", "a")
-    }
+    names = set()
+    for folder in ("a", "b", "a"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        settings = Settings(listen="127.0.0.1:0", data=str(tmp_path / folder)).named()
+        settings.keep_name()
+        names.add(settings.name)
     assert len(names) == 2, "and each keeps its own"
+
+
+def test_a_name_follows_the_port_until_there_is_something_of_that_name(tmp_path):
+    """A start that fails leaves nothing behind; what is kept in a folder has the name for good."""
+    first = Settings(listen="127.0.0.1:7070", data=str(tmp_path)).named()
+    second = Settings(listen="127.0.0.1:7171", data=str(tmp_path)).named()
+    assert first.name.endswith("-7070")
+    assert second.name.endswith("-7171")
+    second.keep_name()
+    assert Settings(listen="127.0.0.1:7272", data=str(tmp_path)).named().name == second.name

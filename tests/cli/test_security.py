@@ -80,6 +80,21 @@ def test_a_broker_is_not_opened_by_mistake(flag, command, tmp_path):
     assert "--authentication" in refused.stderr
 
 
+@pytest.mark.parametrize("flag", ["--listen", "--http"])
+@pytest.mark.parametrize("more", [(), ("--insecure",)])
+def test_what_is_no_address_is_not_taken_for_an_open_one(flag, more, command, tmp_path):
+    data = ("--data", str(tmp_path / "data"), *more)
+    refused = command("up", flag, "no-such-host.invalid", *data)
+    assert refused.exit_code == 3
+    assert "no-such-host.invalid is no address of this machine, nor the name of one." in refused.stderr
+    assert f"{flag} 127.0.0.1:7070" in refused.stderr
+    refused = command("up", flag, "7171", *data)
+    assert refused.exit_code == 3
+    assert f"7171 is a port, and no host; write {flag} 127.0.0.1:7171" in refused.stderr
+    assert "other machines" not in refused.stderr
+    assert not (tmp_path / "data").exists()
+
+
 def test_config_check_knows_what_goes_together(command, tmp_path):
     file = tmp_path / "palio.toml"
     file.write_text('listen = "0.0.0.0:7070"\n')

@@ -34,6 +34,22 @@ def test_it_says_where_it_listens_and_what_to_type_and_ends_in_order(environment
     assert not (tmp_path / "ready.json").exists()
 
 
+def test_a_start_that_fails_says_why_and_nothing_else(environment, tmp_path):
+    """The port for HTTP is taken: everything else had been opened by then, and is closed without a word."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with started(
+            "up", "--listen", "127.0.0.1:0", "--http", address, environment=environment, folder=tmp_path
+        ) as failed:
+            _, said = failed.communicate(timeout=PATIENCE)
+        assert failed.returncode != 0
+    assert f"The address {address} for HTTP is in use" in said
+    assert "has stopped" not in said
+    assert "is up" not in said
+
+
 async def asked_name(server: str) -> str:
     [[stats]] = await ask(server, "stats")
     return str(stats["broker"]["name"])

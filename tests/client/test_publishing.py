@@ -226,3 +226,19 @@ async def test_what_was_known_is_confirmed_under_its_own_number():
         known = palio.Notification({"n": 0}, id="x")
         new = palio.Notification({"n": 5}, id="y")
         assert await client.publish([known, new]) == [first, palio.client.Confirmation(first.origin, 6)]
+
+
+@pytest.mark.parametrize("content", ["hello", b"hello", 5, None, ["hello"], [{"a": 1}, 5], object()])
+async def test_what_is_no_mapping_is_told_so_before_anything_is_sent(content):
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        with pytest.raises(palio.InvalidNotification, match="is made of names and their values") as told:
+            await client.publish(content)
+        assert str(told.value).endswith(".")
+        if not isinstance(content, list):
+            with pytest.raises(palio.InvalidNotification):
+                client.publish_nowait(content)
+            with pytest.raises(palio.InvalidNotification):
+                client.request(content)
+            with pytest.raises(palio.InvalidNotification, match=type(content).__name__):
+                palio.Notification(content)
+        assert (await client.publish({"a": 1})).sequence == 1

@@ -149,3 +149,16 @@ async def test_ready_means_that_the_whole_network_knows():
         subscription = await reader.subscribe("n >= 0", ready="network")
         await publish_all(writer, 5)
         assert [(await subscription.next(timeout=10))["n"] for _ in range(5)] == [0, 1, 2, 3, 4]
+
+
+async def test_no_event_in_time_is_not_taken_for_a_missing_answer():
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        for options in ({}, {"durable": "desk"}):
+            subscription = await client.subscribe("price > 100", **options)
+            with pytest.raises(palio.NoEvent, match=r"price > 100 within 0\.01 seconds; it goes on") as told:
+                await subscription.next(timeout=0.01)
+            assert isinstance(told.value, palio.RequestTimeout | TimeoutError)
+            assert told.value.seconds == 0.01
+            assert "answer" not in str(told.value)
+            await client.publish({"price": 101})
+            assert (await subscription.next(timeout=10))["price"] == 101

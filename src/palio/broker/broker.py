@@ -25,7 +25,7 @@ from palio.broker.access.rights import Allowance
 from palio.broker.border import bounced
 from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
-from palio.broker.dialling import Dialling
+from palio.broker.dialling import AlreadyLinked, Dialling
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.guard import Guard, require_deliverable
 from palio.broker.inspection import Inspection
@@ -66,15 +66,6 @@ _HELD = frozenset((Subscribe, Advertise, Watch))
 _LOOKS = 4
 # Seconds after which tokens, rights and certificates that have changed count at the latest.
 _LOOK_AT_FILES_EVERY = 0.5
-
-
-class AlreadyLinked(PalioError):
-    """There is a link between the two brokers."""
-
-    broker: str
-
-    def __init__(self, broker: str) -> None:
-        super().__init__(f"There is a link to {broker} already.", broker=broker)
 
 
 class BrokerStatistics(msgspec.Struct, frozen=True):
@@ -196,7 +187,7 @@ class Broker:
 
         settings = self.settings
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
-        return await asyncio.to_thread(
+        store = await asyncio.to_thread(
             Store.open,
             settings.store_url,
             broker=settings.name,
@@ -206,6 +197,8 @@ class Broker:
             retention=settings.durable.retention,
             lake=settings.lake or None,
         )
+        settings.keep_name()
+        return store
 
     def keeper(self) -> Keeper:
         """Where the gateway keeps its subscriptions."""
@@ -238,7 +231,8 @@ class Broker:
         for timer in self._timers.values():
             timer.cancel()
         await self._close_store()
-        self.log.info("The broker has stopped.")
+        if self.started:  # otherwise what is wrong is told, and nothing else
+            self.log.info("The broker has stopped.")
 
     async def _close_store(self) -> None:
         if self.store is not None:

@@ -16,6 +16,7 @@ import msgspec
 from palio.broker.access import ANYONE, Principal
 from palio.broker.border import Border, border
 from palio.broker.limits import MAX_NAME
+from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
@@ -33,10 +34,12 @@ from palio.routing.protocol import (
     FrameTooLarge,
     Greet,
     Inspect,
+    NotPalio,
     Ping,
     Pong,
     Role,
     Welcome,
+    spoken_instead,
 )
 from palio.routing.wire import UnreadableMessage, decode, encode, refused_subject
 
@@ -192,7 +195,7 @@ class Connection(asyncio.Protocol):
         try:
             payloads = self._frames.feed(data)
         except FrameTooLarge as problem:
-            self.refuse(problem)
+            self._refuse_frame(problem)
             return
         self._received_frames += len(payloads)
         self._waiting += payloads
@@ -381,6 +384,23 @@ class Connection(asyncio.Protocol):
         self.broker.refused(problem, self.address, self.name)
         self.say(Refused.of("connection", problem))
         self.end(str(problem), quietly=True)
+
+    def _refuse_frame(self, problem: FrameTooLarge) -> None:
+        """A frame that is too large; or no frame, but the beginning of something else."""
+        spoken = spoken_instead(problem.head) if not self._received_frames else None
+        if spoken is None:
+            self.refuse(problem)
+            return
+        if spoken != "HTTP" or self.peer is not None or self._transport is None:
+            advice = " Use palio:// for this port, or give the broker a certificate." if spoken == "TLS" else ""
+            self.refuse(NotPalio(spoken, advice))
+            return
+        reached = self._transport.get_extra_info("sockname")
+        other = NotPalio(spoken, f" {where_http_is(self.broker, reached)}")
+        if self.state is State.CONNECTING:
+            self.broker.refused(other, self.address)
+            self._transport.write(http_answer(str(other)))
+            self.end(str(other), quietly=True)
 
     def end(self, reason: str, *, quietly: bool = False, event: str = "ending") -> None:
         """End the connection in order: what was said before still goes out."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from palio.broker.connection import Connection
 from palio.broker.files import NoToken, read_token
 from palio.broker.settings import Peer, split_address
-from palio.broker.tls import WrongCertificate, client_context
-from palio.routing.addresses import SECURE_SCHEME
+from palio.broker.tls import WrongCertificate, client_context, is_without_tls, speaks_tls
+from palio.model.errors import PalioError
+from palio.routing.addresses import SCHEME, SECURE_SCHEME
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -23,6 +24,15 @@ LONGEST_PAUSE = 5.0
 # A link that has been up for so long counts as one that works: the next pause is the first one again.
 STEADY = 2.0
 _CONNECT_WITHIN = 5.0
+
+
+class AlreadyLinked(PalioError):
+    """There is a link between the two brokers."""
+
+    broker: str
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(f"There is a link to {broker} already.", broker=broker)
 
 
 class Dialling:
@@ -61,10 +71,17 @@ class Dialling:
                     )
                 self.problems.pop(peer.address, None)
                 reason = await asyncio.shield(connection.closed)
+                silent = not connection.statistics().received_bytes
+                if silent and tls is None and await speaks_tls(host, port, _CONNECT_WITHIN):
+                    reason = f"{peer.address} speaks TLS; write {SECURE_SCHEME}{host}:{port}."
             except TimeoutError:
                 reason = f"{peer.address} did not answer."
             except ssl.SSLCertVerificationError as problem:
                 reason = f"{peer.address} shows a certificate that cannot be trusted: {problem.verify_message}."
+            except ssl.SSLError as problem:
+                reason = f"{peer.address} cannot be reached by TLS: {problem.reason or problem}."
+                if is_without_tls(problem):
+                    reason = f"{peer.address} does not speak TLS; write {SCHEME}{host}:{port}."
             except (WrongCertificate, NoToken) as problem:
                 reason = str(problem)
             except OSError as problem:

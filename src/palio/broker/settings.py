@@ -150,21 +150,29 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         )
 
     def named(self) -> Settings:
-        """With a name: the one given, the one of the last time, or one made of the machine and the port.
+        """With a name: the one given, that of what is kept in the data folder, or one of machine and port.
 
         Where any free port will do, several such brokers may run beside each other: chance tells them apart.
         """
         if self.name:
             return self
-        kept = Path(self.data) / "name"
-        if self.journal and kept.exists():
-            return msgspec.structs.replace(self, name=kept.read_text().strip())
+        if self.journal and self._name_file.exists():
+            return msgspec.structs.replace(self, name=self._name_file.read_text().strip())
         port = split_address(self.listen)[1]
         name = f"{socket.gethostname()}-{port or secrets.token_hex(4)}"
-        if self.journal:
-            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            kept.write_text(name + "\n")
         return msgspec.structs.replace(self, name=name)
+
+    def keep_name(self) -> None:
+        """The store is this broker's now: whoever opens it later, at whichever port, is the same broker.
+
+        Not before: a start that fails keeps nothing, and the next one is named by its own port.
+        """
+        if not self._name_file.exists():
+            self._name_file.write_text(self.name + "\n")
+
+    @property
+    def _name_file(self) -> Path:
+        return Path(self.data) / "name"
 
 
 class Gathered(msgspec.Struct, frozen=True):
@@ -255,8 +263,30 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
+def require_here(settings: Settings) -> None:
+    """Raises `WrongSetting` for an address to listen at that names no host at all."""
+    for path, flag, address in (("listen", "--listen", settings.listen), ("http", "--http", settings.http)):
+        if address == "off":
+            continue
+        host, port = split_address(address)
+        reason = ""
+        if host.isascii() and host.isdigit():
+            reason = f"{address} is a port, and no host; write {flag} 127.0.0.1:{host} for this machine alone."
+        elif host not in LOOPBACK:
+            try:
+                socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            except (OSError, UnicodeError):
+                reason = (
+                    f"{host} is no address of this machine, nor the name of one. Write HOST:PORT, such as "
+                    f"{flag} 127.0.0.1:{port} for this machine alone, or 0.0.0.0:{port} for all others, too."
+                )
+        if reason:
+            raise WrongSetting(f"$.{path}", "The settings", reason)
+
+
 def require_safe(settings: Settings) -> None:
     """Raises `WrongSetting` for a broker that would let in everyone who can reach this machine."""
+    require_here(settings)
     security = settings.security
     if security.authentication or security.insecure:
         return

@@ -6,6 +6,7 @@ are. So nothing is interrupted when a certificate is renewed.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from pathlib import Path
 
@@ -66,6 +67,31 @@ def client_context(authority: str = "", certificate: str = "", key: str = "") ->
     if certificate:
         _load_certificate(context, certificate, key or certificate)
     return context
+
+
+# What a handshake ends with if the other end does not speak TLS: as OpenSSL 3 calls it, and before.
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"})
+
+
+def is_without_tls(problem: ssl.SSLError) -> bool:
+    """Whether a handshake failed because the other end does not speak TLS."""
+    return problem.reason in _NO_TLS
+
+
+async def speaks_tls(host: str, port: int, within: float) -> bool:
+    """Whether TLS is spoken at a port, whatever the certificate: for who was cut off there without a word."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(within):
+            _, writer = await asyncio.open_connection(host, port, ssl=context)
+    except ssl.SSLError as problem:
+        return problem.reason is not None and not is_without_tls(problem)
+    except OSError:  # also that it took too long
+        return False
+    writer.transport.abort()
+    return True
 
 
 def _load_authority(context: ssl.SSLContext, file: str) -> None:

@@ -93,6 +93,8 @@ async def connected(server: str | None, *, tell: bool = False, **options: Any) -
     try:
         await client
     except NotConnected as problem:
+        if type(problem) is not NotConnected:
+            raise  # somebody is there, and what to do is said
         reasons = set(problem.problems.values()) - {"Connection refused"}
         raise NoBroker(context.shown, "; ".join(sorted(reasons)).rstrip(".")) from None
     try:

@@ -8,6 +8,7 @@ from palio.client.errors import (
     ClientClosed,
     ConnectionLost,
     EventsLost,
+    NoEvent,
     NoRequest,
     NotConnected,
     ReplierFailed,
@@ -18,7 +19,9 @@ from palio.client.errors import (
     TakenOver,
     TooMuchUnsent,
     UndecodableEvent,
+    UntrustedCertificate,
     WrongAddress,
+    WrongPort,
     WrongType,
 )
 from palio.client.event import Event
@@ -42,6 +45,7 @@ __all__ = [
     "Event",
     "EventsLost",
     "HomeUnreachable",
+    "NoEvent",
     "NoRequest",
     "NotConnected",
     "NotHome",
@@ -59,9 +63,11 @@ __all__ = [
     "TakenOver",
     "TooMuchUnsent",
     "UndecodableEvent",
+    "UntrustedCertificate",
     "Watch",
     "WrongAddress",
     "WrongAttachment",
+    "WrongPort",
     "WrongType",
     "connect",
 ]

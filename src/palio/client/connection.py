@@ -22,10 +22,12 @@ from palio.routing.protocol import (
     Frames,
     FrameTooLarge,
     Greet,
+    NotPalio,
     Ping,
     Pong,
     Welcome,
     frame,
+    spoken_instead,
 )
 from palio.routing.wire import AnyMessage, encode
 
@@ -85,6 +87,9 @@ class Connection(asyncio.Protocol):
                 message = read(payload)
                 self._handlers[type(message)](message)
         except (FrameTooLarge, msgspec.DecodeError, ValueError) as problem:
+            spoken = spoken_instead(getattr(problem, "head", b"")) if not self.welcome.done() else None
+            if spoken is not None:
+                self.refusal = NotPalio(spoken)
             self.abort(f"The broker said something that is not of the protocol: {problem}")
 
     def connection_lost(self, exception: Exception | None) -> None:

@@ -7,16 +7,17 @@ import os
 import random
 import ssl
 from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 import msgspec
 
-from palio.broker.tls import client_context
+from palio.broker.tls import client_context, is_without_tls, speaks_tls
 from palio.client import websocket
 from palio.client.address import Place, is_secure
 from palio.client.connection import Connection
-from palio.client.errors import NotConnected
+from palio.client.errors import NotConnected, UntrustedCertificate, WrongPort
 from palio.model.errors import NotAuthenticated, PalioError
-from palio.routing.protocol import Welcome
+from palio.routing.protocol import DEFAULT_PORT, PROTOCOL, NotPalio, Welcome
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,13 +71,13 @@ async def dial(
                 problems[name] = f"it did not answer within {timeout:g} seconds"
             except NotAuthenticated:
                 raise  # it will not be another answer the next time
+            except (NotPalio, OSError) as problem:
+                found = await _other_end(place, problem, tls, timeout)
+                problems[name] = _why(problem) if found is None else str(found)
+                refusal = found or refusal
             except PalioError as problem:
                 problems[name] = str(problem)
                 refusal = problem
-            except ssl.SSLCertVerificationError as problem:
-                problems[name] = f"its certificate cannot be trusted: {problem.verify_message}"
-            except OSError as problem:
-                problems[name] = _why(problem)
         pause = backoff.pause(attempt)
         if loop.time() + pause > until:
             raise refusal or NotConnected(problems)
@@ -84,8 +85,55 @@ async def dial(
         attempt += 1
 
 
-def _why(problem: OSError) -> str:
+async def _other_end(
+    place: Place, problem: NotPalio | OSError, tls: ssl.SSLContext | None, timeout: float
+) -> NotConnected | None:
+    """Who is at the other end, if it is somebody else than the address says; None if nobody knows."""
+    web = isinstance(place, str)
+    host, port = _host_and_port(place)
+    there = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    secure = place.startswith("wss://") if isinstance(place, str) else tls is not None
+    plain_scheme, secure_scheme = ("ws", "wss") if web else ("palio", "palios")
+    spoken = problem.spoken if isinstance(problem, NotPalio) else None
+    match problem:
+        case ssl.SSLCertVerificationError():
+            return UntrustedCertificate(there, problem.verify_message)
+        case ssl.SSLError() if is_without_tls(problem):
+            advice = f"Write {plain_scheme}://{there}, or give that broker a certificate."
+            return WrongPort(there, "does not speak TLS", advice)
+        case ConnectionRefusedError() | TimeoutError():
+            return None
+        case ConnectionError() if not secure and await speaks_tls(host, port, timeout):
+            spoken = "TLS"
+    match spoken:
+        case "TLS":
+            advice = (
+                f"Write {secure_scheme}://{there}; if an authority of your own signs its certificate, name it."
+            )
+            return WrongPort(there, "speaks TLS, and the address does not", advice)
+        case "HTTP":
+            advice = (
+                f"A broker has another port for clients, {DEFAULT_PORT} by default; through the one for HTTP "
+                f"they come with ws{'s' if secure else ''}://{there}."
+            )
+            return WrongPort(there, "speaks HTTP", advice)
+        case _ if spoken == PROTOCOL:
+            advice = f"Write palio{'s' if secure else ''}://{there}, or name the port for HTTP."
+            return WrongPort(there, "is a broker's port for clients, not the one for HTTP", advice)
+    return None
+
+
+def _host_and_port(place: Place) -> tuple[str, int]:
+    if not isinstance(place, str):
+        return place
+    parts = urlsplit(place)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "wss" else 80)
+
+
+def _why(problem: NotPalio | OSError) -> str:
     """What the system calls it: asyncio has words of its own for a call that failed."""
+    if isinstance(problem, NotPalio):
+        return str(problem)
     if isinstance(problem, ConnectionError) and problem.errno:
         return os.strerror(problem.errno)
     return problem.strerror or str(problem).rstrip(".") or "no connection"

@@ -34,6 +34,37 @@ class NotConnected(PalioError):
         )
 
 
+class WrongPort(NotConnected):
+    """A port at which something else is spoken than the address says; `advice` is what to write instead."""
+
+    address: str
+    advice: str
+
+    def __init__(self, address: str, spoken: str, advice: str) -> None:
+        PalioError.__init__(
+            self, f"{address} {spoken}. {advice}", problems={address: spoken}, address=address, advice=advice
+        )
+
+
+class UntrustedCertificate(NotConnected):
+    """A broker whose certificate is not for its host, has expired, or is signed by nobody who is trusted."""
+
+    address: str
+    reason: str
+
+    def __init__(self, address: str, reason: str) -> None:
+        reason = reason.rstrip(".")
+        PalioError.__init__(
+            self,
+            f"The certificate of {address} cannot be trusted: {reason}. Connect by the name that it is for; if "
+            "an authority of your own has signed it, name its file (`tls=` in a program, `--authority` for "
+            "`palio`).",
+            problems={address: f"its certificate cannot be trusted: {reason}"},
+            address=address,
+            reason=reason,
+        )
+
+
 class ConnectionLost(PalioError):
     """The connection ended while something that cannot simply be done again was under way."""
 
@@ -66,6 +97,22 @@ class RequestTimeout(PalioError, TimeoutError):
     def __init__(self, request: str, seconds: float) -> None:
         super().__init__(
             f"There was no answer to {request!r} within {seconds:g} seconds.", request=request, seconds=seconds
+        )
+
+
+class NoEvent(RequestTimeout):
+    """No event came in the time for which a reader wanted to wait. The subscription goes on."""
+
+    subscription: str
+
+    def __init__(self, subscription: str, seconds: float) -> None:
+        PalioError.__init__(
+            self,
+            f"No event came for the subscription to {subscription} within {seconds:g} seconds; it goes on, and "
+            "`next` can be called again.",
+            request="next",
+            seconds=seconds,
+            subscription=subscription,
         )
 
 

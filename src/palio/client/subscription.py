@@ -19,7 +19,7 @@ from palio.client.decoding import Decoding
 from palio.client.errors import (
     ClientClosed,
     EventsLost,
-    RequestTimeout,
+    NoEvent,
     SlowConsumer,
     SubscriptionEnded,
     UndecodableEvent,
@@ -110,7 +110,7 @@ class Subscription(Held, Generic[Content_co]):
                 return event
 
     async def next(self, timeout: float | None = None) -> Event[Content_co]:
-        """The next event. Raises `RequestTimeout`, `SubscriptionEnded`, or what `async for` would."""
+        """The next event. Raises `NoEvent`, `SubscriptionEnded`, or what `async for` would."""
         try:
             async with asyncio.timeout(timeout):
                 return await self.__anext__()
@@ -119,7 +119,7 @@ class Subscription(Held, Generic[Content_co]):
         except TimeoutError as problem:
             if isinstance(problem, PalioError) or timeout is None:
                 raise
-            raise RequestTimeout("next", timeout) from None
+            raise NoEvent(str(self.filter), timeout) from None
 
     async def take_all(self, most: int, timeout: float | None) -> list[Event[Content_co]]:
         """The next events, at least one and not more than so many. Raises as `next` does."""

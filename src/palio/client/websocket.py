@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from palio.broker.gateway.tunnel import MAX_MESSAGE, Tunnel
 from palio.client.connection import Connection
 from palio.model.errors import MissingDependency
+from palio.routing.protocol import MISDIRECTED, PROTOCOL, NotPalio
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -59,12 +60,16 @@ async def connect(url: str, make: Callable[[], Connection], tls: ssl.SSLContext 
     """A connection within a WebSocket. Raises OSError, and `MissingDependency`."""
     try:
         from websockets.asyncio.client import connect as open_socket  # noqa: PLC0415 (an extra)
-        from websockets.exceptions import InvalidHandshake, InvalidURI  # noqa: PLC0415
+        from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI  # noqa: PLC0415
     except ImportError:
         raise MissingDependency("websockets", "websocket") from None
     secure = tls if url.startswith("wss://") else None
     try:
         socket = await open_socket(url, ssl=secure, compression=None, max_size=MAX_MESSAGE, proxy=None)
+    except InvalidStatus as problem:
+        if problem.response.status_code == MISDIRECTED:  # the port for palio/1, which says so
+            raise NotPalio(PROTOCOL) from None
+        raise ConnectionError(f"no WebSocket of a broker: {problem}") from None
     except (InvalidHandshake, InvalidURI) as problem:
         raise ConnectionError(f"no WebSocket of a broker: {problem}") from None
     connection = make()

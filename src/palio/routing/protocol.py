@@ -26,6 +26,8 @@ from palio.routing.messages import Envelope, LinkKind, _Message
 
 PROTOCOL = "palio/1"
 DEFAULT_PORT = 7070
+# The status of HTTP with which this port answers who speaks that.
+MISDIRECTED = 421
 
 # What one frame may have: room for the largest notification with its payload, and for a page of ordinary ones.
 MAX_FRAME = 16 * 1024 * 1024
@@ -55,13 +57,36 @@ class Role(Enum):
 
 
 class FrameTooLarge(PalioError):
-    """A frame that announces more bytes than are allowed."""
+    """A frame that announces more bytes than are allowed. `head` is how it begins."""
 
     limit: int
     got: int
 
-    def __init__(self, *, limit: int, got: int) -> None:
+    def __init__(self, *, limit: int, got: int, head: bytes = b"") -> None:
         super().__init__(f"This frame has {got:,} bytes; the limit is {limit:,}.", limit=limit, got=got)
+        self.head = head
+
+
+class NotPalio(PalioError):
+    """Somebody who speaks HTTP, or TLS, where this protocol is spoken."""
+
+    spoken: str
+
+    def __init__(self, spoken: str, advice: str = "") -> None:
+        super().__init__(f"{PROTOCOL} is spoken here, and this is {spoken}.{advice}", spoken=spoken)
+
+
+# How requests and answers of HTTP begin, and records of TLS. Taken for the length of a frame, all of them are
+# more than anybody may send first.
+_HTTP = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"TRACE ", b"CONNECT ")
+_TLS = (b"\x14\x03", b"\x15\x03", b"\x16\x03", b"\x17\x03")
+
+
+def spoken_instead(head: bytes) -> str | None:
+    """What somebody speaks who begins like that, if it is known: HTTP or TLS."""
+    if head.startswith((*_HTTP, b"HTTP/", b"PRI * H")):
+        return "HTTP"
+    return "TLS" if head.startswith(_TLS) else None
 
 
 class Greet(_Message, frozen=True):
@@ -185,7 +210,7 @@ class Frames:
         while end - at >= 4:
             size = int.from_bytes(data[at : at + 4])
             if size > self.limit:
-                raise FrameTooLarge(limit=self.limit, got=size)
+                raise FrameTooLarge(limit=self.limit, got=size, head=data[at : at + 8])
             if end - at - 4 < size:
                 self._needed = 4 + size
                 break

@@ -55,7 +55,7 @@ def vanishes(value):
 
 def check_all(url, examples):
     found = operations(url)
-    assert len(found) == 10
+    assert len(found) == 11
     for operation in found:
         strategy = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
         hostile = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)
@@ -102,3 +102,39 @@ def test_the_page_lists_everything_and_fetches_nothing(url):
     for path in requests.get(f"{url}/openapi.json", timeout=10).json()["paths"]:
         assert f"<code>{path}</code>" in answer.text
     assert "curl -N" in answer.text
+
+
+def test_the_first_page_is_one_for_people_and_data_for_programs(url):
+    """A browser gets a page that needs nobody else, curl gets JSON, and all that is named is there."""
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page, data = requests.get(url, headers=browser, timeout=10), requests.get(url, timeout=10)
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "<script" not in page.text
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert page.headers["Vary"] == data.headers["Vary"] == "Accept"
+    assert not re.search(r"(src|href)=[\"']?https?:", page.text)
+    told = data.json()
+    assert (told["broker"], told["protocol"]) == ("broker", "palio/1")
+    assert "<h1>broker</h1>" in page.text
+    assert told["version"] in page.text
+    assert f"{url}/events" in page.text
+    for path in told["links"].values():
+        assert f"<a href='{path}'>" in page.text
+        assert requests.get(url + path, timeout=10, stream=True).status_code == 200, path
+
+
+def test_a_brokers_name_is_text_on_its_page():
+    broker = testing.broker(name="<i>x</i>", http=True)
+    with broker:
+        page = requests.get(broker.url, headers={"Accept": "text/html"}, timeout=10).text
+        assert "<h1>&lt;i&gt;x&lt;/i&gt;</h1>" in page
+        assert "<i>" not in page
+
+
+def test_a_method_that_is_not_there_is_answered_with_all_that_are(url):
+    described = requests.get(f"{url}/openapi.json", timeout=10).json()["paths"]
+    for path, methods in described.items():
+        answer = requests.patch(url + path.replace("{id}", "x"), timeout=10)
+        assert answer.status_code == 405
+        assert set(answer.headers["Allow"].split(", ")) == {method.upper() for method in methods}, path
+    assert set(requests.patch(f"{url}/events", timeout=10).headers["Allow"].split(", ")) == {"GET", "POST"}

@@ -347,6 +347,26 @@ UPDATE = _route(
 DELETE = _route(
     "End a subscription", (404, 501, *_COMMON), {204: {"description": "It is gone."}}, parameters=[_ID]
 )
+_HOME: dict[str, Any] = {
+    "type": "object",
+    "required": ["broker", "protocol", "links"],
+    "properties": {
+        "broker": _TEXT,
+        "version": {"type": "string", "description": "Only where nobody has to say who they are."},
+        "protocol": {"type": "string", "example": "palio/1"},
+        "links": {"type": "object", "additionalProperties": _TEXT},
+    },
+}
+HOME = _route(
+    "What this is, and where everything is",
+    (),
+    {
+        200: {
+            "description": "A page for who accepts `text/html`, otherwise the same for programs.",
+            "content": {JSON: {"schema": _HOME}, "text/html": {"schema": _TEXT}},
+        }
+    },
+)
 DOCS = _route("This description, for people", (), {200: _answer("A page.", _TEXT, "text/html")})
 HEALTH = _route(
     "Whether the broker is well",

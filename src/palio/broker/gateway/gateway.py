@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -40,6 +42,7 @@ from palio.broker.gateway.visitor import Visitor
 from palio.broker.settings import split_address
 from palio.model import jsontext
 from palio.model.errors import PalioError
+from palio.routing.protocol import PROTOCOL
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -95,6 +98,7 @@ class Gateway:
         app.add_api_route(single, self._get, methods=["GET"], **description.GET)
         app.add_api_route(single, self._update, methods=["PUT"], **description.UPDATE)
         app.add_api_route(single, self._delete, methods=["DELETE"], **description.DELETE)
+        app.add_api_route("/", self._home, methods=["GET"], **description.HOME)
         app.add_api_route("/docs", self._docs, methods=["GET"], **description.DOCS)
         app.add_api_websocket_route(websocket.PATH, self._websocket)
         app.add_exception_handler(PalioError, _refused)
@@ -166,9 +170,21 @@ class Gateway:
                 await asyncio.to_thread(jsontext.read, body) if len(body) > IN_THREAD else jsontext.read(body)
             )
 
+    async def _home(self, request: Request) -> Response:
+        known = self._broker.access.is_on
+        home: dict[str, Any] = {
+            "broker": self._broker.settings.name,
+            "protocol": PROTOCOL,
+            "links": pages.LINKS,
+        }
+        if not known:  # who has not said who they are need not know whom to attack with what
+            home["version"] = version("palio")
+        if "text/html" in request.headers.get("accept", "").lower():
+            return pages.home(home, _base(request), known=known)
+        return _json(home, headers={"Vary": "Accept"})
+
     async def _docs(self, request: Request) -> Response:
-        url = str(request.base_url).rstrip("/")
-        return pages.page(self._app.openapi(), url, known=self._broker.access.is_on)
+        return pages.page(self._app.openapi(), _base(request), known=self._broker.access.is_on)
 
     async def _websocket(self, socket: WebSocket) -> None:
         await websocket.serve(self._broker, socket)
@@ -228,8 +244,7 @@ async def _refused(request: Request, problem: Exception) -> Response:
         case PalioError():
             return problem_response(problem)
         case HTTPException(status_code=405):
-            allowed = (problem.headers or {}).get("Allow", "")
-            return problem_response(WrongMethod(request.method, allowed))
+            return problem_response(WrongMethod(request.method, ", ".join(_methods_of(request))))
         case HTTPException(status_code=404):
             return problem_response(NotFound(request.url.path))
         case RequestValidationError():
@@ -237,6 +252,19 @@ async def _refused(request: Request, problem: Exception) -> Response:
             return problem_response(WrongParameter(".".join(map(str, first["loc"])), f"{first['msg']}."))
         case _:
             return problem_response(BrokerMistake())
+
+
+def _base(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
+
+
+def _methods_of(request: Request) -> list[str]:
+    """What may be done with a path: each method has a route of its own, and only the first is asked."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.path_regex.match(request.scope["path"]):
+            found |= route.methods or set()
+    return sorted(found)
 
 
 def _json(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -1,4 +1,4 @@
-"""The description of the gateway as one plain page: nothing is fetched from anywhere else."""
+"""Pages of the gateway, for people: the first one, and its description. Nothing is fetched from elsewhere."""
 
 from __future__ import annotations
 
@@ -23,6 +23,23 @@ _START = """
 curl{who} -N '{url}/events?filter=price>100'
 curl{who} --json '{{"symbol": "ACME", "price": 101.5}}' {url}/events
 """
+# Where the first page leads to.
+LINKS = {
+    "docs": "/docs",
+    "openapi": "/openapi.json",
+    "events": "/events",
+    "subscriptions": "/subscriptions",
+    "health": "/health",
+    "metrics": "/metrics",
+}
+_LINKS = {
+    "docs": "what can be called, for people",
+    "openapi": "the same for machines (OpenAPI)",
+    "events": "all events, as they come (server-sent events)",
+    "subscriptions": "durable subscriptions that were made over HTTP",
+    "health": "whether the broker is well",
+    "metrics": "counts, for Prometheus",
+}
 _TOKEN = ' -H "Authorization: Bearer $TOKEN"'
 
 
@@ -30,18 +47,44 @@ def page(description: dict[str, Any], url: str, *, known: bool) -> Response:
     """A page for people, from the description for machines. `known`: whoever calls must be."""
     title = escape(description["info"]["title"])
     parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>",
-        "<meta name=viewport content='width=device-width'>",
-        f"<h1>{title}</h1><p>Read events, and publish one, in two terminals:</p>",
-        f"<pre>{escape(_START.format(url=url, who=_TOKEN if known else '').strip())}</pre>",
+        f"<h1>{title}</h1>{_beginning(url, known=known)}",
         "<p>For machines: <a href=/openapi.json>openapi.json</a>. Clients of the native protocol come by ",
         f"WebSocket at <code>{escape(url.replace('http', 'ws', 1))}/palio</code>.</p>",
     ]
     for path, operations in description["paths"].items():
         for method, operation in operations.items():
             parts.append(_operation(method.upper(), path, operation))
+    return _page(title, "".join(parts))
+
+
+def home(home: dict[str, Any], url: str, *, known: bool) -> Response:
+    """The first page that somebody sees, from what programs are told."""
+    name = escape(home["broker"])
+    version = f" Its version is {escape(home['version'])}." if "version" in home else ""
+    rows = "".join(
+        f"<tr><td><a href='{escape(path)}'>{escape(path)}</a><td>{escape(_LINKS[what])}"
+        for what, path in home["links"].items()
+    )
+    return _page(
+        f"{name} · Palio",
+        f"<h1>{name}</h1><p>This is a broker of Palio, which delivers events by their content.{version}</p>"
+        f"{_beginning(url, known=known)}<table>{rows}</table>",
+        {"Vary": "Accept"},
+    )
+
+
+def _beginning(url: str, *, known: bool) -> str:
+    lines = _START.format(url=url, who=_TOKEN if known else "").strip()
+    return f"<p>Read events, and publish one, in two terminals:</p><pre>{escape(lines)}</pre>"
+
+
+def _page(title: str, content: str, more: dict[str, str] | None = None) -> Response:
+    head = (
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
+        "<meta name=viewport content='width=device-width'>"
+    )
     headers = {"Content-Security-Policy": _POLICY, "Referrer-Policy": "no-referrer"}
-    return HTMLResponse("".join(parts), headers=headers)
+    return HTMLResponse(head + content, headers=headers | (more or {}))
 
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
