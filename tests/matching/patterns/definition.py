@@ -72,13 +72,16 @@ class Definition:
     def before(self, one: Event, other: Event) -> bool:
         return one.time < other.time and (self.by_time or one.position < other.position)
 
+    def is_event_of(self, step: Step, event: Event) -> bool:
+        return step.filter.matches(event.notification)
+
     # What happened
 
     def occurrences(self, shape):
         match shape:
             case Step():
                 for event in self.events:
-                    if shape.filter.matches(event.notification):
+                    if self.is_event_of(shape, event):
                         yield Occurrence(((shape, event, NEEDED),))
             case Either(parts):
                 for part in parts:
@@ -190,7 +193,7 @@ class Definition:
             else:
                 candidates = [event for event in candidates if event.time <= ends]
         return any(
-            step.filter.matches(event.notification) and self.guarded(step, event, occurrence)
+            self.is_event_of(step, event) and self.guarded(step, event, occurrence)
             for event in candidates
             for step in absence.steps
         )
@@ -201,7 +204,8 @@ class Definition:
             return None
         return min(event.time for event in occurrence.plain()) + self.pattern.within
 
-    def matches(self) -> list[tuple[str, ...]]:
+    def possible(self) -> dict[tuple[Event, ...], tuple[bool, tuple[int, ...], int | None]]:
+        """All matches in their order, with what `selected` has to know of each."""
         # By the events and as what they count: when it is complete, and the numbers of its steps.
         possible: dict[tuple[tuple[Event, int], ...], tuple[bool, tuple[int, ...], int | None]] = {}
         numbers = {step.name: number for number, step in enumerate(self.pattern.steps)}
@@ -236,7 +240,11 @@ class Definition:
         ordered: dict[tuple[Event, ...], tuple[bool, tuple[int, ...], int | None]] = {}
         for choice in sorted(possible, key=cmp_to_key(compared)):
             ordered.setdefault(tuple(event for event, _ in choice), possible[choice])
-        return [tuple(event.id for event in events) for events in self.selected(list(ordered), ordered)]
+        return ordered
+
+    def matches(self) -> list[tuple[str, ...]]:
+        known = self.possible()
+        return [tuple(event.id for event in events) for events in self.selected(list(known), known)]
 
     def selected(self, ordered, known):
         policies = self.pattern.policies

@@ -100,6 +100,8 @@ class Automaton:
         self.by_arrival = pattern.policies.order == "arrival"
         self.ways = tuple(map(Ways, pattern.variants))
         self.step_names = tuple(step.name for step in pattern.steps)
+        # Whether it tells what timed out.
+        self.tells = pattern.policies.timeout == "tell"
         to = pattern.policies.to
         self.skips_to = None if to is None else self.step_names.index(to)
         self.guards: tuple[Guard | None, ...] = tuple(
@@ -128,7 +130,10 @@ class Automaton:
         return hashlib.sha256(f"{self.name}\0{self.pattern}".encode()).digest()[:16]
 
     def can_complete(self, steps: int) -> bool:
-        """Whether events of these steps, as bits, could fill all slots of a variant."""
+        """Whether there is something to tell of events of these steps, as bits: do they fill a variant's
+        slots?"""
+        if self.tells:
+            return True
         for ways in self.ways:
             for needed in ways.needs:
                 if not needed & steps:

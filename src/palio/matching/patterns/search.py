@@ -107,6 +107,7 @@ class Search:
         self.watermark = watermark
         self.skip_spent = skip_spent
         self._reach: Reach | None = None
+        self._overdue = False
         self._within = automaton.within
         self._least = _least_from(hits)
         self._steps_from = _steps_from(hits)
@@ -130,6 +131,16 @@ class Search:
         except Found as found:
             return found
 
+    def partial(self, start: int) -> Found | None:
+        """What became of a beginning that nothing completed: the first choice that was open until its time was
+        over, and that time. Raises `Exhausted`."""
+        self._overdue = True
+        try:
+            found = self.first(start)
+        finally:
+            self._overdue = False
+        return found if isinstance(found, Found) else None
+
     def all(self, start: int) -> Reach:
         """Everything that begins with this event. Raises `Exhausted`."""
         self._effort = 0
@@ -151,7 +162,10 @@ class Search:
                 wanted |= ways.from_state(filled)[0]
             latest, earliest = low + self._within, high - self._within
             hits, least, skip_spent = self.hits, self._least, self.skip_spent
-            if self._reach is None and not self._completable(fillings, last):
+            if self._overdue:
+                deadlines = [Prospects(self, filling, low, high).overdue() for filling in fillings]
+                latest = max((one for one in deadlines if one is not None), default=latest)
+            elif self._reach is None and not self._completable(fillings, last):
                 # Nothing that is known completes it: it is open, or comes to nothing.
                 until = self._open_until(fillings, low, high)
                 if until is not None or latest <= self.watermark:
@@ -183,11 +197,21 @@ class Search:
         return any(all(need & there for need in ways.lacks(filled)) for ways, filled, _ in fillings)
 
     def _open_until(self, fillings: list[Filling], low: int, high: int) -> int | None:
-        """The watermark at which it may be known that only events to come could complete none of these."""
+        """The watermark at which it may be known that events to come can complete none of these."""
+        if self._overdue:
+            self._tell_overdue(fillings, low, high)
+            return None
         if low + self._within <= self.watermark:
             return None
         found = [Prospects(self, filling, low, high).until() for filling in fillings]
         return max((until for until in found if until is not None), default=None)
+
+    def _tell_overdue(self, fillings: list[Filling], low: int, high: int) -> None:
+        for filling in fillings:
+            deadline = Prospects(self, filling, low, high).overdue()
+            if deadline is not None:
+                chosen = tuple(sorted((one, step) for _, one, step in filling[2]))
+                raise Found(chosen, deadline, by_absence=False, until=None)
 
     def _has_failed(
         self, fillings: list[Filling], last: int, low: int, high: int, *, now: bool = False
