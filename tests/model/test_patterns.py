@@ -128,6 +128,7 @@ TEXTS = [
     "(A[a = 1] then B[a = 2]) or (C[a = 1] then not D[a = 2]) and E[a = 3] then F[true] within 1 d",
     "A[a = 1] then B[a = 2] within 5 min by k select first consume all order arrival",
     "A[a = 1] then B[a = 2]+ within 5 min skip to last B order time",
+    "A[a = 1]+? until (B[a = 2] or C[a = 3]) then until[a = 2]{2,} until until2[b > A.b] within 5 min",
     "A[a = 1] then B[a = 2]+ within 5 min by `select`, `Order`, timeout, within timeout tell",
     "A[a = 1] then next[a = 2]+ within 5 min by skip skip to first next",
     "A[a = 1]+ then (B[a = 2] or C[a = 3])*? next D[a = 4]{2,5} not next E[a = 5] within 5 s",

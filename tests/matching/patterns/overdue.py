@@ -7,7 +7,7 @@ deadline.
 """
 
 from palio import Pattern
-from tests.matching.patterns.definition import Absent, Definition, Event, Occurrence
+from tests.matching.patterns.definition import Absent, Definition, Event, Occurrence, Stop
 
 MADE_UP = 10**9
 # More than what patterns here need behind their first event.
@@ -56,9 +56,18 @@ class Overdue(Definition):
             if self.awaited(left, right) and join.strict:
                 if any(self.key(event) > last and event.time <= limit for event in self.real):
                     return None
+        if any(self.stopped_before(stop, occurrence, limit) for stop in occurrence.stops):
+            return None
         if any(self.ended(one, occurrence, limit) for one in occurrence.absences if one.after and one.until):
             return None
         return limit
+
+    def stopped_before(self, stop: Stop, occurrence: Occurrence, limit: int) -> bool:
+        if stop.event.time < MADE_UP:
+            return self.stopped(stop, occurrence)
+        if not stop.before:
+            return False
+        return self.ended(Absent(stop.steps, stop.before, (stop.event,)), occurrence, limit)
 
     def awaited(self, left, right) -> bool:
         """Whether the first event on the right is one that did not come, behind what did."""

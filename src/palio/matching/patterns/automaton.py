@@ -40,6 +40,7 @@ class Ways:
             tuple(number for number, bound in enumerate(self.bounds) if bound.before >> slot & 1)
             for slot in range(len(variant.slots))
         )
+        self.unless = tuple(slot.unless for slot in variant.slots)
         self._ways: dict[int, tuple[int, tuple[Way, ...]]] = {}
         self._lacks: dict[int, tuple[int, ...]] = {}
 
@@ -77,7 +78,11 @@ class Ways:
 
     def closing(self, filled: int) -> list[Gap]:
         """What must not happen until the window ends, if nothing else follows."""
-        return [gap for gap in self.variant.gaps if not gap.before & filled and gap.after & filled]
+        return [
+            gap
+            for gap in self.variant.gaps
+            if not gap.before & filled and gap.after & filled and not gap.inside
+        ]
 
     def decided_by(self, filled: int, number: int) -> list[int]:
         """The bounds that are decided when this slot is filled: it is the first of theirs."""

@@ -316,6 +316,8 @@ class Search:
         for number, bit, step_bits, steps, after, rank in ways.from_state(filled)[1]:
             if not hit.steps & step_bits or (after and not self._is_after(slots, after, hit.time)):
                 continue
+            if ways.unless[number] and self._is_of(ways.unless[number], hit, slots):
+                continue
             decided = [ways.bounds[one] for one in ways.decided_by(filled, number)] if ways.bounds else []
             for step in steps:
                 if not hit.steps >> step & 1 or not self._guarded(step, hit, slots):
@@ -359,8 +361,10 @@ class Search:
         """Whether the event at this place, if there is one, is what a gap excludes."""
         if place >= len(self.hits):
             return False
-        hit = self.hits[place]
-        return any(hit.steps >> step & 1 and self._guarded(step, hit, slots) for step in gap.steps)
+        return self._is_of(gap.steps, self.hits[place], slots)
+
+    def _is_of(self, steps: tuple[int, ...], hit: Hit, slots: tuple[Filled, ...]) -> bool:
+        return any(hit.steps >> step & 1 and self._guarded(step, hit, slots) for step in steps)
 
     def violation(self, gap: Gap, slots: tuple[Filled, ...], until: int, before: int) -> int | None:
         """The least time of what must not happen and stands after the slots of a gap, and before a place and a
@@ -374,11 +378,8 @@ class Search:
             if least[place] >= before:
                 break
             hit = hits[place]
-            if begins < hit.time < before:
-                for step in gap.steps:
-                    if hit.steps >> step & 1 and self._guarded(step, hit, slots):
-                        found = before = hit.time
-                        break
+            if begins < hit.time < before and self._is_of(gap.steps, hit, slots):
+                found = before = hit.time
         return found
 
     def since(self, after: int, slots: tuple[Filled, ...]) -> tuple[int, int]:

@@ -7,7 +7,7 @@
     all         = unit { "and" unit }
     unit        = count ( "×" | "x" ) unit | "not" unit | looped [ loop ]
     looped      = "(" sequence ")" | [ word ] "[" filter "]"
-    loop        = ( "?" | "*" | "+" | "{" count [ "," [ count ] ] "}" ) [ "?" ]
+    loop        = ( "?" | "*" | "+" | "{" count [ "," [ count ] ] "}" ) [ "?" ] [ "until" unit ]
     policy      = "select" ( "first" | "every" ) | "consume" ( "all" | "own" | "none" )
                 | "order" ( "arrival" | "time" ) | "timeout" ( "drop" | "tell" )
                 | "skip" "to" ( "next" | ( "first" | "last" ) word )
@@ -213,9 +213,13 @@ class PatternReader(Reader):
             self.fail_at(
                 at, "a loop ends with a number that is at least 1, and not less than the one it begins with."
             )
+        ends = self.at
+        until = self._single("until") if self.take_word("until") else None
         if most == least:
+            if until is not None:
+                self.fail_at(ends, "`until` ends a loop, and this is always repeated so often.")
             return Times(most, part) if most > 1 else part
-        return Loop(least, most, part, greedy)
+        return Loop(least, most, part, greedy, until)
 
     def _bounds(self, at: int) -> tuple[int, int | None]:
         least = self._bound(at)
