@@ -70,3 +70,24 @@ def test_a_bad_line_is_named_and_the_rest_goes_on(command, tmp_path):
     assert f"{patterns}:2: Column 7: expected a value, found `]`." in result.stderr
     assert f"{patterns}:3: This pattern has no window" in result.stderr
     assert f"{events}:1: This event has no time in its attribute 'time'" in result.stderr
+
+
+def test_what_timed_out_is_a_line_of_its_own_kind(command, tmp_path):
+    patterns = tmp_path / "patterns.txt"
+    patterns.write_text('A[t = "a"]+ next B[t = "b"] within 5 s timeout tell\n')
+    events = tmp_path / "events.jsonl"
+    said = [("a", 0), ("a", 1), ("b", 2), ("a", 3), ("c", 60)]
+    events.write_text(
+        "".join(
+            f'{{"t": "{kind}", "time": {{"$time": "2026-01-01T00:00:{second:02}Z"}}}}\n'
+            if second < 60
+            else f'{{"t": "{kind}", "time": {{"$time": "2026-01-01T00:01:00Z"}}}}\n'
+            for kind, second in said
+        )
+    )
+    result = command("patterns", "-p", str(patterns), "-e", str(events))
+    found = answers(result.stdout)
+    assert [[event["id"] for event in one["events"]] for one in found] == [["1", "2", "3"], ["4"]]
+    assert [one.get("timed_out") for one in found] == [None, True]
+    assert found[1]["time"] == "2026-01-01T00:00:08Z"
+    assert "1 match, 1 timed out" in result.stderr

@@ -72,7 +72,10 @@ def test_every_pattern_finds_what_the_page_says(page):
                     time=(hours * 3600 + minutes * 60 + seconds) * 1_000_000,
                     position=int(number),
                 )
-        matches = [" ".join(one.id for one in match.constituents) for match in detector.close()]
+        matches = [
+            " ".join([*(one.id for one in match.constituents), *["timed out"] * match.timed_out])
+            for match in detector.close()
+        ]
         assert matches == [line[2:] for line in lines if line.startswith("→")], text
 
 

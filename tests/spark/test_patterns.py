@@ -38,6 +38,9 @@ PATTERNS = {
     "several": '(2 × A[what = "A"] and C[what = "C"]) then B[what = "B"] within 30 s by k consume own',
     "every": 'A[what = "A"] then C[what = "C"] within 5 s select every order time',
     "number": 'A[what = "A"] then C[what = "C"] within 40 s by v consume none',
+    "loop": 'A[what = "A"]+ then within 9 s B[what = "B"] within 30 s by k skip to last B',
+    "next": 'A[what = "A"] next B[what = "B"] within 20 s by k order time',
+    "timeout": 'A[what = "A"] then D[what = "D"] within 3 s by k timeout tell',
 }
 
 
@@ -77,6 +80,13 @@ def plain(events: list[dict], patterns: dict, until: int | None) -> list[tuple]:
 def rows(frame) -> list[tuple]:
     found = frame.where("pattern is not null").collect()
     return sorted((one["pattern"], one["id"], *(event["id"] for event in one["events"])) for one in found)
+
+
+def test_what_timed_out_is_told_as_such(spark, find):
+    events = drawn(6, 60)
+    found = find(table(spark, events), {"timeout": PATTERNS["timeout"], "loop": PATTERNS["loop"]}, close=True)
+    told = {(one["pattern"], one["timed_out"]) for one in found.where("pattern is not null").collect()}
+    assert told == {("timeout", True), ("loop", False)}
 
 
 def drops(frame) -> dict[str, int]:

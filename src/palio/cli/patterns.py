@@ -90,6 +90,9 @@ def patterns(
     order of arrival. A line that cannot be read is reported on standard error as
     FILE:LINE; the rest goes on, and the exit code is 3.
 
+    A pattern that says "timeout tell" also tells what was begun and not completed
+    in time: such a line has "timed_out": true.
+
     Events that come too late are counted.
     """
     console = error_console()
@@ -221,6 +224,8 @@ def _summary(statistics: DetectorStatistics) -> str:
         f"{plural(counts.events, 'event')} against {plural(statistics.patterns, 'pattern')}: "
         f"{plural(counts.matches, 'match')}"
     ]
+    if counts.timed_out:
+        parts.append(f"{counts.timed_out:,} timed out")
     drops = {
         "late": counts.late,
         "without a key": counts.unkeyed,

@@ -133,6 +133,7 @@ class _Outcome:
         self._output = output
         self._to = to
         self._matches = 0
+        self._timed_out = 0
         self._dropped: Counter[str] = Counter()
         self._far = False
 
@@ -160,7 +161,10 @@ class _Outcome:
         if row["pattern"] is None:
             self._dropped.update(row["dropped"])
             return
-        self._matches += 1
+        if row["timed_out"]:
+            self._timed_out += 1
+        else:
+            self._matches += 1
         if self._output is None and self._to is None:
             said = Notification.decode(bytes(row["payload"]))
             events = ((one["step"], one["id"], one["time"].astimezone(UTC)) for one in row["events"])
@@ -169,5 +173,10 @@ class _Outcome:
     def summary(self) -> str:
         if self._far:
             return f"What was found is in {self._output or self._to}."
-        parts = [plural(self._matches, "match"), *(f"{count:,} {why}" for why, count in self._dropped.items())]
+        timed_out = [f"{self._timed_out:,} timed out"] if self._timed_out else []
+        parts = [
+            plural(self._matches, "match"),
+            *timed_out,
+            *(f"{count:,} {why}" for why, count in self._dropped.items()),
+        ]
         return ", ".join(parts)

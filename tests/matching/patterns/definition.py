@@ -47,6 +47,16 @@ class Absent:
 
 
 @dataclass(frozen=True)
+class Stop:
+    """An event of a loop that is none of these steps, and that no event of them precedes since the ones
+    before."""
+
+    steps: tuple[Step, ...]
+    before: tuple[Event, ...]
+    event: Event
+
+
+@dataclass(frozen=True)
 class Occurrence:
     """Events as steps, each with what it counts as; what must be absent; how events follow others; and whether
     a greedy loop at its end could go on."""
@@ -55,6 +65,7 @@ class Occurrence:
     absences: tuple[Absent, ...] = ()
     joins: tuple[tuple[Join, tuple[Event, ...], tuple[Event, ...]], ...] = ()
     more: bool = False
+    stops: tuple[Stop, ...] = ()
 
     def plain(self) -> tuple[Event, ...]:
         return tuple(event for _, event, _ in self.events)
@@ -72,13 +83,16 @@ class Definition:
     def before(self, one: Event, other: Event) -> bool:
         return one.time < other.time and (self.by_time or one.position < other.position)
 
+    def is_event_of(self, step: Step, event: Event) -> bool:
+        return step.filter.matches(event.notification)
+
     # What happened
 
     def occurrences(self, shape):
         match shape:
             case Step():
                 for event in self.events:
-                    if shape.filter.matches(event.notification):
+                    if self.is_event_of(shape, event):
                         yield Occurrence(((shape, event, NEEDED),))
             case Either(parts):
                 for part in parts:
@@ -87,7 +101,7 @@ class Definition:
                 yield from self.repeated(part, count, count, NEEDED)
             case Loop(least, most, part, greedy):
                 most = MAX_LOOP if most is None else most
-                yield from self.repeated(part, least, most, GREEDY if greedy else RELUCTANT)
+                yield from self.repeated(part, least, most, GREEDY if greedy else RELUCTANT, shape.until)
             case All(parts):
                 for choice in product(*(list(self.occurrences(part)) for part in parts)):
                     events = tuple(one for occurrence in choice for one in occurrence.events)
@@ -97,11 +111,13 @@ class Definition:
                             tuple(one for part in choice for one in part.absences),
                             tuple(one for part in choice for one in part.joins),
                             any(part.more for part in choice),
+                            tuple(one for part in choice for one in part.stops),
                         )
             case Then():
                 yield from self.sequences(shape)
 
-    def repeated(self, part, least: int, most: int, rank: int):
+    def repeated(self, part, least: int, most: int, rank: int, until=None):
+        ends = () if until is None else (until,) if isinstance(until, Step) else until.parts
         single = list(self.occurrences(part))
         for count in range(least, min(most, len(self.events)) + 1):
             for choice in combinations(single, count):
@@ -113,6 +129,11 @@ class Definition:
                             for number, (step, event, _) in enumerate(events)
                         ),
                         more=rank == GREEDY and count < most,
+                        stops=tuple(
+                            Stop(ends, tuple(before for _, before, _ in events[:number]), event)
+                            for number, (_, event, _) in enumerate(events)
+                            if ends
+                        ),
                     )
 
     def sequences(self, shape):
@@ -130,7 +151,7 @@ class Definition:
             found, missing = following, ()
         for one in found:
             extra = tuple(Absent(steps, one.plain(), (), adjacent) for steps, adjacent in missing)
-            yield Occurrence(one.events, one.absences + extra, one.joins, one.more)
+            yield Occurrence(one.events, one.absences + extra, one.joins, one.more, one.stops)
 
     def followed(self, left, right, missing, join):
         absences = [
@@ -143,6 +164,7 @@ class Definition:
             (*absences, *right.absences),
             (*left.joins, *joins, *right.joins),
             right.more if right.events else left.more or right.more,
+            left.stops + tuple(Stop(one.steps, left.plain() + one.before, one.event) for one in right.stops),
         )
 
     # What counts
@@ -156,6 +178,8 @@ class Definition:
         if not all(self.guarded(step, event, occurrence) for step, event, _ in occurrence.events):
             return False
         if not all(self.joined(*join) for join in occurrence.joins):
+            return False
+        if any(self.stopped(stop, occurrence) for stop in occurrence.stops):
             return False
         absences = [one for one in occurrence.absences if one.after and (at_its_end or one.until)]
         return not any(self.violated(absence, occurrence, min(times)) for absence in absences)
@@ -174,6 +198,20 @@ class Definition:
             return False
         return join.within is None or first.time - max(event.time for event in left) <= join.within
 
+    def stopped(self, stop: Stop, occurrence: Occurrence) -> bool:
+        between = [
+            event
+            for event in self.events
+            if stop.before
+            and self.before(event, stop.event)
+            and all(self.before(e, event) for e in stop.before)
+        ]
+        return any(
+            self.is_event_of(step, event) and self.guarded(step, event, occurrence)
+            for event in (*between, stop.event)
+            for step in stop.steps
+        )
+
     def violated(self, absence: Absent, occurrence: Occurrence, least: int) -> bool:
         ends = least + self.pattern.within
         if absence.adjacent:
@@ -190,7 +228,7 @@ class Definition:
             else:
                 candidates = [event for event in candidates if event.time <= ends]
         return any(
-            step.filter.matches(event.notification) and self.guarded(step, event, occurrence)
+            self.is_event_of(step, event) and self.guarded(step, event, occurrence)
             for event in candidates
             for step in absence.steps
         )
@@ -201,7 +239,8 @@ class Definition:
             return None
         return min(event.time for event in occurrence.plain()) + self.pattern.within
 
-    def matches(self) -> list[tuple[str, ...]]:
+    def possible(self) -> dict[tuple[Event, ...], tuple[bool, tuple[int, ...], int | None]]:
+        """All matches in their order, with what `selected` has to know of each."""
         # By the events and as what they count: when it is complete, and the numbers of its steps.
         possible: dict[tuple[tuple[Event, int], ...], tuple[bool, tuple[int, ...], int | None]] = {}
         numbers = {step.name: number for number, step in enumerate(self.pattern.steps)}
@@ -236,7 +275,11 @@ class Definition:
         ordered: dict[tuple[Event, ...], tuple[bool, tuple[int, ...], int | None]] = {}
         for choice in sorted(possible, key=cmp_to_key(compared)):
             ordered.setdefault(tuple(event for event, _ in choice), possible[choice])
-        return [tuple(event.id for event in events) for events in self.selected(list(ordered), ordered)]
+        return ordered
+
+    def matches(self) -> list[tuple[str, ...]]:
+        known = self.possible()
+        return [tuple(event.id for event in events) for events in self.selected(list(known), known)]
 
     def selected(self, ordered, known):
         policies = self.pattern.policies

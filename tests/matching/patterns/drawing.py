@@ -38,7 +38,8 @@ class Maker:
         if depth == 0 or choice < 0.1:
             return self.step()
         if choice < 0.25:
-            return f"{self.single()}{self.random.choice(LOOPS)}{self.random.choice(['', '?'])}"
+            loop = f"{self.single()}{self.random.choice(LOOPS)}{self.random.choice(['', '?'])}"
+            return f"{loop} until {self.single()}" if self.random.random() < 0.3 else loop
         if choice < 0.3:
             return f"{self.random.randint(2, 3)} × {self.single()}"
         if choice < 0.42:

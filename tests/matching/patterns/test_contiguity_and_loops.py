@@ -153,6 +153,30 @@ def test_a_long_loop_that_comes_to_nothing_is_searched_quickly():
     assert detector.counts.abandoned == 0
 
 
+# Until
+
+
+def test_a_loop_takes_nothing_behind_what_ends_it():
+    assert found("A then B+ until C", "a b1 b2 c b3", close=False) == ["a b1 b2"]
+    assert found("A then B+ until C then D", "a b1 b2 c b3 d", close=False) == ["a b1 b2 d"]
+    assert found("B+ until C then D", "c b1 b2 c b3 d", close=False) == ["b1 b2 d"]
+    assert found("A then B{2,} until C", "a b1 c b2 b3") == []
+    assert found("A then B* until C then D", "a c b1 d", close=False) == ["a d"]
+
+
+def test_what_ends_a_loop_can_be_what_follows_it():
+    assert found('A+ until C then E[t = "c"]', "a1 a2 c a3", close=False) == ["a1 a2 c"]
+
+
+def test_an_event_that_ends_a_loop_is_not_part_of_it():
+    assert found("A[n > 0]+ until E[n > 5] then B", "x1 x2 x7 x3 b", close=False) == ["x1 x2 b"]
+
+
+def test_a_greedy_loop_at_the_end_is_told_when_it_is_ended():
+    assert found("A then B+ until C", "a b1 b2", close=False) == []
+    assert found("A then B+ until C", "a b1 b2 c", close=False) == ["a b1 b2"]
+
+
 # Windows between neighbours
 
 

@@ -40,6 +40,7 @@ class Ways:
             tuple(number for number, bound in enumerate(self.bounds) if bound.before >> slot & 1)
             for slot in range(len(variant.slots))
         )
+        self.unless = tuple(slot.unless for slot in variant.slots)
         self._ways: dict[int, tuple[int, tuple[Way, ...]]] = {}
         self._lacks: dict[int, tuple[int, ...]] = {}
 
@@ -77,7 +78,11 @@ class Ways:
 
     def closing(self, filled: int) -> list[Gap]:
         """What must not happen until the window ends, if nothing else follows."""
-        return [gap for gap in self.variant.gaps if not gap.before & filled and gap.after & filled]
+        return [
+            gap
+            for gap in self.variant.gaps
+            if not gap.before & filled and gap.after & filled and not gap.inside
+        ]
 
     def decided_by(self, filled: int, number: int) -> list[int]:
         """The bounds that are decided when this slot is filled: it is the first of theirs."""
@@ -100,6 +105,8 @@ class Automaton:
         self.by_arrival = pattern.policies.order == "arrival"
         self.ways = tuple(map(Ways, pattern.variants))
         self.step_names = tuple(step.name for step in pattern.steps)
+        # Whether it tells what timed out.
+        self.tells = pattern.policies.timeout == "tell"
         to = pattern.policies.to
         self.skips_to = None if to is None else self.step_names.index(to)
         self.guards: tuple[Guard | None, ...] = tuple(
@@ -128,7 +135,10 @@ class Automaton:
         return hashlib.sha256(f"{self.name}\0{self.pattern}".encode()).digest()[:16]
 
     def can_complete(self, steps: int) -> bool:
-        """Whether events of these steps, as bits, could fill all slots of a variant."""
+        """Whether there is something to tell of events of these steps, as bits: do they fill a variant's
+        slots?"""
+        if self.tells:
+            return True
         for ways in self.ways:
             for needed in ways.needs:
                 if not needed & steps:

@@ -48,7 +48,7 @@ class Counts(msgspec.Struct, array_like=True):
     `late` events had a time up to the watermark; `disordered` hits came for a pattern in the order of arrival
     after a later position had been looked at; `unkeyed` ones had no value for an attribute that their pattern
     goes by; `overflow` ones were forgotten because a partition or the detector was full; `abandoned` searches
-    took too long.
+    took too long. `timed_out` are parts of matches that were told as such, and are not among `matches`.
     """
 
     events: int = 0
@@ -59,6 +59,7 @@ class Counts(msgspec.Struct, array_like=True):
     unkeyed: int = 0
     overflow: int = 0
     abandoned: int = 0
+    timed_out: int = 0
 
 
 class DetectorStatistics(msgspec.Struct, frozen=True):
@@ -166,7 +167,8 @@ class Detector:
         self._touched.add(place)
 
     def advance(self, watermark: int) -> list[Match]:
-        """All matches that are certain now that no event with a time up to the watermark will come any more.
+        """All matches that are certain now that no event with a time up to the watermark will come any more;
+        and what timed out, of patterns that tell it.
 
         They come in the order of their times. A watermark never goes back.
         """
@@ -186,7 +188,9 @@ class Detector:
                 del self._partitions[place]
             elif partition.due != due or due <= watermark:
                 heapq.heappush(self._calendar, (partition.due, place))
-        self.counts.matches += len(found)
+        timed_out = sum(match.timed_out for match in found)
+        self.counts.matches += len(found) - timed_out
+        self.counts.timed_out += timed_out
         self.counts.overflow += losses.overflow
         self.counts.abandoned += losses.abandoned
         found.sort(key=_when)
@@ -281,13 +285,14 @@ class Detector:
 
 def match_of(automaton: Automaton, key: bytes, finding: Finding) -> Match:
     """What was found in a partition, for everybody."""
-    events, time = finding
+    events, time, timed_out = finding
     names = automaton.step_names
     return Match(
         automaton.name,
         key_values(automaton.by, key),
         time,
         tuple(Constituent(names[step], hit.id, hit.time, hit.position) for hit, step in events),
+        timed_out,
     )
 
 

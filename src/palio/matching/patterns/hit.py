@@ -21,6 +21,7 @@ class Hit(msgspec.Struct, array_like=True, gc=False):
 
     `steps` has a bit for each such step, `values` the attributes that are compared with those of other events.
     `spent` says that it cannot begin a match, or be part of one, any more: which of both, the policy knows.
+    `told` says that what it began has been told, as a match or as what came of it.
     """
 
     time: int
@@ -29,6 +30,7 @@ class Hit(msgspec.Struct, array_like=True, gc=False):
     id: str
     values: dict[str, Any] | None = None
     spent: bool = False
+    told: bool = False
 
     def restore(self) -> None:
         """After it was read: lists are tuples, as everywhere else."""

@@ -16,6 +16,7 @@ PATTERN = "pattern"
 PATTERN_NAME = "pattern.name"
 PATTERN_TIME = "pattern.time"
 PATTERN_KEY = "pattern.key."
+PATTERN_TIMED_OUT = "pattern.timed_out"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -35,18 +36,24 @@ class Constituent(msgspec.Struct, frozen=True, array_like=True):
 
 class Match(msgspec.Struct, frozen=True):
     """A pattern found. `time` is when it was complete: its last event's, or when the window of an absence
-    ended."""
+    ended.
+
+    With `timed_out` it is no match, but a part of one that nothing completed until `time`; only patterns that
+    say `timeout tell` have such.
+    """
 
     pattern: str
     key: dict[str, Value]
     time: int
     constituents: tuple[Constituent, ...]
+    timed_out: bool = False
 
     @property
     def id(self) -> str:
         """The same for the same pattern and the same events, wherever and however often they are found."""
         named = [(one.step, one.id, one.position) for one in self.constituents]
-        return hashlib.sha256(msgspec.msgpack.encode((self.pattern, named))).hexdigest()[:32]
+        about = (self.pattern, named, "timed out") if self.timed_out else (self.pattern, named)
+        return hashlib.sha256(msgspec.msgpack.encode(about)).hexdigest()[:32]
 
     @property
     def moment(self) -> datetime:
@@ -60,6 +67,8 @@ class Match(msgspec.Struct, frozen=True):
             "events": [one.id for one in self.constituents],
             "time": self.moment,
         }
+        if self.timed_out:
+            content["timed_out"] = True
         if self.key:
             content["key"] = dict(self.key)
         return Notification({PATTERN: content}, id=self.id)

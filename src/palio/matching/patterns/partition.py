@@ -15,8 +15,9 @@ from palio.matching.patterns.automaton import Automaton
 from palio.matching.patterns.hit import FOREVER, NEVER, Hit
 from palio.matching.patterns.search import Exhausted, Found, Search
 
-# What was found: the events with the numbers of their steps, and when it was complete.
-Finding: TypeAlias = "tuple[tuple[tuple[Hit, int], ...], int]"
+# What was found: the events with the numbers of their steps, when it was complete, and whether it is only a
+# part that timed out then.
+Finding: TypeAlias = "tuple[tuple[tuple[Hit, int], ...], int, bool]"
 
 # Events that one pattern remembers for one key: some hours of a busy symbol. Beyond it the oldest are
 # forgotten.
@@ -49,7 +50,7 @@ class Partition(msgspec.Struct, array_like=True):
             steps |= hit.steps
         if policies.select == "every":
             self._every(automaton, watermark, found, losses)
-        elif automaton.mortal or automaton.can_complete(steps):
+        elif automaton.mortal or automaton.tells or automaton.can_complete(steps):
             self._first(automaton, watermark, policies.consume, found, losses)
         else:
             self._expire(automaton, watermark)
@@ -100,8 +101,10 @@ class Partition(msgspec.Struct, array_like=True):
                 place += 1
                 continue
             answer = _first_from(search, place, losses)
+            if answer is None and automaton.tells and not hit.told:
+                answer = self._partial(search, place, keep is None or consume == "none", found, losses)
             if isinstance(answer, Found) and taken.leaves(answer):
-                found.append((tuple((hits[one], step) for one, step in answer.chosen), answer.time))
+                found.append(_finding(hits, answer))
                 place = _spend(hits, place, answer, consume, automaton.skips_to)
                 continue
             if answer is not None:
@@ -112,6 +115,26 @@ class Partition(msgspec.Struct, array_like=True):
                     break
             place += 1
         del hits[: len(hits) if keep is None else keep]
+
+    def _partial(
+        self, search: Search, place: int, decided: bool, found: list[Finding], losses: Losses
+    ) -> int | None:
+        """Tells what became of a beginning that no match came of; or says when it can be told. As long as it is
+        not decided what earlier beginnings take, it waits."""
+        try:
+            partial = search.partial(place)
+        except Exhausted:
+            losses.abandoned += 1
+            return None
+        if partial is None:
+            return None
+        if not decided:
+            return FOREVER
+        if partial.time > search.watermark:
+            return partial.time
+        self.hits[place].told = True
+        found.append(_finding(self.hits, partial, timed_out=True))
+        return None
 
     def _every(self, automaton: Automaton, watermark: int, found: list[Finding], losses: Losses) -> None:
         """Every match of which an event, or the end of an absence, is new since the last look."""
@@ -129,9 +152,12 @@ class Partition(msgspec.Struct, array_like=True):
                 until = ends if ends > watermark else None
             else:
                 until = reach.until
+                hit.told = hit.told or bool(reach.matches)
+                if until is None and automaton.tells and not hit.told:
+                    until = self._partial(search, place, True, found, losses)
                 for match in reach.matches.values():
                     if match.is_new(hits, self.looked):
-                        found.append((tuple((hits[one], step) for one, step in match.chosen), match.time))
+                        found.append(_finding(hits, match))
             if until is not None:
                 self.due = min(self.due, until)
                 keep = place if keep is None else keep
@@ -168,6 +194,10 @@ class Losses(msgspec.Struct):
 
     overflow: int = 0
     abandoned: int = 0
+
+
+def _finding(hits: list[Hit], match: Found, *, timed_out: bool = False) -> Finding:
+    return tuple((hits[one], step) for one, step in match.chosen), match.time, timed_out
 
 
 def _first_from(search: Search, place: int, losses: Losses) -> Found | int | None:

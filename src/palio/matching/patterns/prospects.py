@@ -1,4 +1,4 @@
-"""Whether what has begun can still be completed, by events to come and by nothing else.
+"""Whether what has begun can still be completed, by events to come and by nothing else; or only came too late.
 
 A search (`search`) asks this when it has tried every known event: whatever would follow is not known yet, comes
 behind all that is known, and has a time after the watermark. The answer is no if
@@ -11,6 +11,10 @@ behind all that is known, and has a time after the watermark. The answer is no i
 A loop that can take more events may begin an absence, or what is to follow at once, anew; so ways on are tried
 slot by slot.
 
+What could be completed until its time was over, and was not, is *overdue*: that is what a pattern tells that
+wants to hear of partial matches (`timeout tell`). It has a deadline, which is the end of its window, or of one
+between neighbours; what must not happen counts if it happened before the deadline.
+
 Everything else can happen. What an event would have to be like is not asked: that no event could satisfy a
 comparison with earlier ones is not seen, and such a beginning stays open until its window ends.
 """
@@ -21,7 +25,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from palio.matching.patterns.automaton import Filling, Ways
-from palio.matching.patterns.hit import NEVER
+from palio.matching.patterns.hit import FOREVER, NEVER
 from palio.model.patterns.variants import NEEDED, Gap, Link
 
 if TYPE_CHECKING:
@@ -110,3 +114,53 @@ class Prospects:
             if after >> number & 1:
                 latest = max(latest, hits[place].time)
         return max([latest, *(time for number, time in times.items() if after >> number & 1)])
+
+    # Looking back
+
+    def overdue(self) -> int | None:
+        """The time at which nothing could complete it any more, though until then something could have; None if
+        that was over before, since something happened."""
+        return self._deadline(self._filled, 0, self._ends, FOREVER)
+
+    def _deadline(self, filled: int, added: int, limit: int, happened: int) -> int | None:
+        """The latest of all ways on. `added` has the slots that were filled here, `limit` is how long this way
+        was open, and `happened` when something ended it."""
+        if added and self._ways.is_complete(filled):
+            return limit if happened >= limit else None
+        self._looked += 1
+        if self._looked > MAX_PROSPECTS:
+            return limit
+        best: int | None = None
+        open_ways = sorted(self._ways.from_state(filled)[1], key=lambda way: way[5] != NEEDED)
+        for number, bit, *_ in open_ways:
+            until, ended = limit, happened
+            for one in self._ways.decided_by(filled, number):
+                bound = self._ways.bounds[one]
+                if not bound.after & added:
+                    until = min(until, self._limit(bound))
+                    ended = min(ended, self._happened(bound))
+            found = self._deadline(filled | bit, added | bit, until, ended)
+            if found is not None and (best is None or found > best):
+                best = found
+            if best == self._ends:
+                break
+        return best
+
+    def _limit(self, bound: Gap | Link) -> int:
+        if isinstance(bound, Gap) or bound.join.within is None:
+            return self._ends
+        return self._search.since(bound.after, self._slots)[1] + bound.join.within
+
+    def _happened(self, bound: Gap | Link) -> int:
+        """Up to which deadline a bound was kept."""
+        search = self._search
+        hits = search.hits
+        if isinstance(bound, Gap) and not bound.adjacent:
+            found = search.violation(bound, self._slots, len(hits), self._ends)
+            return FOREVER if found is None else found
+        last, _ = search.since(bound.after, self._slots)
+        if isinstance(bound, Gap):
+            return hits[last + 1].time - 1 if search.is_one_of(bound, last + 1, self._slots) else FOREVER
+        if bound.join.strict and last + 1 < len(hits):
+            return min(hit.time for hit in hits[last + 1 :]) - 1
+        return FOREVER

@@ -107,6 +107,7 @@ class Search:
         self.watermark = watermark
         self.skip_spent = skip_spent
         self._reach: Reach | None = None
+        self._overdue = False
         self._within = automaton.within
         self._least = _least_from(hits)
         self._steps_from = _steps_from(hits)
@@ -130,6 +131,16 @@ class Search:
         except Found as found:
             return found
 
+    def partial(self, start: int) -> Found | None:
+        """What became of a beginning that nothing completed: the first choice that was open until its time was
+        over, and that time. Raises `Exhausted`."""
+        self._overdue = True
+        try:
+            found = self.first(start)
+        finally:
+            self._overdue = False
+        return found if isinstance(found, Found) else None
+
     def all(self, start: int) -> Reach:
         """Everything that begins with this event. Raises `Exhausted`."""
         self._effort = 0
@@ -151,7 +162,10 @@ class Search:
                 wanted |= ways.from_state(filled)[0]
             latest, earliest = low + self._within, high - self._within
             hits, least, skip_spent = self.hits, self._least, self.skip_spent
-            if self._reach is None and not self._completable(fillings, last):
+            if self._overdue:
+                deadlines = [Prospects(self, filling, low, high).overdue() for filling in fillings]
+                latest = max((one for one in deadlines if one is not None), default=latest)
+            elif self._reach is None and not self._completable(fillings, last):
                 # Nothing that is known completes it: it is open, or comes to nothing.
                 until = self._open_until(fillings, low, high)
                 if until is not None or latest <= self.watermark:
@@ -183,11 +197,21 @@ class Search:
         return any(all(need & there for need in ways.lacks(filled)) for ways, filled, _ in fillings)
 
     def _open_until(self, fillings: list[Filling], low: int, high: int) -> int | None:
-        """The watermark at which it may be known that only events to come could complete none of these."""
+        """The watermark at which it may be known that events to come can complete none of these."""
+        if self._overdue:
+            self._tell_overdue(fillings, low, high)
+            return None
         if low + self._within <= self.watermark:
             return None
         found = [Prospects(self, filling, low, high).until() for filling in fillings]
         return max((until for until in found if until is not None), default=None)
+
+    def _tell_overdue(self, fillings: list[Filling], low: int, high: int) -> None:
+        for filling in fillings:
+            deadline = Prospects(self, filling, low, high).overdue()
+            if deadline is not None:
+                chosen = tuple(sorted((one, step) for _, one, step in filling[2]))
+                raise Found(chosen, deadline, by_absence=False, until=None)
 
     def _has_failed(
         self, fillings: list[Filling], last: int, low: int, high: int, *, now: bool = False
@@ -292,6 +316,8 @@ class Search:
         for number, bit, step_bits, steps, after, rank in ways.from_state(filled)[1]:
             if not hit.steps & step_bits or (after and not self._is_after(slots, after, hit.time)):
                 continue
+            if ways.unless[number] and self._is_of(ways.unless[number], hit, slots):
+                continue
             decided = [ways.bounds[one] for one in ways.decided_by(filled, number)] if ways.bounds else []
             for step in steps:
                 if not hit.steps >> step & 1 or not self._guarded(step, hit, slots):
@@ -335,8 +361,10 @@ class Search:
         """Whether the event at this place, if there is one, is what a gap excludes."""
         if place >= len(self.hits):
             return False
-        hit = self.hits[place]
-        return any(hit.steps >> step & 1 and self._guarded(step, hit, slots) for step in gap.steps)
+        return self._is_of(gap.steps, self.hits[place], slots)
+
+    def _is_of(self, steps: tuple[int, ...], hit: Hit, slots: tuple[Filled, ...]) -> bool:
+        return any(hit.steps >> step & 1 and self._guarded(step, hit, slots) for step in steps)
 
     def violation(self, gap: Gap, slots: tuple[Filled, ...], until: int, before: int) -> int | None:
         """The least time of what must not happen and stands after the slots of a gap, and before a place and a
@@ -350,11 +378,8 @@ class Search:
             if least[place] >= before:
                 break
             hit = hits[place]
-            if begins < hit.time < before:
-                for step in gap.steps:
-                    if hit.steps >> step & 1 and self._guarded(step, hit, slots):
-                        found = before = hit.time
-                        break
+            if begins < hit.time < before and self._is_of(gap.steps, hit, slots):
+                found = before = hit.time
         return found
 
     def since(self, after: int, slots: tuple[Filled, ...]) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from palio.model.patterns.checking import (
     check_skip,
     impossibility,
 )
-from palio.model.patterns.policies import Policies
+from palio.model.patterns.policies import CLAUSES, Policies
 from palio.model.patterns.reader import PatternReader, Said
 from palio.model.patterns.shape import Shape, Step, shape_text, steps_of
 from palio.model.patterns.spans import span_text
@@ -80,7 +80,7 @@ class Pattern:
     def __str__(self) -> str:
         parts = [shape_text(self.shape), f"within {span_text(self.within)}"]
         if self.by:
-            parts.append(f"by {', '.join(map(name_text, self.by))}")
+            parts.append(f"by {', '.join(map(_partition_text, self.by))}")
         if policies := str(self.policies):
             parts.append(policies)
         return " ".join(parts)
@@ -99,3 +99,8 @@ class Pattern:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Pattern.parse, (str(self),)
+
+
+def _partition_text(attribute: str) -> str:
+    """A name that could be the beginning of a policy stands in backticks."""
+    return f"`{attribute}`" if attribute.lower() in CLAUSES else name_text(attribute)

@@ -10,6 +10,9 @@ match.
 `none` an event that can begin a match begins one, whatever others did with it. `first` and `last` begin anew
 with the first or the last event that the match has of a step, which `to` names; a match that has none of it
 uses up its first event only.
+
+`timeout`: what becomes of a beginning that could still be completed when its time was over. `drop` says nothing
+of it; `tell` tells it, with the events that it has, as something that timed out.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ POLICIES = {
     "select": ("first", "every"),
     "consume": ("all", "own", "none"),
     "order": ("arrival", "time"),
+    "timeout": ("drop", "tell"),
 }
+# What is not read as an attribute behind `by`: a policy follows there.
+CLAUSES = frozenset(("select", "consume", "order"))
 
 
 class Policies(msgspec.Struct, frozen=True):
@@ -33,6 +39,7 @@ class Policies(msgspec.Struct, frozen=True):
     consume: str = "all"
     order: str = "arrival"
     to: str | None = None
+    timeout: str = "drop"
 
     @staticmethod
     def of(said: dict[str, str]) -> Policies:
@@ -55,4 +62,6 @@ class Policies(msgspec.Struct, frozen=True):
             parts.append(f"consume {self.consume}")
         if self.order != "arrival":
             parts.append(f"order {self.order}")
+        if self.timeout != "drop":
+            parts.append(f"timeout {self.timeout}")
         return " ".join(parts)

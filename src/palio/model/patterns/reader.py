@@ -7,9 +7,10 @@
     all         = unit { "and" unit }
     unit        = count ( "×" | "x" ) unit | "not" unit | looped [ loop ]
     looped      = "(" sequence ")" | [ word ] "[" filter "]"
-    loop        = ( "?" | "*" | "+" | "{" count [ "," [ count ] ] "}" ) [ "?" ]
+    loop        = ( "?" | "*" | "+" | "{" count [ "," [ count ] ] "}" ) [ "?" ] [ "until" unit ]
     policy      = "select" ( "first" | "every" ) | "consume" ( "all" | "own" | "none" )
-                | "order" ( "arrival" | "time" ) | "skip" "to" ( "next" | ( "first" | "last" ) word )
+                | "order" ( "arrival" | "time" ) | "timeout" ( "drop" | "tell" )
+                | "skip" "to" ( "next" | ( "first" | "last" ) word )
 
 A filter stands in brackets, which filters themselves do not use: nothing in it can be taken for a part of the
 pattern. Within it, the other side of a comparison may be computed from events of earlier steps. A word that
@@ -39,7 +40,7 @@ from palio.model.patterns.computed import (
     is_computed,
     references,
 )
-from palio.model.patterns.policies import POLICIES
+from palio.model.patterns.policies import CLAUSES, POLICIES
 from palio.model.patterns.shape import PLAIN, Absence, All, Either, Join, Loop, Shape, Step, Then, Times
 from palio.model.patterns.spans import UNITS, microseconds
 from palio.model.values import Kind
@@ -212,9 +213,13 @@ class PatternReader(Reader):
             self.fail_at(
                 at, "a loop ends with a number that is at least 1, and not less than the one it begins with."
             )
+        ends = self.at
+        until = self._single("until") if self.take_word("until") else None
         if most == least:
+            if until is not None:
+                self.fail_at(ends, "`until` ends a loop, and this is always repeated so often.")
             return Times(most, part) if most > 1 else part
-        return Loop(least, most, part, greedy)
+        return Loop(least, most, part, greedy, until)
 
     def _bounds(self, at: int) -> tuple[int, int | None]:
         least = self._bound(at)
@@ -294,7 +299,7 @@ class PatternReader(Reader):
         return total
 
     def _partition(self, known: list[str]) -> str:
-        if self.kind == "word" and self.token.lower() in POLICIES:
+        if self.kind == "word" and self.token.lower() in CLAUSES:
             self.fail(f"expected an attribute, found {self.found()}.")
         start, name = self.at, self.name()
         if name in known:

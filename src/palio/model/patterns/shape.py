@@ -92,12 +92,14 @@ class Loop(msgspec.Struct, frozen=True):
     """At least so many of them and at most so many; without `most`, as many as a match has room for.
 
     One that is greedy takes an event that could also be what follows, and goes on where the pattern could end.
+    It takes no more once one of `until` has come.
     """
 
     least: int
     most: int | None
     part: Shape
     greedy: bool = True
+    until: Shape | None = None
 
 
 class Absence(msgspec.Struct, frozen=True):
@@ -122,7 +124,8 @@ def shape_text(shape: Shape) -> str:
         case Times(count, part):
             return f"{count} × {_inside(part, Step)}"
         case Loop(_, _, part):
-            return f"{_inside(part, Step)}{loop_sign(shape)}"
+            until = "" if shape.until is None else f" until {_inside(shape.until, Step)}"
+            return f"{_inside(part, Step)}{loop_sign(shape)}{until}"
         case Absence(part, adjacent):
             return f"not {'next ' if adjacent else ''}{_inside(part, Step)}"
         case Then(parts):
@@ -156,8 +159,12 @@ def steps_of(shape: Shape) -> Iterator[Step]:
     match shape:
         case Step():
             yield shape
-        case Times(_, part) | Loop(_, _, part) | Absence(part):
+        case Times(_, part) | Absence(part):
             yield from steps_of(part)
+        case Loop(_, _, part):
+            yield from steps_of(part)
+            if shape.until is not None:
+                yield from steps_of(shape.until)
         case Then(parts) | All(parts) | Either(parts):
             for part in parts:
                 yield from steps_of(part)

@@ -42,16 +42,19 @@ class Slot(msgspec.Struct, frozen=True):
     behind: int = 0
     bars: int = 0
     rank: int = NEEDED
+    unless: tuple[int, ...] = ()
 
 
 class Gap(msgspec.Struct, frozen=True):
     """None of these steps between two sets of slots; if no slot `before` which it lasts is filled, until the
-    window ends. If it is `adjacent`, none of them right behind the slots that it comes after."""
+    window ends. If it is `adjacent`, none of them right behind the slots that it comes after; if it is `inside`
+    a loop, it ends with the slot of the loop that it is before, or is nothing."""
 
     steps: tuple[int, ...]
     after: int
     before: int = 0
     adjacent: bool = False
+    inside: bool = False
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -122,7 +125,8 @@ def _variants(shape: Shape, context: _Context) -> tuple[Variant, ...]:
             return _repeated(part, context, count, count, NEEDED)
         case Loop(least, most, part, greedy):
             most = max(least, context.room) if most is None else most
-            return _repeated(part, context, least, most, GREEDY if greedy else RELUCTANT)
+            (one,) = _repeated(part, context, least, most, GREEDY if greedy else RELUCTANT)
+            return (one if shape.until is None else _ended(one, _steps(shape.until, context)),)
         case All(parts):
             several = [_variants(part, context) for part in parts]
             return _combined(several, _beside)
@@ -135,7 +139,7 @@ def _variants(shape: Shape, context: _Context) -> tuple[Variant, ...]:
 def _repeated(part: Shape, context: _Context, least: int, most: int, rank: int) -> tuple[Variant, ...]:
     if most > MAX_SLOTS:
         raise PatternTooLarge(what="events", limit=MAX_SLOTS, got=most)
-    steps = _variants(part, context)[0].slots[0].steps
+    steps = _steps(part, context)
     slots = tuple(
         Slot(steps, behind=(1 << number) >> 1, rank=NEEDED if number < least else rank)
         for number in range(most)
@@ -143,12 +147,24 @@ def _repeated(part: Shape, context: _Context, least: int, most: int, rank: int) 
     return (Variant(slots),)
 
 
+def _steps(part: Shape, context: _Context) -> tuple[int, ...]:
+    """Of a step, or of several joined by `or`."""
+    return _variants(part, context)[0].slots[0].steps
+
+
+def _ended(loop: Variant, until: tuple[int, ...]) -> Variant:
+    """The loop takes nothing behind one of these steps. What comes before it is not known yet."""
+    slots = tuple(msgspec.structs.replace(slot, unless=until) for slot in loop.slots)
+    gaps = tuple(Gap(until, (1 << number) - 1, 1 << number, inside=True) for number in range(len(slots)))
+    return Variant(slots, gaps)
+
+
 def _sequences(shape: Then, context: _Context) -> tuple[Variant, ...]:
     found: tuple[Variant, ...] = (Variant(),)
     missing: tuple[Gap, ...] = ()
     for number, part in enumerate(shape.parts):
         if isinstance(part, Absence):
-            steps = _variants(part.part, context)[0].slots[0].steps
+            steps = _steps(part.part, context)
             missing += (Gap(steps, 0, adjacent=part.adjacent),)
             continue
         join = shape.join(number) if number else PLAIN
@@ -193,13 +209,18 @@ def _followed(one: Variant, other: Variant, missing: tuple[Gap, ...], join: Join
     )
     # What was to stay away until the end stays away until the next step, now that there is one.
     gaps = tuple(
-        gap if gap.before & one.needed else msgspec.structs.replace(gap, before=gap.before | following)
+        gap
+        if gap.inside or gap.before & one.needed
+        else msgspec.structs.replace(gap, before=gap.before | following)
         for gap in one.gaps
+    )
+    own = tuple(
+        msgspec.structs.replace(gap, after=gap.after | one.all) if gap.inside else gap for gap in moved.gaps
     )
     links = (*one.links, *moved.links)
     if join != PLAIN and one.slots:
         links += (Link(join, one.all, following),)
-    return Variant(earlier + later, gaps + _behind(missing, one.all, following) + moved.gaps, links)
+    return Variant(earlier + later, gaps + _behind(missing, one.all, following) + own, links)
 
 
 def _behind(missing: tuple[Gap, ...], after: int, before: int) -> tuple[Gap, ...]:
@@ -209,7 +230,7 @@ def _behind(missing: tuple[Gap, ...], after: int, before: int) -> tuple[Gap, ...
 def _moved(variant: Variant, by: int) -> Variant:
     """The same with so many slots before it, which are nothing yet."""
     slots = tuple(
-        Slot(slot.steps, slot.after << by, slot.behind << by, slot.bars << by, slot.rank)
+        msgspec.structs.replace(slot, after=slot.after << by, behind=slot.behind << by, bars=slot.bars << by)
         for slot in variant.slots
     )
     gaps = tuple(

@@ -66,12 +66,14 @@ def find_patterns(
     close: bool = False,
     buckets: int = BUCKETS,
 ) -> DataFrame:
-    """Matches of patterns, given by name: (pattern, id, time, events, payload, dropped).
+    """Matches of patterns, given by name: (pattern, id, time, events, payload, timed_out, dropped).
 
     `events` has a column for each attribute, null being absent, or a binary `payload`; and a time, a position
     and an id, in columns that are named here or found by their usual names. Positions are the order of
     arrival: those of several journals have no common one, so patterns over several say `order time`. `events`
     of a match name its constituents, `payload` is the notification that can be published about it.
+
+    What patterns with `timeout tell` tell beside their matches is `timed_out`.
 
     A row without a pattern is no match: its `dropped` counts by reason what one task dropped.
 

@@ -30,13 +30,14 @@ FOUND = pa.schema(
             ),
         ),
         pa.field("payload", pa.binary()),
+        pa.field("timed_out", pa.bool_()),
         pa.field("dropped", pa.map_(pa.string(), pa.int64())),
     ]
 )
 FOUND_DDL = (
     "pattern string, id string, time timestamp, "
     "events array<struct<step: string, id: string, time: timestamp, position: bigint>>, "
-    "payload binary, dropped map<string, bigint>"
+    "payload binary, timed_out boolean, dropped map<string, bigint>"
 )
 DROPS = ("late", "disordered", "unkeyed", "overflow", "abandoned")
 
@@ -59,6 +60,7 @@ def found_rows(matches: Iterable[Match], drops: dict[str, int]) -> list[dict[str
                 for one in match.constituents
             ],
             "payload": match.notification().encode(),
+            "timed_out": match.timed_out,
             "dropped": None,
         }
         for match in matches
