@@ -23,31 +23,35 @@ $(READY): pyproject.toml $(CORE)
 		{ echo "Palio needs Python 3.11 or later; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "Installing Palio and what its tests need into $(VENV) (some minutes the first time)."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@$(MAKE) --no-print-directory java postgresql
 	@touch $@
 
-# Spark runs on Java 17 or later; only its own tests need it, and they say so where there is none.
+# What the system has to have is installed where that is allowed and asked for least: by whoever needs it, on
+# Debian, for root. It is said before. Elsewhere what needs it is left out, which is said too.
+INSTALL = test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	echo "$(1), so $(2) is installed now (apt-get install $(2))." && \
+	DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 $(2) >/dev/null
+
+# Spark runs on Java 17 or later.
 java:
-	@command -v java >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
-		DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 default-jre-headless >/dev/null; } || \
+	@command -v java >/dev/null || { $(call INSTALL,Spark needs Java and there is none,default-jre-headless); } || \
 		echo "There is no Java here: what needs Spark is left out (on Debian: apt-get install default-jre-headless)."
 
-# The store's tests start a PostgreSQL of their own; they are left out, saying so, where there is none.
+# The store's tests start a PostgreSQL of their own.
 postgresql:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
-		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
-		DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 postgresql >/dev/null; } || \
+		{ $(call INSTALL,Tests of the store need PostgreSQL and there is none,postgresql); } || \
 		echo "There is no PostgreSQL here: its tests are left out (on Debian: apt-get install postgresql)."
 
-demo: $(READY)   ## a stream against thousands of filters, five brokers of which one is killed, then Spark
+demo: $(READY) java  ## a stream against thousands of filters, five brokers of which one is killed, then Spark
 	@$(BIN)/palio demo
 
-test: $(READY)   ## all tests but the slow ones
+test: $(READY) java postgresql  ## all tests but the slow ones
 	$(BIN)/python -m pytest -n 2
 
 # One of them runs all the other tests, on two cores: it comes last and alone.
-slow: $(READY)   ## the slow tests (three quarters of an hour on two cores)
+slow: $(READY) java postgresql  ## the slow tests (three quarters of an hour on two cores)
 	$(BIN)/python -m pytest -n 2 -m slow --ignore=tests/test_without_compiler.py
 	$(BIN)/python -m pytest -m slow tests/test_without_compiler.py
 
@@ -57,7 +61,7 @@ lint: $(READY)   ## ruff, mypy and the layering rule
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## measurements, each beside a yardstick of the same run
+bench: $(READY) java  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench filters
 	@$(BIN)/palio bench matching
 	@$(BIN)/palio bench hints

@@ -21,7 +21,8 @@ def test_each_match_gets_one_line_with_its_events(command):
     first = answers(result.stdout)[0]
     assert first["key"] == {"user": "ana"}
     assert first["time"] == "2026-07-02T10:01:00Z"
-    assert first["events"][0] == {"step": "failed", "id": "3", "time": "2026-07-02T10:00:30Z"}
+    content = {"time": {"$time": "2026-07-02T10:00:30Z"}, "what": "login failed", "user": "ana"}
+    assert first["events"][0] == {"step": "failed", "id": "3", "time": "2026-07-02T10:00:30Z", "event": content}
     assert constituents(result.stdout) == [
         ("break-in", "3", "4", "7", "8"),
         ("jump", "1", "10"),

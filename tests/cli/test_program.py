@@ -400,3 +400,19 @@ def test_measurements_of_the_checkout_run_through_the_program(words, shown, envi
     )
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout
+
+
+def test_the_busiest_filters_of_the_demo_are_different_ones():
+    from palio.cli.demo import _Stream
+
+    market = Market(1)
+    texts = dict(enumerate(filter_texts(3000, market, 1), start=1))
+    stream = _Stream(palio.MatchIndex(texts.items()), texts, 1.0)
+    for event in islice(market.events(), 300):
+        stream.take(event)
+    ranking = stream.busiest(6)
+    assert len({text for text, _, _ in ranking}) == 6
+    for text, subscribers, count in ranking:
+        assert subscribers == list(texts.values()).count(text)
+        assert all(stream.counts[id] == count for id, one in texts.items() if one == text)
+    assert ranking[0][2] == max(stream.counts.values())

@@ -18,6 +18,7 @@ from palio.cli.replay import tell_missing
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model import jsontext
 from palio.model.filter import Filter
+from palio.model.naming import event_name
 from palio.model.notification import Notification
 from palio.model.values import format_time
 
@@ -178,7 +179,7 @@ def _show(console: Console, found: Found) -> None:
         bar = lying(count, most, _BAR_CELLS)
         console.print(f"  {_local(moment)}  {bar} {count:,}", soft_wrap=True)
     for moment, origin, sequence, one in found.samples:
-        text = f"  {_local(moment)} {origin}/{sequence}  {printable(one.to_json())}"
+        text = f"  {_local(moment)} {event_name(origin, sequence)}  {printable(one.to_json())}"
         console.print(text, style="dim", soft_wrap=True)
 
 

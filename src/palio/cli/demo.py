@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -124,6 +124,9 @@ class _Stream:
         self.index = index
         self.texts = texts
         self.seconds = seconds
+        self._same: defaultdict[str, list[int]] = defaultdict(list)  # subscribers may want the same
+        for id, text in texts.items():
+            self._same[text].append(id)
         self.started = time.perf_counter()
         self.events = 0
         self.matches = 0
@@ -159,6 +162,15 @@ class _Stream:
             self._ticks.popleft()
         then, before = self._ticks[0]
         return (self.events - before) / (now - then) if now > then else 0.0
+
+    def busiest(self, most: int) -> list[tuple[str, int, int]]:
+        """Different filters, how many subscribers have each, and how many events match it; busiest first."""
+        ranked = dict.fromkeys(self.texts[id] for id, _ in self.counts.most_common())
+        return [(text, *self._of_text(text)) for text in itertools.islice(ranked, most)]
+
+    def _of_text(self, text: str) -> tuple[int, int]:
+        same = self._same[text]
+        return len(same), self.counts[same[0]]
 
     @property
     def matches_per_event(self) -> float:
@@ -220,12 +232,13 @@ def _view(stream: _Stream) -> Group:
     left = f"{remaining:.0f} s left" if remaining > 0 else "done"
     busiest = Table(expand=True, box=None, show_edge=False, header_style="dim")
     busiest.add_column("matches", justify="right", width=8)
+    busiest.add_column("of", justify="right", width=4)
     busiest.add_column("busiest filters", ratio=1, no_wrap=True, overflow="ellipsis")
-    ranking = stream.counts.most_common(_BUSIEST)
-    for id, count in ranking:
-        busiest.add_row(f"{count:,}", Text(stream.texts[id], style="cyan"))
+    ranking = stream.busiest(_BUSIEST)
+    for text, subscribers, count in ranking:
+        busiest.add_row(f"{count:,}", f"{subscribers:,}", Text(text, style="cyan"))
     for _ in range(_BUSIEST - len(ranking)):
-        busiest.add_row("", "")  # the panels must not jump while the ranking fills
+        busiest.add_row("", "", "")  # the panels must not jump while the ranking fills
     return Group(
         Panel(figures, title="the stream", subtitle=left, border_style="blue"),
         Panel(busiest, border_style="blue"),

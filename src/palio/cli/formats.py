@@ -11,6 +11,7 @@ import typer
 from palio.cli.terminal import printable
 from palio.client import Event
 from palio.model import jsontext
+from palio.model.naming import event_name
 from palio.model.values import format_time
 
 Format = Callable[[Event], str]
@@ -55,7 +56,7 @@ def _text(event: Event) -> str:
         f"{name}={_plain(value)}" for name, value in jsontext.read(event.notification.to_json()).items()
     )
     again = f"  (attempt {event.attempt})" if event.redelivered else ""
-    return printable(f"{clock} {event.origin}/{event.sequence}  {content}{again}")
+    return printable(f"{clock} {event_name(event.origin, event.sequence)}  {content}{again}")
 
 
 def _plain(value: Any) -> str:

@@ -5,15 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from palio.matching.patterns.match import PATTERN_KEY, PATTERN_NAME, PATTERN_TIME, PATTERN_TIMED_OUT
 from palio.model.notification import Notification
 from palio.model.values import format_time
 
 
-def match_line(said: Notification, id: str, events: Iterable[tuple[str, str, datetime]]) -> dict[str, Any]:
-    """From the notification about a match, its id, and the step, id and time of each of its events."""
+class Shown(NamedTuple):
+    """An event of a match: the step that it was, its id and time, and where it is still known, what it says."""
+
+    step: str
+    id: str
+    time: datetime
+    content: Notification | None = None
+
+    def line(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"step": self.step, "id": self.id, "time": format_time(self.time)}
+        return told if self.content is None else told | {"event": json.loads(self.content.to_json())}
+
+
+def match_line(said: Notification, id: str, events: Iterable[Shown]) -> dict[str, Any]:
+    """From the notification about a match, its id, and its events."""
     line: dict[str, Any] = {"pattern": said[PATTERN_NAME], "id": id}
     if PATTERN_TIMED_OUT in said:
         line["timed_out"] = True
@@ -22,5 +35,5 @@ def match_line(said: Notification, id: str, events: Iterable[tuple[str, str, dat
     if key:
         line["key"] = key
     line["time"] = format_time(said[PATTERN_TIME])  # type: ignore[arg-type]
-    line["events"] = [{"step": step, "id": one, "time": format_time(time)} for step, one, time in events]
+    line["events"] = [one.line() for one in events]
     return line

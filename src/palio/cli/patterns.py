@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time as clock
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -14,10 +15,13 @@ from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_span
 from palio.cli.inputs import BadLine, Complaints, Event, read_events, read_patterns
 from palio.cli.lines import STANDARD_INPUT, LineFile
-from palio.cli.pattern_lines import match_line
+from palio.cli.pattern_lines import Shown, match_line
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.matching.patterns import Detector, DetectorStatistics, Match, PatternSet, watermark_for
+from palio.matching.patterns.match import Constituent
+from palio.matching.patterns.recent import Recent
+from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 
 EPILOG = help_epilog(
@@ -79,7 +83,8 @@ def patterns(
 ) -> None:
     """Find patterns in events, and say of which events each consists, as JSON lines.
 
-    A pattern's line is {"id": …, "pattern": "…"}, or the bare text of it; then
+    A match's line has the events with what they say, as far as they are among
+    the newest ten thousand. A pattern's line is {"id": …, "pattern": "…"}, or the bare text of it; then
     its line number is its id. docs/filters.md has the language.
 
     Without --events, it looks at what is being published, in the order in which
@@ -144,7 +149,7 @@ async def _follow(
         try:
             async with asyncio.timeout(within):
                 async for match in detection:
-                    _tell(match)
+                    _tell(match, detection.content)
                     if publish:
                         await client.publish(match.notification())
                     told += 1
@@ -177,6 +182,7 @@ class _Finding:
         self._delay = delay
         self._complaints = complaints
         self._newest: int | None = None
+        self._recent = Recent()
         self._started = clock.perf_counter()
 
     def take(self, event: Event, file: str) -> None:
@@ -188,6 +194,7 @@ class _Finding:
             return
         time = (moment - _EPOCH) // _MICROSECOND
         id = event.notification.id or (str(event.line) if event.item is None else f"{event.line}.{event.item}")
+        self._recent.keep(self.position, event.notification)
         self.detector.take(event.notification, time=time, position=self.position, id=id)
         if self._newest is None or time > self._newest:
             self._newest = time
@@ -201,7 +208,7 @@ class _Finding:
 
     def _tell(self, found: list[Match]) -> None:
         for match in found:
-            _tell(match)
+            _tell(match, lambda one: self._recent.get(one.position))
 
     def summary(self, bad_lines: int) -> str:
         seconds = clock.perf_counter() - self._started
@@ -213,8 +220,8 @@ class _Finding:
         return ", ".join(parts)
 
 
-def _tell(match: Match) -> None:
-    events = ((one.step, one.id, one.moment) for one in match.constituents)
+def _tell(match: Match, content: Callable[[Constituent], Notification | None]) -> None:
+    events = (Shown(one.step, one.id, one.moment, content(one)) for one in match.constituents)
     write_json(match_line(match.notification(), match.id, events))
 
 

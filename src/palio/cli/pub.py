@@ -22,6 +22,7 @@ from palio.cli.pub_sources import WINDOW, Lines, filled, paced, repeated
 from palio.cli.templates import NoEvent, parse_event
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, printable, write_json
 from palio.client import Client, Confirmation
+from palio.model.naming import event_name
 from palio.model.notification import Notification
 
 EPILOG = help_epilog(
@@ -140,7 +141,7 @@ class Tally(msgspec.Struct):
         how = "confirmed by" if self.confirm else "sent to"
         text = f"{plural(self.published, 'event')} {how} {self.broker}"
         if self.published == 1 and self.last is not None:
-            return f"{text} as {self.last.origin}/{self.last.sequence}{bad}"
+            return f"{text} as {event_name(self.last.origin, self.last.sequence)}{bad}"
         rate = f", {self.published / self.seconds:,.0f} events/s" if self.seconds > 0.0 else ""
         return f"{text}{rate}{bad}"
 

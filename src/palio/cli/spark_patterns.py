@@ -12,7 +12,7 @@ import typer
 
 import palio.spark
 from palio.cli.inputs import Complaints
-from palio.cli.pattern_lines import match_line
+from palio.cli.pattern_lines import Shown, match_line
 from palio.cli.patterns import Close, Delay, PatternFile, microseconds, patterns_of
 from palio.cli.spark_checkpoint import Checkpoint, asked_of, kept_in, place_of
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
@@ -167,7 +167,7 @@ class _Outcome:
             self._matches += 1
         if self._output is None and self._to is None:
             said = Notification.decode(bytes(row["payload"]))
-            events = ((one["step"], one["id"], one["time"].astimezone(UTC)) for one in row["events"])
+            events = (Shown(one["step"], one["id"], one["time"].astimezone(UTC)) for one in row["events"])
             write_json(match_line(said, row["id"], events))
 
     def summary(self) -> str:

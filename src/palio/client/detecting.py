@@ -23,8 +23,12 @@ from palio.client.errors import RequestTimeout, SubscriptionEnded
 from palio.client.event import Event
 from palio.client.subscription import Subscription
 from palio.matching.patterns import Detector, DetectorStatistics, Match, PatternSet, watermark_for
+from palio.matching.patterns.match import Constituent
+from palio.matching.patterns.recent import Recent
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
+from palio.model.naming import event_name
+from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 
 # How much older than the newest an event may be, in seconds.
@@ -70,10 +74,15 @@ class Detection:
         self._newest: int | None = None
         self._came = 0.0  # when the newest did, by a clock that nobody sets
         self._found: deque[Match] = deque()
+        self._recent = Recent()
 
     def statistics(self) -> DetectorStatistics:
         """What is remembered, and what was counted, drops by their reason."""
         return self._detector.statistics()
+
+    def content(self, constituent: Constituent) -> Notification | None:
+        """What an event of a match says; None if it came too long ago to be kept still."""
+        return self._recent.get(constituent.position)
 
     async def stop(self) -> None:
         """End it. Iterating over it ends."""
@@ -108,7 +117,8 @@ class Detection:
             self.untimed += 1
             return
         time = (moment - _EPOCH) // _MICROSECOND
-        name = event.id or f"{event.origin}/{event.sequence}"
+        name = event.id or event_name(event.origin, event.sequence)
+        self._recent.keep(self._position, event.notification)
         self._detector.take(event.notification, time=time, position=self._position, id=name)
         if self._newest is None or time > self._newest:
             self._newest = time

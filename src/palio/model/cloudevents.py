@@ -22,6 +22,7 @@ import msgspec
 from palio.model.body import MAX_ID_CHARACTERS
 from palio.model.errors import InvalidNotification
 from palio.model.flatten import nest
+from palio.model.naming import event_name
 from palio.model.values import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def wrapped(notification: Notification, *, origin: str, sequence: int, time: dat
         return event
     event = {
         "specversion": "1.0",
-        "id": notification.id or f"{origin}:{sequence}",
+        "id": notification.id or event_name(origin, sequence),
         "source": f"/palio/{quote(origin, safe='')}",
         "type": PLAIN_TYPE,
         "time": format_time(notification.time or time),

@@ -37,6 +37,7 @@ from palio.broker.gateway.visitor import Visitor
 from palio.model.cloudevents import as_event, content_of, wrapped
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.model.naming import event_name, read_event_name
 from palio.model.values import parse_time
 from palio.routing.durable.messages import Acknowledged, Attach, Attached, Change, Finish, Taken
 from palio.routing.durable.outbox import Patience
@@ -91,17 +92,17 @@ def read_position(text: str) -> dict[str, int]:
     """The id of an event: origins and sequences. Raises `WrongParameter`."""
     position: dict[str, int] = {}
     for part in text.split(","):
-        origin, colon, sequence = part.rpartition(":")
-        if not colon or not sequence.isascii() or not sequence.isdigit() or len(sequence) > 18:
-            raise WrongParameter("Last-Event-ID", "This is no id of an event of a stream.")
-        position[unquote(origin)] = int(sequence)
+        named = read_event_name(part)
+        if named is None:
+            raise WrongParameter("Last-Event-ID", "This is no id of an event of a stream, such as siena/17.")
+        position[unquote(named[0])] = named[1]
     if len(position) > MAX_ORIGINS:
         raise WrongParameter("Last-Event-ID", f"It names more than {MAX_ORIGINS} brokers.")
     return position
 
 
 def write_position(position: dict[str, int]) -> str:
-    return ",".join(f"{quote(origin, safe='')}:{sequence}" for origin, sequence in position.items())
+    return ",".join(event_name(quote(origin, safe=""), sequence) for origin, sequence in position.items())
 
 
 def read_wanted(request: Request) -> Wanted:
