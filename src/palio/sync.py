@@ -30,6 +30,7 @@ from palio.client.history import Survey
 from palio.client.inquiries import Watch as AsynchronousWatch
 from palio.client.options import ClientStatistics
 from palio.client.publishing import Confirmation
+from palio.client.reaching import Since
 from palio.client.states import State
 from palio.client.subscription import SubscriptionStatistics
 from palio.matching.patterns import DetectorStatistics, Match
@@ -37,6 +38,7 @@ from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 from palio.model.values import Value
+from palio.routing.durable.control import Sought
 from palio.routing.durable.messages import Changed, JournalRange, JournalsListed, JournalTrimmed
 from palio.routing.inquiries import Hop
 
@@ -364,6 +366,18 @@ class Client:
     def remove(self, durable: str) -> None:
         """End a durable subscription for good, wherever it is."""
         self._worker.run(self._client.remove(durable))
+
+    def pause(self, durable: str) -> None:
+        """Let a durable subscription keep what comes and deliver nothing, until it is resumed."""
+        self._worker.run(self._client.pause(durable))
+
+    def resume(self, durable: str) -> None:
+        """Let a durable subscription deliver again."""
+        self._worker.run(self._client.resume(durable))
+
+    def seek(self, durable: str, since: Since, *, dry: bool = False) -> Sought:
+        """Move a durable subscription to a time or a position. Returns how much that drops."""
+        return self._worker.run(self._client.seek(durable, since, dry=dry))
 
     def requeue(self, durable: str, deliveries: Iterable[int]) -> tuple[int, ...]:
         """Let dead letters be delivered after all. Returns which of them were there."""

@@ -49,7 +49,7 @@ COMMANDS = {
     "stats": "looking",
     "peers": "looking",
     "clients": "looking",
-    "subs": "looking",
+    "subs": "subs",
     "top": "top",
     "dlq": "dlq",
     "forget": "forget",

@@ -168,6 +168,8 @@ class Moving:
         durable.next_delivery = max([0, *numbers, letter.next_delivery - 1]) + 1
         durable.ready_told = letter.ready
         durable.linger = letter.linger
+        durable.paused = letter.paused
+        durable.look_for_reread()
         self._homes.leave_alone(durable)
 
         def stored() -> None:
@@ -292,6 +294,7 @@ class Moving:
                 durable.next_delivery,
                 durable.ready_told,
                 durable.linger,
+                durable.paused,
             ),
         )
 
