@@ -59,7 +59,7 @@ class Place:
     def passes_over(self, durable: Durable) -> bool:
         """Whether something may be passed over that is not read yet."""
         if self.since is not None:
-            return durable.state is not State.LIVE or bool(durable.catching_up)
+            return self.since > 0.0 and (durable.state is not State.LIVE or bool(durable.catching_up))
         return any(sequence > durable.position.get(origin, 0) for origin, sequence in self.after.items())
 
 
