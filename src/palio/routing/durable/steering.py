@@ -36,6 +36,7 @@ class Place:
             raise WrongAttachment("since", "Name a time, `now`, `all`, or a position, and one of these only.")
         if isinstance(since, str) and since not in ("now", "all"):
             raise WrongAttachment("since", "It is a time, now, or all.")
+        self._now = since == "now"
         named = {"now": now, "all": 0.0}
         self.since = named[since] if isinstance(since, str) else since
         if self.since is not None:
@@ -48,13 +49,22 @@ class Place:
 
     def wants(self, envelope: Envelope) -> bool:
         """Whether something that waits is still wanted."""
+        if self._now:
+            return False
         if self.since is not None:
             return envelope.time >= self.since
         return envelope.sequence > self.after.get(envelope.origin, 0)
 
     def position(self, before: dict[str, int]) -> dict[str, int]:
-        """From which sequences on journals are read: all of them, for a time."""
-        return dict.fromkeys(before, 0) if self.since is not None else {**before, **self.after}
+        """From which sequences on journals are read: from the first, for a time in the past."""
+        if self.since is None or self._now:
+            return {**before, **self.after}
+        return dict.fromkeys(before, 0)
+
+    def begin(self, durable: Durable) -> None:
+        """What is live has read everything: from now on it wants what comes, whatever clocks say."""
+        if self._now and durable.state is State.LIVE and not durable.catching_up:
+            self.since = 0.0
 
     def passes_over(self, durable: Durable) -> bool:
         """Whether something may be passed over that is not read yet."""
@@ -96,6 +106,7 @@ class Steering:
             self._desk.answer(session, Sought(durable.name, dropped, place.passes_over(durable)))
             return
         unread = place.passes_over(durable)
+        place.begin(durable)
         durable.interrupt()
 
         def written() -> None:

@@ -24,12 +24,15 @@ from palio.sim.faults.steps import (
     Cut,
     End,
     Full,
+    Halt,
     Join,
     Jump,
     Lag,
     Leave,
+    OfTaker,
     Pause,
     Refilter,
+    Rewind,
     Say,
     Shift,
     Slow,
@@ -188,7 +191,7 @@ class Stage:
         if self._healed:
             return
         world.record.tick()
-        about = () if not isinstance(step, Say | Take | Leave | Twice | Refilter | End) else (_about(step),)
+        about = (_about(step),) if isinstance(step, Say | OfTaker) else ()
         world.note("", str(step), *about)
         match step:
             case Crash(broker=broker, effects=effects, share=share, down=down):
@@ -245,9 +248,13 @@ class Stage:
                 clients.takers[name].twice(step.brokers)
             case Refilter(name=name) if name in clients.takers:
                 clients.takers[name].change(step.filter)
+            case Halt(name=name) if name in clients.takers:
+                clients.takers[name].halt(step.seconds)
+            case Rewind(name=name) if name in clients.takers:
+                clients.takers[name].rewind()
             case End(name=name) if name in clients.takers:
                 clients.takers[name].end()
 
 
-def _about(step: Say | Take | Leave | Twice | Refilter | End) -> object:
+def _about(step: Say | OfTaker) -> object:
     return step.contents[0][0] if isinstance(step, Say) else step.name
