@@ -41,6 +41,7 @@ from palio.client.history import Survey
 from palio.client.inquiries import Watch as AsynchronousWatch
 from palio.client.options import ClientStatistics
 from palio.client.publishing import Confirmation
+from palio.client.reaching import Since
 from palio.client.states import State
 from palio.client.subscription import SubscriptionStatistics
 from palio.matching.patterns import DetectorStatistics, Match
@@ -48,6 +49,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
+from palio.routing.durable.control import Sought
 from palio.routing.durable.messages import Changed, JournalRange, JournalsListed, JournalTrimmed
 from palio.routing.inquiries import Hop
 
@@ -348,6 +350,18 @@ class Client:
     def remove(self, durable: str, *, timeout: float | None = None) -> None:
         """End a durable subscription for good, wherever it is."""
         self._worker.run(self._client.remove(durable, timeout=timeout))
+
+    def pause(self, durable: str, *, timeout: float | None = None) -> None:
+        """Let a durable subscription keep what comes and deliver nothing, until it is resumed."""
+        self._worker.run(self._client.pause(durable, timeout=timeout))
+
+    def resume(self, durable: str, *, timeout: float | None = None) -> None:
+        """Let a durable subscription deliver again."""
+        self._worker.run(self._client.resume(durable, timeout=timeout))
+
+    def seek(self, durable: str, since: Since, *, dry: bool = False, timeout: float | None = None) -> Sought:
+        """Move a durable subscription to a time or a position. Returns how much that drops."""
+        return self._worker.run(self._client.seek(durable, since, dry=dry, timeout=timeout))
 
     def requeue(
         self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None

@@ -171,6 +171,43 @@ def test_a_journal_is_trimmed_only_if_that_is_said(command, live):
     assert command("journal", "trim").exit_code == 0  # there is nothing to ask about
 
 
+def test_durable_subscriptions_are_steered_and_removed(command, live):
+    live.do(hold(live, ("n >= 0", "desk-7")).close())
+    assert command("subs", "pause", "desk-7").exit_code == 0
+    assert "paused" in command("subs", "--durable").stdout
+    [row] = lines(command("subs", "show", "@desk-7"))
+    assert (row["durable"], row["paused"]) == ("desk-7", True)
+    live.publish(*({"n": n} for n in range(4)))
+    wanted = ("sub", "--durable", "desk-7", "--count", "2")
+    assert command(*wanted, "--timeout", "0.3s").stdout == ""
+    assert command("subs", "resume", "desk-7").exit_code == 0
+    assert command(*wanted, "--timeout", "10s").stdout == '{"n":0}\n{"n":1}\n'
+    back = ("subs", "seek", "desk-7", "--position", "siena:0")
+    assert command(*back).exit_code == 0  # nothing is dropped by that
+    seen = command("sub", "--durable", "desk-7", "--count", "4", "--timeout", "10s").stdout.splitlines()
+    assert sorted(seen) == [f'{{"n":{n}}}' for n in range(4)]
+    live.publish({"n": 4}, {"n": 5})
+    while lines(command("subs", "show", "desk-7"))[0]["pending"] < 2:
+        time.sleep(0.01)
+    asked = command("subs", "seek", "desk-7", "--since", "now")
+    assert (asked.exit_code, "2 events of desk-7 would be dropped." in asked.stderr) == (1, True)
+    assert "2 events were dropped" in command("subs", "seek", "desk-7", "--since", "now", "--yes").stderr
+    for wrong in ((), ("--since", "1h", "--position", "siena:1")):
+        assert command("subs", "seek", "desk-7", *wrong).exit_code == 2
+    for wrong in (("--position", "siena"), ("--position", "siena:x"), ("--since", "soon")):
+        assert command("subs", "seek", "desk-7", *wrong).exit_code == 3
+    asked = command("subs", "rm", "desk-7")
+    assert (asked.exit_code, "would end for good, with 0 events" in asked.stderr) == (1, True)
+    assert command("subs", "rm", "desk-7", "--yes").exit_code == 0
+    assert lines(command("subs", "list", "--json")) == []
+    for name in ("show", "pause", "resume"):
+        assert command("subs", name, "desk-7").exit_code == 3
+    gone = command("subs", "rm", "desk-7", "--yes")
+    assert (gone.exit_code, "There is no durable subscription 'desk-7'" in gone.stderr) == (3, True)
+    assert command("subs", "--json", "show", "desk-7").exit_code == 2
+    assert command("sub", "--durable", "", "--timeout", "1s").exit_code == 3  # an empty name is none
+
+
 def test_q_ends_what_is_shown(monkeypatch):
     ours, theirs = pty.openpty()
 

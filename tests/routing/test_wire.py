@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, Notification
+from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.routing.durable.messages import (
     Ask,
     Attach,
@@ -127,7 +128,9 @@ MESSAGES = [
     Attach("s", FILTER, 3.5, anew=True, linger=60.0, in_flight=9, after={"b": 3}),
     Attach("s", None), Attach("s", FILTER, as_is=True), Attached("s", "b", True, FILTER), Attached("s", "b"),
     Changed("s", None, None, FILTER), Carry("a", "b", 1, MoveOut("s", FILTER)),
-    Carry("a", "b", 1, Differs("s", FILTER)),
+    Carry("a", "b", 1, Differs("s", FILTER)), Pause("s"), Resume("s"), Seek("s", 3.5),
+    Seek("s", "all", dry=True),
+    Seek("s", after={"b": 3}), Paused("s", True), Sought("s", 3, True), TrimJournal(1, dry=True),
     Requeue("s", (1, 2)), Requeued("s", (1,)), Discard("s", (1, 2)), Discarded("s", ()),
     Survey(1, FILTER, 2.5, 3.5, 7, 2), Surveyed(1, 2, 2.5, 3.0, (1, 1), (2.5, 3.5), (ENVELOPE,), ("c",)),
     Publish((NOTIFICATION,), 3, "sink"), Replay(1, FILTER, ranges=(("b", 3, 9),)), ListJournals(1),

@@ -26,6 +26,8 @@ from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import MAX_ATTRIBUTES
 from palio.routing import protocol
+from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.routing.durable.desk import WrongAttachment
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -63,9 +65,13 @@ from palio.routing.scopes import owner_of
 
 _EVERYTHING = Filter()
 # Answers that name a durable subscription; and requests, whose refusals do.
-_NAMED = frozenset((Attached, DurableReady, Done, Changed, Taken, Requeued, Discarded))
+_NAMED = frozenset((Attached, DurableReady, Done, Changed, Taken, Requeued, Discarded, Paused, Sought))
 _ABOUT_NAMES = frozenset(
-    kind.__name__.lower() for kind in (Attach, Change, Acknowledged, Rejected, Detach, Finish, Requeue, Discard)
+    kind.__name__.lower()
+    for kind in (
+        *(Attach, Change, Acknowledged, Rejected, Detach, Finish, Requeue, Discard),
+        *(Pause, Resume, Seek),
+    )
 )
 
 
@@ -89,6 +95,9 @@ class Guard:
             Rejected: _named,
             Detach: _named,
             Finish: _named,
+            Pause: _named,
+            Resume: _named,
+            Seek: _named,
             Requeue: _of_anybody,
             Discard: _of_anybody,
             Forget: _forgetting,
@@ -161,6 +170,8 @@ class Guard:
     def _asking_by_name(self, message: Any, principal: Principal, session: str) -> Any:
         for origin in getattr(message, "after", None) or ():
             require_name("a broker", origin)
+        if not message.name:
+            raise WrongAttachment("name", "A durable subscription needs a name that is not empty.")
         return _named(self._asking(message, principal, session), principal, session)
 
     # Giving events

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from palio.cli.confirming import Yes, want_yes
 from palio.cli.connecting import Server, connected, run
+from palio.cli.looking import NotAtHome
 from palio.cli.terminal import (
     ExitCode,
     error_console,
@@ -41,10 +42,6 @@ All = Annotated[bool, typer.Option("--all", help="All dead letters of the subscr
 
 class NoLetter(PalioError):
     """A dead letter that is not there."""
-
-
-class NotAtHome(PalioError):
-    """A durable subscription that is not at home at a broker."""
 
 
 @app.callback()
@@ -157,10 +154,7 @@ async def _rows(client: Client, name: str | None) -> list[dict[str, Any]]:
     """Dead letters. Raises `NotAtHome` if there is no such subscription here."""
     rows: list[dict[str, Any]] = await client.inspect("dlq", name=name)
     if not rows and name is not None and not await client.inspect("subs", durable=name):
-        raise NotAtHome(
-            f"There is no durable subscription {name!r} at {client.broker}; `palio subs --durable` lists those "
-            "that there are. Dead letters are where a subscription has its home."
-        )
+        raise NotAtHome(name, client.broker)
     return rows
 
 

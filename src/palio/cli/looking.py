@@ -1,4 +1,4 @@
-"""`palio stats`, `peers`, `clients` and `subs`: what a broker says about itself."""
+"""`palio stats`, `peers` and `clients`: what a broker says about itself."""
 
 from __future__ import annotations
 
@@ -18,10 +18,24 @@ EPILOGS = {
     "stats": help_epilog("palio stats", "palio stats --json"),
     "peers": help_epilog("palio peers", "palio peers --json"),
     "clients": help_epilog("palio clients", "palio clients --json"),
-    "subs": help_epilog("palio subs", "palio subs --durable --json"),
 }
 AWAY = "away"
 AsJson = Annotated[bool, typer.Option("--json", help="JSON lines.")]
+
+
+class NotAtHome(PalioError):
+    """A durable subscription that is not at home at a broker."""
+
+    name: str
+    broker: str
+
+    def __init__(self, name: str, broker: str) -> None:
+        super().__init__(
+            f"There is no durable subscription {name!r} at {broker}; `palio subs --durable` lists those "
+            "that are at home there. If it is at another broker, ask that one.",
+            name=name,
+            broker=broker,
+        )
 
 
 def stats(server: Server = None, as_json: AsJson = False) -> None:
@@ -89,7 +103,7 @@ def peers(server: Server = None, as_json: AsJson = False) -> None:
     shown = [
         (row["name"] or "?", row.get("kind", ""), row["state"], row["address"], *_traffic(row)) for row in rows
     ]
-    _print(("broker", "is a", "state", "address", "since", "received", "sent"), shown, 5)
+    print_rows(("broker", "is a", "state", "address", "since", "received", "sent"), shown, 5)
     for row in rows:
         if "reason" in row:
             output_console().print(f"{row['address']}: {row['reason']}", style="red", soft_wrap=True)
@@ -97,7 +111,7 @@ def peers(server: Server = None, as_json: AsJson = False) -> None:
     if away:
         sentence = f"Away: {printable(', '.join(away))}. `palio forget NAME` is for one that never comes back."
         output_console().print(sentence, style="yellow", soft_wrap=True)
-    _count(rows[: len(rows) - len(away)], "link")
+    count_of(rows[: len(rows) - len(away)], "link")
 
 
 async def _peers(server: str | None) -> list[dict[str, Any]]:
@@ -120,43 +134,14 @@ def clients(server: Server = None, as_json: AsJson = False) -> None:
             write_json(row)
         return
     shown = [(printable(row["name"]), row["state"], row["address"], *_traffic(row)) for row in rows]
-    _print(("client", "state", "address", "since", "received", "sent"), shown, 4)
-    _count(rows, "client")
+    print_rows(("client", "state", "address", "since", "received", "sent"), shown, 4)
+    count_of(rows, "client")
 
 
 def _traffic(row: dict[str, Any]) -> tuple[str, str, str]:
     if "since" not in row:
         return "", "", ""
     return span(time.time() - row["since"]), size(row["received_bytes"]), size(row["outgoing"]["bytes"])
-
-
-def subs(
-    server: Server = None,
-    durable: Annotated[bool, typer.Option("--durable", help="Only those that stay.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show the subscriptions of a broker's clients, and the durable ones at home here.
-
-    A durable subscription is shown as @NAME, another one as @SESSION/HANDLE:
-    that is what palio explain takes.
-    """
-    [rows] = run(ask(server, "subs"))
-    rows = [row | {"subscription": label} for row in rows for label in labels(row)]
-    if durable:
-        rows = [row for row in rows if "durable" in row]
-    if as_json:
-        for row in rows:
-            write_json(row)
-        return
-    now = time.time()
-    shown = []
-    for row in rows:
-        state, pending, oldest = row.get("state", "transient"), row.get("pending", ""), row.get("oldest")
-        dead = row.get("dead_letters", "")
-        waits = "" if oldest is None else span(now - oldest)
-        shown.append((printable(row["subscription"]), state, pending, waits, dead, printable(row["filter"])))
-    _print(("subscription", "state", "pending", "oldest", "dead", "filter"), shown, 3)
-    _count(rows, "subscription")
 
 
 def labels(row: dict[str, Any]) -> list[str]:
@@ -166,7 +151,7 @@ def labels(row: dict[str, Any]) -> list[str]:
     return [f"@{row['session']}/{handle}" for handle in row["handles"]]
 
 
-def _print(headings: tuple[str, ...], rows: Iterable[tuple[Any, ...]], texts: int) -> None:
+def print_rows(headings: tuple[str, ...], rows: Iterable[tuple[Any, ...]], texts: int) -> None:
     """A table; numbers are between the texts of the beginning and a filter at the end."""
     table = Table(box=None, pad_edge=False)
     for number, heading in enumerate(headings):
@@ -178,7 +163,7 @@ def _print(headings: tuple[str, ...], rows: Iterable[tuple[Any, ...]], texts: in
         output_console().print(table)
 
 
-def _count(rows: list[Any], noun: str) -> None:
+def count_of(rows: list[Any], noun: str) -> None:
     output_console().print(plural(len(rows), noun) if rows else f"No {noun}s.", style="dim")
 
 

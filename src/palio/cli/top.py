@@ -17,6 +17,7 @@ from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import parse_span
 from palio.cli.keys import ended_by
 from palio.cli.looking import events_of, labels, size, span
+from palio.cli.subs import state_of
 from palio.cli.terminal import error_console, help_epilog, output_console, plural, printable
 
 EPILOG = help_epilog("palio top --count 1", "palio top --every 200ms --count 3")
@@ -100,7 +101,7 @@ def _view(
         for row in waiting[:_SHOWN]:
             oldest = "" if row["oldest"] is None else span(time.time() - row["oldest"])
             numbers = f"{row['pending']:,}", oldest, f"{row['delivered']:,}", f"{row['dead_letters']:,}"
-            table.add_row(printable(labels(row)[0]), row["state"], *numbers)
+            table.add_row(printable(labels(row)[0]), state_of(row), *numbers)
         parts += [Text(), table, *_rest(waiting)]
     return Group(*parts)
 

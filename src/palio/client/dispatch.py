@@ -15,6 +15,7 @@ from palio.client.reading import Answered, Arrived, Asked, Counted, HandedOut, P
 from palio.client.session import Session
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
+from palio.routing.durable.control import Paused, Sought
 from palio.routing.durable.messages import (
     Discarded,
     Done,
@@ -52,6 +53,8 @@ class Dispatch:
             Inspected: self._inspected,
             Requeued: lambda answer: session.answer(f"requeue {answer.name}", answer),
             Discarded: lambda answer: session.answer(f"discard {answer.name}", answer),
+            Paused: self._paused,
+            Sought: lambda answer: session.answer(f"seek {answer.name}", answer),
             Forgot: lambda answer: session.answer("forget", answer),
             JournalsListed: lambda answer: session.answer(f"listjournals {answer.number}", answer),
             HeldAnswer: lambda answer: session.answer(f"hold {answer.number}", answer),
@@ -97,6 +100,12 @@ class Dispatch:
         subscription = self._durable(answer.name)
         if subscription is not None:
             subscription.taken()
+
+    def _paused(self, answer: Paused) -> None:
+        subscription = self._durable(answer.name)
+        if subscription is not None:
+            subscription.paused = answer.paused
+        self._session.answer(f"{'pause' if answer.paused else 'resume'} {answer.name}", answer)
 
     def _durable(self, name: str) -> DurableSubscription | None:
         found = self._held.get(name)

@@ -72,6 +72,7 @@ class DurableSubscription(Subscription[Content_co]):
         self._lost_connection = 0  # the number of the last one that is gone
         self.home: str | None = None
         self.created = False  # by this client, rather than found
+        self.paused = False  # as far as this client was told: when it attached, or by what it asked for
 
     @property
     def is_temporary(self) -> bool:
@@ -84,6 +85,7 @@ class DurableSubscription(Subscription[Content_co]):
     def answered(self, answer: Attached) -> None:
         self.home = answer.home
         self.created = self.created or answer.created
+        self.paused = answer.paused
         self._selects(answer.filter or self.filter)
         # Whoever asked to begin anew did so once. From now on it is taken as it is: another client may have
         # changed it while this one was away.

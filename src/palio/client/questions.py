@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Unpack
 
@@ -14,11 +14,12 @@ from palio.client.errors import RequestRefused
 from palio.client.event import Event
 from palio.client.history import Replay, Survey, survey_of
 from palio.client.inquiries import Replies, Watch
-from palio.client.reaching import as_filter, as_seconds
+from palio.client.reaching import Since, as_filter, as_seconds
 from palio.client.session import Session
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.routing.durable.control import Pause, Resume, Seek, Sought
 from palio.routing.durable.messages import (
     Attach,
     Discard,
@@ -204,6 +205,33 @@ class Questions:
         attach = Attach(durable, None, in_flight=1)
         await session.ask(attach, f"attach {durable}", on_loss="fail", timeout=timeout)
         await session.ask(Finish(durable), f"finish {durable}", on_loss="fail", timeout=timeout)
+
+    async def pause(self, durable: str, *, timeout: float | None = None) -> None:
+        """Let a durable subscription keep what comes and deliver nothing, until it is resumed; on disk.
+
+        Whoever takes its events stays its taker, and may acknowledge what is out. The broker must be the
+        subscription's home, here and in `resume` and `seek`.
+        """
+        await self._ask(Pause(durable), f"pause {durable}", timeout)
+
+    async def resume(self, durable: str, *, timeout: float | None = None) -> None:
+        """Let a durable subscription deliver again."""
+        await self._ask(Resume(durable), f"resume {durable}", timeout)
+
+    async def seek(
+        self, durable: str, since: Since, *, dry: bool = False, timeout: float | None = None
+    ) -> Sought:
+        """Move a durable subscription: a datetime, seconds since 1970, "all", "now", or an event's `position`.
+
+        What follows comes (again), as far back as journals and lakes have it; what is before and was not
+        acknowledged is dropped. Returns how much that was, or with `dry` how much it would be.
+        """
+        after = dict(since) if isinstance(since, Mapping) else None
+        moment = None if isinstance(since, Mapping) else since
+        if isinstance(moment, datetime):
+            moment = as_seconds(moment, 0.0)
+        sought: Sought = await self._ask(Seek(durable, moment, after, dry), f"seek {durable}", timeout)
+        return sought
 
     async def requeue(
         self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None

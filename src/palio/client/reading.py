@@ -9,6 +9,7 @@ import msgspec
 from palio.client.event import Event
 from palio.model.body import Body
 from palio.model.errors import PalioError
+from palio.routing.durable.control import Paused, Sought
 from palio.routing.durable.messages import (
     Attached,
     Changed,
@@ -86,7 +87,7 @@ class Page(msgspec.Struct, frozen=True, tag="replayed"):
 _heard = (
     *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
     *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
-    *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed),
+    *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed, Paused, Sought),
     *(Welcome, Ping, Pong, Bye, Lost),
 )
 _decoder = decoder_of(*_heard)

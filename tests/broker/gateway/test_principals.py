@@ -53,6 +53,9 @@ async def test_an_unauthenticated_caller_can_do_nothing(tmp_path):
             ("GET", "/subscriptions/x", None),
             ("PUT", "/subscriptions/x", {}),
             ("DELETE", "/subscriptions/x", None),
+            ("POST", "/subscriptions/x/pause", None),
+            ("POST", "/subscriptions/x/resume", None),
+            ("POST", "/subscriptions/x/seek", {"since": "all"}),
             ("GET", "/metrics", None),
         ):
             for token in (None, "wrong", "palio_" + "0" * 40):
@@ -148,4 +151,10 @@ async def test_filters_are_compared_as_they_were_asked_for_and_not_as_rights_nar
         found = await problem(await scene.call("GET", "/events", "anna", params=other), 409, "FilterDiffers")
         assert (found["name"], found["present"]) == ("desk", "n > 1")
         await problem(await scene.call("DELETE", "/subscriptions/desk", "bruno"), 404, "UnknownSubscription")
+        await problem(await scene.call("POST", "/subscriptions/desk/pause", "bruno"), 404, "NotHome")
+        await problem(await scene.call("GET", "/subscriptions/desk", "bruno"), 404, "UnknownSubscription")
+        assert await (await scene.call("GET", "/subscriptions", "bruno")).json() == []
+        assert (await scene.call("GET", "/subscriptions/desk", "anna")).status == 200
+        paused = await scene.call("POST", "/subscriptions/desk/pause", "anna")
+        assert await paused.json() == {"id": "desk", "paused": True}
         assert (await scene.call("DELETE", "/subscriptions/desk", "anna")).status == 204

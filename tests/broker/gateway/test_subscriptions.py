@@ -258,6 +258,45 @@ async def test_one_that_was_made_in_another_way_is_changed_and_ended_all_the_sam
         await problem(await session.put("/subscriptions/desk", json={}), 404, "UnknownSubscription")
 
 
+async def test_one_is_paused_resumed_and_moved_however_it_was_made():
+    async with calling() as (broker, session):
+        async with streaming(session, durable="desk", filter="n >= 0"):
+            pass
+        paused = await session.post("/subscriptions/desk/pause")
+        assert (paused.status, await paused.json()) == (200, {"id": "desk", "paused": True})
+        shown = {"id": "desk", "protocol": "HTTP", "filter": "n >= 0", "paused": True}
+        assert await (await session.get("/subscriptions/desk")).json() == shown
+        assert await (await session.get("/subscriptions")).json() == [shown]
+        await session.post("/events", json=[{"n": n} for n in range(4)])
+        async with streaming(session, durable="desk") as stream:
+            resumed = await session.post("/subscriptions/desk/resume")
+            assert await resumed.json() == {"id": "desk", "paused": False}
+            last = [await stream.next() for _ in range(4)][1]["id"]
+        inside = broker.running.router.durable.homes.subscriptions["desk"]
+        await broker.until(lambda: inside.taker is None)
+        dry = await session.post("/subscriptions/desk/seek", json={"position": last, "dry": True})
+        assert await dry.json() == {"id": "desk", "dropped": 2, "unread": False}
+        moved = await session.post("/subscriptions/desk/seek", json={"position": last})
+        assert (await moved.json())["dropped"] == 2
+        async with streaming(session, durable="desk") as stream:
+            assert [await stream.data() for _ in range(2)] == [{"n": 2}, {"n": 3}]
+        await session.post("/subscriptions/desk/seek", json={"since": "all"})
+        async with streaming(session, durable="desk") as stream:
+            assert {(await stream.data())["n"] for _ in range(4)} == {0, 1, 2, 3}
+        for wrong in (
+            {},
+            {"since": "all", "position": last},
+            {"since": "soon"},
+            {"position": "x"},
+            {"to": 1},
+            [],
+        ):
+            answer = await session.post("/subscriptions/desk/seek", json=wrong)
+            await problem(answer, 400, "WrongParameter")
+        await problem(await session.post("/subscriptions/nosuch/pause"), 404, "NotHome")
+        await problem(await session.post("/subscriptions/nosuch/seek", json={"since": "all"}), 404, "NotHome")
+
+
 async def test_ending_one_ends_what_waits_for_it():
     async with calling() as (broker, session), Webhook() as hook:
         await session.post("/subscriptions", json=wish(hook))

@@ -129,6 +129,8 @@ _SHOWN = {
     "properties": {
         **{name: part for name, part in _WISH["properties"].items() if name != "sinkcredential"},
         "filter": {"type": "string", "description": "All of it, in the language of this network."},
+        "id": {"type": "string", "minLength": 1},  # one that was made in another way may have any name
+        "paused": {"type": "boolean"},
         "status": {
             "type": "object",
             "required": ["state", "pushed", "failed"],
@@ -236,6 +238,35 @@ _ID = {
 _ONCE = {"type": "string", "pattern": KEY_PATTERN}
 _KEY = _header("Idempotency-Key", "What is sent again with the same key is done once.", _ONCE)
 _POSITION = {"type": "string", "pattern": "^$|^[^,]*:[0-9]{1,18}(,[^,]*:[0-9]{1,18})*$"}
+
+_SINCE = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["since"],
+    "properties": {
+        "since": {
+            "oneOf": [
+                {"type": "string", "enum": ["now", "all"]},
+                {"type": "string", "format": "date-time"},
+                {"type": "number", "minimum": 0, "exclusiveMaximum": 1e11},
+            ]
+        },
+        "dry": {"type": "boolean"},
+    },
+}
+_AFTER = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["position"],
+    "properties": {
+        "position": {
+            "type": "string",
+            "pattern": "^[^,]*:[0-9]{1,18}(,[^,]*:[0-9]{1,18})*$",
+            "description": "As the id of an event in a stream.",
+        },
+        "dry": {"type": "boolean"},
+    },
+}
 
 PUBLISH = _route(
     "Publish events",
@@ -366,6 +397,50 @@ HOME = _route(
             "content": {JSON: {"schema": _HOME}, "text/html": {"schema": _TEXT}},
         }
     },
+)
+_PAUSED = {
+    "type": "object",
+    "required": ["id", "paused"],
+    "properties": {"id": _TEXT, "paused": {"type": "boolean"}},
+}
+PAUSE = _route(
+    "Pause a subscription",
+    (404, 501, *_COMMON),
+    {200: _answer("Nothing is delivered until it is resumed; what comes is kept.", _PAUSED)},
+    parameters=[_ID],
+)
+RESUME = _route(
+    "Resume a subscription",
+    (404, 501, *_COMMON),
+    {200: _answer("It delivers again.", _PAUSED)},
+    parameters=[_ID],
+)
+SEEK = _route(
+    "Move a subscription to a time or a position",
+    (400, 404, 408, 413, 415, 501, *_COMMON),
+    {
+        200: _answer(
+            "It goes on from there; so many events that waited are dropped, or would be.",
+            {
+                "type": "object",
+                "required": ["id", "dropped", "unread"],
+                "properties": {
+                    "id": _TEXT,
+                    "dropped": {"type": "integer"},
+                    "unread": {
+                        "type": "boolean",
+                        "description": "Whether what was not read may be passed over.",
+                    },
+                },
+            },
+        )
+    },
+    description=(
+        "What follows is delivered, also what had been acknowledged, as far back as journals and lakes go. "
+        "What is before and was not acknowledged is dropped; with dry, it is only said how much that would be."
+    ),
+    parameters=[_ID],
+    requestBody=_body(content={JSON: {"schema": {"oneOf": [_SINCE, _AFTER]}}}),
 )
 DOCS = _route("This description, for people", (), {200: _answer("A page.", _TEXT, "text/html")})
 HEALTH = _route(

@@ -99,6 +99,9 @@ class Gateway:
         app.add_api_route(single, self._update, methods=["PUT"], **description.UPDATE)
         app.add_api_route(single, self._delete, methods=["DELETE"], **description.DELETE)
         app.add_api_route("/", self._home, methods=["GET"], **description.HOME)
+        app.add_api_route(f"{single}/pause", self._pause, methods=["POST"], **description.PAUSE)
+        app.add_api_route(f"{single}/resume", self._resume, methods=["POST"], **description.RESUME)
+        app.add_api_route(f"{single}/seek", self._seek, methods=["POST"], **description.SEEK)
         app.add_api_route("/docs", self._docs, methods=["GET"], **description.DOCS)
         app.add_api_websocket_route(websocket.PATH, self._websocket)
         app.add_exception_handler(PalioError, _refused)
@@ -140,6 +143,16 @@ class Gateway:
     async def _delete(self, request: Request) -> Response:
         await self._subscriptions.delete(request.path_params["id"], self._enter(request))
         return Response(status_code=204)
+
+    async def _pause(self, request: Request) -> Response:
+        return _json(await self._subscriptions.pause(request.path_params["id"], self._enter(request)))
+
+    async def _resume(self, request: Request) -> Response:
+        return _json(await self._subscriptions.resume(request.path_params["id"], self._enter(request)))
+
+    async def _seek(self, request: Request) -> Response:
+        enter, id = self._enter(request), request.path_params["id"]
+        return _json(await self._subscriptions.seek(id, await self._read_json(request), enter))
 
     def _enter(self, request: Request) -> Enter:
         """How whoever sent a request comes in. Raises what speaks against it."""

@@ -32,6 +32,7 @@ STATUSES = {
     "NotFound": 404,
     "UnknownSubscription": 404,
     "NoSuchSubscription": 404,
+    "NotHome": 404,
     "NotTaker": 409,
     "FilterDiffers": 409,
     "SubscriptionExists": 409,

@@ -14,7 +14,7 @@ import asyncio
 import hashlib
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +24,17 @@ from palio.broker.gateway.definitions import Definition, Keeper, Kept, NotStored
 from palio.broker.gateway.problems import RefusedByBroker, WrongParameter
 from palio.broker.gateway.pushing import Pusher
 from palio.broker.gateway.sinks import Sinks, require_form
-from palio.broker.gateway.streams import read_since
+from palio.broker.gateway.streams import read_position, read_since
 from palio.broker.gateway.visitor import Visitor
 from palio.language import read_filters
 from palio.model.constraint import Constraint
 from palio.model.errors import NoSuchSubscription, PalioError
 from palio.model.expression import Condition
 from palio.model.filter import Filter
+from palio.routing.durable.control import Pause, Resume, Seek
 from palio.routing.durable.messages import Attach, Attached, Change, Finish
 from palio.routing.durable.outbox import Retry
+from palio.routing.scopes import SEPARATOR, owner_of
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -43,6 +45,9 @@ Enter = Callable[[str], Awaitable[Visitor]]
 # Headers that say what is sent, and are not for others to set.
 _OURS = ("host", "authorization", "cookie", "connection", "transfer-encoding", "te", "upgrade", "expect")
 _OUR_PREFIXES = ("ce-", "content-", "webhook-", "proxy-", "sec-")
+
+
+LINGER = 60.0  # seconds: whatever outlives its taker by no more is temporary, and no resource
 
 
 class UnknownSubscription(PalioError):
@@ -160,12 +165,27 @@ class Subscriptions:
         """Everything that whoever asks has made."""
         visitor = await enter("subscriptions")
         visitor.leave()
-        return [self._shown(kept) for key, kept in sorted(self._kept.items()) if key[0] == visitor.principal]
+        made = {id: self._shown(kept) for (owner, id), kept in self._kept.items() if owner == visitor.principal}
+        others = {id: shown for id, shown in self._others(visitor) if id not in made}
+        return [shown for _, shown in sorted({**made, **others}.items())]
 
     async def get(self, id: str, enter: Enter) -> dict[str, Any]:
         visitor = await enter("subscriptions")
         visitor.leave()
-        return self._shown(self._known(visitor.principal, id))
+        kept = self._kept.get((visitor.principal, id))
+        shown = self._shown(kept) if kept is not None else dict(self._others(visitor)).get(id)
+        if shown is None:
+            raise UnknownSubscription(id)
+        return shown
+
+    def _others(self, visitor: Visitor) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What is at home here of whoever asks, however it was made, but for what ends with its client."""
+        for row in self._broker.router.subscriptions():
+            name, linger = row.get("durable"), row.get("linger")
+            if name is not None and (linger is None or linger > LINGER):
+                if owner_of(name) == visitor.principal or not visitor.principal:
+                    id = visitor.connection.principal.called(name)
+                    yield id, {"id": id, "protocol": "HTTP", "filter": row["filter"], "paused": row["paused"]}
 
     async def update(self, id: str, document: Any, enter: Enter) -> dict[str, Any]:
         """Replace a subscription by another one; what is out or waits for it stays."""
@@ -222,6 +242,25 @@ class Subscriptions:
                 raise
             self._filters.pop(key, None)
 
+    # Steering; also one that was made in another way
+
+    async def pause(self, id: str, enter: Enter) -> dict[str, Any]:
+        """Deliver nothing until it is resumed, and keep what comes."""
+        return await self._steer(Pause(id), f"pause {id}", enter)
+
+    async def resume(self, id: str, enter: Enter) -> dict[str, Any]:
+        """Deliver again."""
+        return await self._steer(Resume(id), f"resume {id}", enter)
+
+    async def seek(self, id: str, document: Any, enter: Enter) -> dict[str, Any]:
+        """Go on from another position."""
+        return await self._steer(read_place(document, id), f"seek {id}", enter)
+
+    async def _steer(self, message: Pause | Resume | Seek, subject: str, enter: Enter) -> dict[str, Any]:
+        async with self._visit(enter, message.name) as visitor:
+            answer = msgspec.to_builtins(await visitor.ask(message, subject))
+            return {"id": answer["name"], **{k: v for k, v in answer.items() if k not in ("type", "name")}}
+
     # Inside
 
     @asynccontextmanager
@@ -239,12 +278,6 @@ class Subscriptions:
             turn.users -= 1
             if not turn.users:
                 del self._busy[place]
-
-    def _known(self, owner: str, id: str) -> Kept:
-        kept = self._kept.get((owner, id))
-        if kept is None:
-            raise UnknownSubscription(id)
-        return kept
 
     def _take(self, kept: Kept, filter: Filter) -> None:
         self._kept[kept.key] = kept
@@ -298,6 +331,14 @@ class Subscriptions:
         shown.pop("sinkcredential", None)
         shown["protocol"] = kept.definition.protocol
         shown["filter"] = str(self._filters.get(kept.key, "")) or "true"
+        inside = self._broker.router.durable
+        name = SEPARATOR.join(filter(None, kept.key))
+        if (
+            inside is not None
+            and name in inside.homes.subscriptions
+            and inside.homes.subscriptions[name].paused
+        ):
+            shown["paused"] = True
         pusher = self._pushers.get(kept.key)
         if pusher is not None:
             shown["status"] = msgspec.to_builtins(pusher.statistics())
@@ -338,6 +379,28 @@ def read_definition(document: Any, id: str) -> Definition:
             )
     read_since(str(definition.config.since))
     return definition
+
+
+class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a subscription shall go on: after a position as streams name it, or since a time."""
+
+    since: str | float | None = None
+    position: str | None = None
+    dry: bool = False
+
+
+def read_place(document: Any, id: str) -> Seek:
+    """Where a subscription shall go on. Raises `WrongParameter`."""
+    try:
+        place = msgspec.convert(document, _Place)
+    except msgspec.ValidationError as problem:
+        reason, _, path = str(problem).partition(" - at `")
+        raise WrongParameter(path.rstrip("`") or "$", f"{reason}.") from None
+    if (place.since is None) == (place.position is None):
+        raise WrongParameter("$", "Name `since` or `position`, and one of them only.")
+    since = None if place.since is None else read_since(str(place.since))
+    after = None if place.position is None else read_position(place.position)
+    return Seek(id, since, after, place.dry)
 
 
 def filter_of(definition: Definition) -> Filter:

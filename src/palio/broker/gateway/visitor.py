@@ -16,6 +16,7 @@ from palio.broker.gateway.credentials import NOTHING_SHOWN, Credentials
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.transports import BufferedTransport
 from palio.model.errors import HistoryUnavailable, PalioError
+from palio.routing.durable.control import Paused, Sought
 from palio.routing.durable.messages import Attached, Changed, Done, Taken
 from palio.routing.messages import Accepted, Ended, Published, Refused
 from palio.routing.protocol import (
@@ -212,6 +213,10 @@ class Visitor:
                 self._resolve(f"change {message.name}", message)
             case Done():
                 self._resolve(f"acknowledged {message.name}", message)
+            case Paused():
+                self._resolve(f"{'pause' if message.paused else 'resume'} {message.name}", message)
+            case Sought():
+                self._resolve(f"seek {message.name}", message)
             case Ended():
                 for handle in message.handles:
                     self._resolve(f"finish {handle}", message)

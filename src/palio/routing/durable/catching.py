@@ -163,7 +163,7 @@ class CatchingUp(Spooling):
         durable.position[origin] = page.upto
         catching_up.limit = 0
         if page.envelopes:
-            self._spool(durable, list(page.envelopes))
+            self._spool(durable, durable.not_known(origin, page.envelopes), origin)
         if durable.state is State.LIVE:
             self._fetch_next(durable, origin)
 

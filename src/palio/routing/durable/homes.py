@@ -34,6 +34,8 @@ from palio.routing.messages import Ended, Refused
 # Cursors of the store under this prefix are generations that ended here, not readers of the journal; where one
 # was handed over, with the next home as in the cursors of readers.
 ENDED = "ended: "
+# And those under this one are the identities of subscriptions that are paused.
+PAUSED = "paused: "
 # The timer for the first subscription that has been without a taker for too long.
 ABANDON = "durable abandon"
 # The generation of what has ended for good: no other one will follow.
@@ -55,6 +57,9 @@ class Homes(CatchingUp):
         for cursor, generation in recovered.readers:
             if cursor.startswith(ENDED):
                 self._recover_end(cursor.removeprefix(ENDED), generation)
+        paused = {cursor.removeprefix(PAUSED) for cursor, _ in recovered.readers if cursor.startswith(PAUSED)}
+        for identity in paused - {stored.identity for stored in recovered.subscriptions}:
+            self._desk.effects.append(SaveCursor(self._desk.token(), PAUSED + identity, -1))
         for stored in recovered.subscriptions:
             durable = self._new(stored.name, stored.filter, stored.since, stored.identity, stored.generation)
             durable.position = dict(stored.position)
@@ -66,6 +71,8 @@ class Homes(CatchingUp):
             for number, attempts, envelope in stored.spool:
                 # Attempts are not written one by one: whatever is on disk may have been delivered before.
                 durable.outbox.add(number, attempts + 1, envelope, failures.get(number, ()))
+            durable.look_for_reread()
+            durable.paused = stored.identity in paused
             durable.linger = stored.linger
             durable.retry = stored.retry
             self.leave_alone(durable)
@@ -147,6 +154,8 @@ class Homes(CatchingUp):
     def adopt(self, durable: Durable, then: Callable[[], None]) -> None:
         """A subscription that was handed over; `then` is called once it is on disk."""
         self.subscriptions[durable.name] = durable
+        if durable.paused:  # which is there when the subscription is
+            self._desk.effects.append(SaveCursor(self._desk.token(), PAUSED + durable.identity, 1))
 
         def stored() -> None:
             if durable.state is State.ENDED:
@@ -186,6 +195,8 @@ class Homes(CatchingUp):
         self._taken.pop(durable, None)
         self._note_end(durable, None if event == "finished" else durable.moving_to)
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
+        if durable.paused:
+            self._desk.effects.append(SaveCursor(self._desk.token(), PAUSED + durable.identity, -1))
         if event == "finished":
             self._ended(durable)
 
@@ -276,7 +287,7 @@ class Homes(CatchingUp):
     def _welcome(self, durable: Durable, *, created: bool = False) -> None:
         """Tell the taker, if there is one, that it is the taker of what is on disk, and let it have that."""
         if durable.taker is not None:
-            attached = Attached(durable.name, self._desk.broker, created, durable.filter)
+            attached = Attached(durable.name, self._desk.broker, created, durable.filter, durable.paused)
             self._desk.answer(durable.taker, attached)
             if durable.ready_told:
                 self._desk.answer(durable.taker, DurableReady(durable.name))
@@ -377,14 +388,19 @@ class Homes(CatchingUp):
         durable = self.subscriptions.get(name)
         if durable is not None:
             durable.timer = None
-            overdue = durable.outbox.overdue(self._desk.now)
-            self._back(durable, overdue, self._failure(durable, "not acknowledged in time"))
+            if not durable.paused:
+                self.go_on(durable)
+
+    def go_on(self, durable: Durable) -> None:
+        """What is overdue comes again, and what may go out does."""
+        overdue = durable.outbox.overdue(self._desk.now)
+        self._back(durable, overdue, self._failure(durable, "not acknowledged in time"))
 
     # Dead letters
 
     def requeue(self, session: str, message: Requeue) -> None:
         """Dead letters are delivered after all. Anybody may ask for that. Raises `NotHome`."""
-        durable = self._home_of(message.name)
+        durable = self.home_of(message.name)
         letters = [(number, 0, durable.dead.take(number)) for number in _known(message.deliveries, durable)]
 
         def stored() -> None:
@@ -397,14 +413,15 @@ class Homes(CatchingUp):
 
     def discard(self, session: str, message: Discard) -> None:
         """Dead letters are forgotten. Anybody may ask for that. Raises `NotHome`."""
-        durable = self._home_of(message.name)
+        durable = self.home_of(message.name)
         numbers = tuple(_known(message.deliveries, durable))
         for number in numbers:
             durable.dead.take(number)
         answer = Discarded(durable.name, numbers)
         self._write(durable, remove=numbers, then=lambda: self._desk.answer(session, answer))
 
-    def _home_of(self, name: str) -> Durable:
+    def home_of(self, name: str) -> Durable:
+        """The subscription of that name, if this is its home. Raises `NotHome`."""
         durable = self.subscriptions.get(name)
         if durable is None or durable.state is State.MOVING:
             raise NotHome(name)

@@ -8,6 +8,7 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.routing.durable.attempts import MAX_REASON, FailuresOf
+from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.routing.durable.outbox import Patience, Retry
 from palio.routing.messages import Envelope, Moment, Number, _Message
 
@@ -46,7 +47,6 @@ class Attach(_Message, frozen=True):
 
     @property
     def expected(self) -> Filter | None:
-        """What the filter of one that is there has to mean; None if it may be any."""
         return None if self.as_is else self.filter
 
 
@@ -188,6 +188,9 @@ DurableRequest: TypeAlias = (
     | ListJournals
     | Hold
     | TrimJournal
+    | Pause
+    | Resume
+    | Seek
 )
 
 
@@ -195,15 +198,13 @@ DurableRequest: TypeAlias = (
 
 
 class Attached(_Message, frozen=True):
-    """The session is the taker now; the subscription is on disk at this home, and new if it was `created`.
-
-    `filter` is the one that is in force.
-    """
+    """The session is the taker now; the subscription is on disk at this home, with this filter in force."""
 
     name: str
     home: str
     created: bool = False
     filter: Filter | None = None
+    paused: bool = False
 
 
 class DurableReady(_Message, frozen=True):
@@ -303,8 +304,7 @@ class Held(_Message, frozen=True):
 class JournalTrimmed(_Message, frozen=True):
     """How far the journal is trimmed now, and by whom it is needed beyond that: readers, and how far each is.
 
-    It is not trimmed while brokers are `missing` of which it is not known whom they have. `gone` is how many
-    have gone by this, or would go.
+    Not while brokers are `missing` of which it is not known whom they have. `gone` have gone, or would go.
     """
 
     number: Number
@@ -328,6 +328,8 @@ DurableAnswer: TypeAlias = (
     | JournalsListed
     | Held
     | JournalTrimmed
+    | Paused
+    | Sought
 )
 
 
@@ -506,6 +508,7 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     linger: Moment | None = None
     retry: Retry | None = None
     failures: FailuresOf = ()  # of what is in the spool, and of the dead letters
+    paused: bool = False
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):

@@ -208,6 +208,8 @@ class Moving:
         durable.ready_told = letter.ready
         durable.linger = letter.linger
         durable.retry = letter.retry
+        durable.paused = letter.paused
+        durable.look_for_reread()
         self._homes.leave_alone(durable)
 
         def stored() -> None:
@@ -326,6 +328,7 @@ class Moving:
                 durable.linger,
                 durable.retry,
                 self._homes.failures_of(durable),
+                durable.paused,
             ),
         )
 

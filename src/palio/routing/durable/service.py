@@ -16,12 +16,13 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.routing.durable.attempts import Failures
+from palio.routing.durable.control import Pause, Resume, Seek
 from palio.routing.durable.counting import Origin
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.history import History
 from palio.routing.durable.holding import HELD, Holding
-from palio.routing.durable.homes import ENDED, Homes
+from palio.routing.durable.homes import ENDED, PAUSED, Homes
 from palio.routing.durable.introductions import INTRODUCED, Introductions
 from palio.routing.durable.journal import Journal
 from palio.routing.durable.letters import Letters
@@ -69,6 +70,7 @@ from palio.routing.durable.moving import Moving
 from palio.routing.durable.queries import Queries
 from palio.routing.durable.readers import Readers
 from palio.routing.durable.spooling import Change as HomeChange
+from palio.routing.durable.steering import Steering
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.durable.telling import Telling
 from palio.routing.durable.topology import Topology
@@ -77,7 +79,7 @@ from palio.routing.messages import Envelope, Publish, Published, Refused
 from palio.routing.scopes import Scopes, not_seen
 from palio.routing.tables import Side
 
-PREFIXES = (ENDED, KNOWN, FORGOTTEN, INTRODUCED, HELD)
+PREFIXES = (ENDED, PAUSED, KNOWN, FORGOTTEN, INTRODUCED, HELD)
 
 
 class WaveEnded(msgspec.Struct, frozen=True):
@@ -214,6 +216,7 @@ class Service:
             way_to=self._queries.way_to,
             tick=self._tick_later,
         )
+        steering = Steering(self._desk, self.homes, self._wake)
         self._wave = 0
         self._syncing: tuple[int, int, tuple[str, ...]] | None = None  # epoch, question, names
         self._syncing_until = 0.0
@@ -236,6 +239,9 @@ class Service:
             ListJournals: self._and_tick(history.list_journals),
             Hold: holding.hold,
             TrimJournal: holding.trim,
+            Pause: steering.pause,
+            Resume: steering.resume,
+            Seek: steering.seek,
         }
         self.store_handlers: dict[type, Callable[[Any], None]] = {
             Stored: self._on_stored,
@@ -283,6 +289,8 @@ class Service:
             yield {
                 "durable": name,
                 "state": durable.state.value,
+                "paused": durable.paused,
+                "linger": durable.linger,
                 "filter": str(durable.filter),
                 "session": durable.taker,
                 "pending": len(durable.outbox) + durable.spooling,

@@ -129,13 +129,13 @@ class Spooling:
         for durable in self.subscriptions.values():
             durable.interrupt()
 
-    def _spool(self, durable: Durable, envelopes: list[Envelope]) -> None:
+    def _spool(self, durable: Durable, envelopes: list[Envelope], *origins_read: str) -> None:
         entries = []
         for envelope in envelopes:
             if not has_expired(envelope, self._desk.now):
                 entries.append((durable.next_delivery, 0, envelope))
                 durable.next_delivery += 1
-        origins = dict.fromkeys([envelope.origin for envelope in envelopes])
+        origins = dict.fromkeys([*origins_read, *[envelope.origin for envelope in envelopes]])
         position = {origin: durable.position[origin] for origin in origins}
         size = sum([envelope.notification.body.size for _, _, envelope in entries])
 
@@ -264,7 +264,7 @@ class Spooling:
     def _pump(self, durable: Durable) -> None:
         """Let deliveries go out as long as the taker may have more."""
         desk, outbox = self._desk, durable.outbox
-        if durable.taker is None or durable.state in (State.STORING, State.MOVING):
+        if durable.taker is None or durable.paused or durable.state in (State.STORING, State.MOVING):
             return
         going: list[Going] = []
         while more := outbox.next(desk.now):

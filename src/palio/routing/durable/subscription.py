@@ -10,8 +10,8 @@ States and what leads from one to the next (`TRANSITIONS`; the documentation dra
 - *ended*: gone.
 
 Position: for each origin the sequence up to which everything is in the outbox, has been acknowledged, or was
-not selected by the filter. It only grows, and on disk only together with what it stands for, in one atomic
-write.
+not selected by the filter. It only grows (unless somebody moves the subscription, see `steering`), and on disk
+only together with what it stands for, in one atomic write.
 
 Becoming live. When everyone in reach knows the filter (a wave) and has then said how far its journal is (a
 question), all in one epoch, then whatever an origin numbers after that comes live, and what it numbered before
@@ -110,8 +110,10 @@ class Durable:
         "name",
         "next_delivery",
         "outbox",
+        "paused",
         "position",
         "ready_told",
+        "reread",
         "retry",
         "saving",
         "session",
@@ -155,6 +157,10 @@ class Durable:
         self.linger: float | None = None  # how long it outlives its taker; None: as the broker says
         self.retry: Retry | None = None  # how what failed is tried again; None: as the broker or the taker says
         self.ready_told = False
+        self.paused = False  # whether nothing is handed out; see `steering`
+        self.reread: dict[
+            str, set[int]
+        ] = {}  # by origin: what waited beyond the position when it was moved back
         self.moving_to: str | None = None
         self.moving_stored = False
         self.handed_at = 0.0  # when it was last written to the next home
@@ -165,6 +171,25 @@ class Durable:
     def go(self, event: str) -> None:
         """Change the state as the table of transitions says."""
         self.state = TRANSITIONS[self.state][event]
+
+    def look_for_reread(self) -> None:
+        """Something that waits is beyond the position if the subscription was moved back."""
+        self.reread.clear()
+        for one in self.outbox.deliveries.values():
+            origin, sequence = one.envelope.origin, one.envelope.sequence
+            if sequence > self.position.get(origin, sequence):
+                self.reread.setdefault(origin, set()).add(sequence)
+
+    def not_known(self, origin: str, envelopes: tuple[Envelope, ...]) -> list[Envelope]:
+        """Of what was fetched from an origin, what did not wait when the subscription was moved back."""
+        known = self.reread.get(origin)
+        if known is None:
+            return list(envelopes)
+        found = [envelope for envelope in envelopes if envelope.sequence not in known]
+        known.difference_update([envelope.sequence for envelope in envelopes])
+        if not known or self.position[origin] >= max(known):
+            del self.reread[origin]
+        return found
 
     def saved(self) -> None:
         """Positions that marks had moved are on disk."""

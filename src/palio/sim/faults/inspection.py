@@ -101,7 +101,9 @@ def check_trim(world: World, station: Station, trim: Trim) -> None:
     for name, (_, position) in latest.items():
         known = position.get(station.name)
         taking = world.record.takings.get(name)
-        if known is not None and known < trim.upto and taking is not None and taking.ending == NEVER:
+        if known is None or taking is None or taking.ending != NEVER or taking.rewound:
+            continue  # whoever was moved back gets what is there
+        if known < trim.upto:
             world.record.trimmed_early.append((station.name, trim.upto, name, known))
 
 

@@ -22,6 +22,7 @@ from palio.sim.faults.violations import (
     BrokenPromise,
     ConfirmedTooEarly,
     Disorder,
+    DuringPause,
     EndedWithError,
     Expired,
     Ghost,
@@ -52,7 +53,11 @@ def judge(record: Record) -> list[BrokenPromise]:
     if record.error:
         return [EndedWithError(error=record.error)]
     found = [broken for check in CHECKS for broken in check(record)]
-    return [broken for broken in found if not _was_given_up(record, broken)]
+    return [
+        broken
+        for broken in found
+        if not _was_given_up(record, broken) and not _was_wanted_again(record, broken)
+    ]
 
 
 def _was_given_up(record: Record, broken: BrokenPromise) -> bool:
@@ -62,6 +67,13 @@ def _was_given_up(record: Record, broken: BrokenPromise) -> bool:
     if isinstance(broken, WrongHomes):
         return record.takings[broken.session].ending != NEVER  # the end came to one of two
     return not isinstance(broken, Unanswered | Expired | Ghost)
+
+
+def _was_wanted_again(record: Record, broken: BrokenPromise) -> bool:
+    """Who wants everything once more gets it as if for the first time; nothing may be lost by it."""
+    if broken.session not in record.takings or not record.takings[broken.session].rewound:
+        return False
+    return isinstance(broken, AfterDone | Disorder | Unmarked | TwoDeliveries)
 
 
 def nothing_confirmed_is_lost(record: Record) -> Broken:
@@ -129,6 +141,13 @@ def nothing_after_its_end(record: Record) -> Broken:
     for handing in record.handings:
         if handing.moment > record.takings[handing.name].ended:
             yield AfterEnd(session=handing.name, number=_number(handing), notification=_name(handing))
+
+
+def nothing_while_paused(record: Record) -> Broken:
+    """A subscription that was told to be paused gets nothing until it has asked to go on."""
+    for handing in record.handings:
+        if any(begin < handing.moment < end for begin, end in record.takings[handing.name].halts):
+            yield DuringPause(session=handing.name, number=_number(handing), notification=_name(handing))
 
 
 def nothing_again_after_done(record: Record) -> Broken:
@@ -320,6 +339,7 @@ CHECKS: tuple[Callable[[Record], Broken], ...] = (
     delivered_is_on_disk,
     nothing_outside_the_filter,
     nothing_after_its_end,
+    nothing_while_paused,
     nothing_again_after_done,
     first_deliveries_in_order,
     redeliveries_are_marked,

@@ -57,7 +57,7 @@ class Wish:
 class Taking:
     """A durable subscription, from its client's side."""
 
-    __slots__ = ("ended", "ending", "name", "ready", "ready_trimmed", "since", "wishes")
+    __slots__ = ("ended", "ending", "halts", "name", "ready", "ready_trimmed", "rewound", "since", "wishes")
 
     def __init__(self, name: str, since: str | float) -> None:
         self.name = name
@@ -67,6 +67,9 @@ class Taking:
         self.ready_trimmed: dict[str, int] = {}  # how far each journal was trimmed when it was ready
         self.ending = NEVER  # when the client began to end it
         self.ended = NEVER  # when it was told that it has ended
+        # From when it was told that it is paused until it asked to go on.
+        self.halts: list[tuple[int, int]] = []
+        self.rewound = False  # whether it ever asked for everything once more
 
 
 class Handing(NamedTuple):

@@ -25,12 +25,15 @@ from palio.sim.faults.steps import (
     Cut,
     End,
     Full,
+    Halt,
     Join,
     Jump,
     Lag,
     Leave,
+    OfTaker,
     Pause,
     Refilter,
+    Rewind,
     Say,
     Shift,
     Slow,
@@ -201,7 +204,7 @@ class Stage:
         world.record.tick()
         if world.reach is not None:
             world.reach.step(world, step)
-        about = () if not isinstance(step, Say | Take | Leave | Twice | Refilter | End) else (_about(step),)
+        about = (_about(step),) if isinstance(step, Say | OfTaker) else ()
         world.note("", str(step), *about)
         match step:
             case Crash(broker=broker, effects=effects, share=share, down=down):
@@ -260,9 +263,13 @@ class Stage:
                 clients.takers[name].twice(step.brokers)
             case Refilter(name=name) if name in clients.takers:
                 clients.takers[name].change(step.filter)
+            case Halt(name=name) if name in clients.takers:
+                clients.takers[name].halt(step.seconds)
+            case Rewind(name=name) if name in clients.takers:
+                clients.takers[name].rewind()
             case End(name=name) if name in clients.takers:
                 clients.takers[name].end()
 
 
-def _about(step: Say | Take | Leave | Twice | Refilter | End) -> object:
+def _about(step: Say | OfTaker) -> object:
     return step.contents[0][0] if isinstance(step, Say) else step.name

@@ -67,6 +67,8 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ends: int = 0
     joins: int = 0  # brokers that are not there at the beginning
     shifts: int = 0  # publishers that go on at another broker
+    halts: int = 0  # subscriptions that are paused for a while
+    rewinds: int = 0  # subscriptions that are moved back to the beginning
     anew: bool = False  # whether takers whose home cannot be reached begin anew at times
     batched: bool = False  # whether takers acknowledge several at once, also just before they leave or end it
     lake: bool = False  # whether what is trimmed can still be read, mostly

@@ -14,12 +14,14 @@ from palio.sim.faults.steps import (
     Cut,
     End,
     Full,
+    Halt,
     Join,
     Jump,
     Lag,
     Leave,
     Pause,
     Refilter,
+    Rewind,
     Say,
     Shift,
     Slow,
@@ -134,6 +136,10 @@ class _Drawing:
         for _ in range(scenario.shifts):
             publisher = f"p{self._chance.randrange(scenario.publishers)}"
             yield Shift(time=self._time(), publisher=publisher, broker=self._broker())
+        for _ in range(scenario.halts):
+            yield Halt(time=self._time(), name=self._chance.choice(self._takers), seconds=self._span())
+        for _ in range(scenario.rewinds):
+            yield Rewind(time=self._time(), name=self._chance.choice(self._takers))
 
     def _takes(self) -> Iterator[Step]:
         chance = self._chance

@@ -183,6 +183,25 @@ class Refilter(_Step, frozen=True, kw_only=True):
         return f"{self.name} wants `{self.filter}` from now on."
 
 
+class Halt(_Step, frozen=True, kw_only=True):
+    """A client pauses its subscription for a while."""
+
+    name: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.name} pauses its subscription for {self.seconds:.1f} s."
+
+
+class Rewind(_Step, frozen=True, kw_only=True):
+    """A client moves its subscription back to the beginning of everything."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} wants everything once more."
+
+
 class End(_Step, frozen=True, kw_only=True):
     """A client ends its subscription."""
 
@@ -193,5 +212,6 @@ class End(_Step, frozen=True, kw_only=True):
 
 
 Fault: TypeAlias = Crash | Pause | Slow | Cut | Lag | Full | SlowDisk | Jump | Join
-Doing: TypeAlias = Say | Shift | Take | Leave | Twice | Refilter | End
+OfTaker: TypeAlias = Take | Leave | Twice | Refilter | Halt | Rewind | End
+Doing: TypeAlias = Say | Shift | OfTaker
 Step: TypeAlias = Fault | Doing

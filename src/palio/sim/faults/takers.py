@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
+from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.routing.durable.effects import Hand
 from palio.routing.durable.messages import (
     Acknowledged,
@@ -56,6 +57,10 @@ class Taker:
         self._connections = 0
         self._lives: dict[str, str] = {}  # by broker: the identity of the subscription that was last there
         self._finishing = ""  # the session in which the end was asked for
+        self._halted = self._is_halted = False  # whether it wants to be paused, and is
+        self._halting: tuple[str, bool] | None = None  # the session in which that was asked for, and what
+        self._rewinds = 0  # how often it wants everything once more
+        self._rewinding = ""  # the session in which that was asked for
         self.taking = world.record.takings[take.name] = Taking(take.name, take.since)
         first = self._wish(take.filter)
         first.known = world.record.moment
@@ -186,6 +191,25 @@ class Taker:
         self._wish(filter)
         self._ask()
 
+    def halt(self, seconds: float) -> None:
+        if not self._halted and self.taking.ending == NEVER:
+            self._halted = True
+            self._ask()
+            self.world.after(seconds, self._go_on)
+
+    def _go_on(self) -> None:
+        halts = self.taking.halts
+        if halts and halts[-1][1] == NEVER:
+            halts[-1] = halts[-1][0], self.world.record.tick()
+        self._halted = False
+        self._ask()
+
+    def rewind(self) -> None:
+        if self.taking.ending == NEVER:
+            self.taking.rewound = True
+            self._rewinds += 1
+            self._ask()
+
     def end(self) -> None:
         if self.taking.ending == NEVER:
             self.taking.ending = self.world.record.tick()
@@ -208,6 +232,17 @@ class Taker:
             # An answer does not say to which change it belongs: the next one waits for it.
             self._changing = self.session, self.taking.wishes[-1]
             self._post(self.session, Change(self.name, self.taking.wishes[-1].filter))
+        if self.taking.ending == NEVER:
+            self._steer()
+
+    def _steer(self) -> None:
+        wish = self.session, self._halted
+        if self._halted != self._is_halted and self._halting != wish:
+            self._halting = wish
+            self._post(self.session, Pause(self.name) if self._halted else Resume(self.name))
+        if self._rewinds and self._rewinding != self.session:
+            self._rewinding = self.session
+            self._post(self.session, Seek(self.name, "all"))
 
     # Hearing
 
@@ -225,7 +260,13 @@ class Taker:
             case Attached():
                 if session == self.session:
                     self.attached = True
+                    self._is_halted, self._halting = answer.paused, None
                     self._ask()
+            case Paused() | Sought():
+                self._steered(session, answer)
+            case Refused(_, "NotHome", _) if session == self.session and taking.ending == NEVER:
+                self.attached, self._rewinding = False, ""
+                world.after(1.0, self._if_still, session, self.connect, self.broker)
             case DurableReady():
                 if taking.ready == NEVER:
                     taking.ready = record.moment
@@ -256,6 +297,16 @@ class Taker:
                 if subject.split()[0] in ("change", "finish"):
                     self.attached = False
                     world.after(1.0, self._if_still, session, self.connect, self.broker)
+
+    def _steered(self, session: str, answer: Paused | Sought) -> None:
+        if isinstance(answer, Sought):
+            if session == self._rewinding:
+                self._rewinds, self._rewinding = self._rewinds - 1, ""
+        elif session == self.session:
+            self._is_halted, self._halting = answer.paused, None
+            if answer.paused and self._halted:
+                self.taking.halts.append((self.world.record.tick(), NEVER))
+        self._ask()
 
     def handed(self, station: Station, hand: Hand) -> None:
         for delivery, attempt, envelope in hand.deliveries:
@@ -339,4 +390,8 @@ class Taker:
             found.append(f"{self.name} has not been told that it is ready")
         if taking.wishes[-1].known == NEVER:
             found.append(f"{self.name} has not been told that its filter has changed")
+        if self._is_halted != self._halted:
+            found.append(f"{self.name} has not been told that it is paused, or goes on")
+        if self._rewinds:
+            found.append(f"{self.name} has not been told that it gets everything once more")
         return found

@@ -197,6 +197,13 @@ class Unanswered(BrokenPromise, frozen=True, kw_only=True):
         return f"Long after the last fault, {self.what}."
 
 
+class DuringPause(BrokenPromise, frozen=True, kw_only=True):
+    """Something that was delivered while the subscription was paused."""
+
+    def __str__(self) -> str:
+        return f"{self.session} was paused, and {self._it} was delivered all the same."
+
+
 class Unquiet(BrokenPromise, frozen=True, kw_only=True):
     """A network that goes on and on after the last fault."""
 
