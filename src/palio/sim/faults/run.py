@@ -237,7 +237,9 @@ class Stage:
             case Shift(publisher=publisher, broker=broker):
                 clients.shift(publisher, broker)
             case Take():
-                taker = clients.takers[step.name] = Taker(self.world, step, impatient=self._scenario.anew)
+                taker = clients.takers[step.name] = Taker(
+                    self.world, step, impatient=self._scenario.anew, retries=self._scenario.retries
+                )
                 taker.connect(step.broker)
             case Leave(name=name) if name in clients.takers:
                 clients.takers[name].leave(step.manner, step.seconds, step.broker)

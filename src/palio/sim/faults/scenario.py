@@ -68,6 +68,7 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     shifts: int = 0  # publishers that go on at another broker
     anew: bool = False  # whether takers whose home cannot be reached begin anew at times
     lake: bool = False  # whether what is trimmed can still be read, mostly
+    retries: bool = False  # whether takers say how, and how soon, what they reject is to be tried again
 
     outbox: int = 12
     page: int = 3
