@@ -5,6 +5,7 @@ import pytest
 
 from palio.routing.durable.attempts import MAX_FAILURES
 from palio.sim.faults.run import simulate
+from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import drawn
 
 SEEDS = range(30_000_000, 30_000_016)
@@ -14,6 +15,16 @@ SEEDS = range(30_000_000, 30_000_016)
 def test_every_promise_is_kept(seed):
     run = simulate(msgspec.structs.replace(drawn(seed), retries=True))
     assert not run.violations, run.scenario.to_json()
+
+
+def test_an_outbox_that_is_full_when_pages_are_asked_for_again():
+    """Its broker ended with an error: what was caught up with was gone after the first of several origins."""
+    found = (
+        '{"type":"faults","seed":31000754,"shape":"grid","topology":"hierarchical","brokers":8,'
+        '"strategy":"flooding","takers":6,"publishers":3,"notifications":49,"pauses":2,"partitions":1,'
+        '"refilters":2,"anew":true,"lake":true,"retries":true,"outbox":4,"page":50}'
+    )
+    assert not simulate(FaultScenario.from_json(found)).violations
 
 
 def test_dead_letters_tell_of_their_attempts_after_all_that():
