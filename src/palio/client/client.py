@@ -199,12 +199,22 @@ class Client(Questions):
 
     @overload
     async def subscribe(
-        self, filter: str | Filter, *, into: type[Value], **options: Unpack[Subscribing]
+        self, filter: str | Filter, *, into: type[Value], durable: str, **options: Unpack[Subscribing]
+    ) -> DurableSubscription[Value]: ...
+
+    @overload
+    async def subscribe(
+        self, filter: str | Filter, *, into: None = None, durable: str, **options: Unpack[Subscribing]
+    ) -> DurableSubscription[Notification]: ...
+
+    @overload
+    async def subscribe(
+        self, filter: str | Filter, *, into: type[Value], durable: None = None, **options: Unpack[Subscribing]
     ) -> Subscription[Value]: ...
 
     @overload
     async def subscribe(
-        self, filter: str | Filter, *, into: None = None, **options: Unpack[Subscribing]
+        self, filter: str | Filter, *, into: None = None, durable: None = None, **options: Unpack[Subscribing]
     ) -> Subscription[Notification]: ...
 
     async def subscribe(
