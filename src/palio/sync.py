@@ -275,22 +275,45 @@ class Client:
 
     @overload
     def subscribe(
-        self, filter: str | Filter | None, *, into: type[Value], **options: Unpack[Subscribing]
+        self,
+        filter: str | Filter | None,
+        *,
+        into: type[Value],
+        durable: str | None = None,
+        **options: Unpack[Subscribing],
     ) -> Subscription[Value]: ...
 
     @overload
     def subscribe(
-        self, filter: str | Filter | None, *, into: None = None, **options: Unpack[Subscribing]
+        self,
+        filter: str | Filter | None,
+        *,
+        into: None = None,
+        durable: str | None = None,
+        **options: Unpack[Subscribing],
     ) -> Subscription[Notification]: ...
 
     def subscribe(
-        self, filter: str | Filter | None, *, into: type[Any] | None = None, **options: Unpack[Subscribing]
+        self,
+        filter: str | Filter | None,
+        *,
+        into: type[Any] | None = None,
+        durable: str | None = None,
+        **options: Unpack[Subscribing],
     ) -> Subscription[Any]:
         """Ask for all that the filter selects. Options: as in `palio.Client.subscribe`."""
-        held = self._worker.run(self._client.subscribe(filter, into=into, **options))
+        held = self._worker.run(self._subscribe(filter, into, durable, options))
         subscription = Subscription(held, self._worker)
         self._subscriptions.add(subscription)
         return subscription
+
+    async def _subscribe(
+        self, filter: str | Filter | None, into: Any, durable: Any, options: Subscribing
+    ) -> asynchronous.Subscription[Any]:
+        held: asynchronous.Subscription[Any] = await self._client.subscribe(
+            filter, into=into, durable=durable, **options
+        )
+        return held
 
     def advertise(self, advertisement: str | Advertisement, **options: Unpack[Advertising]) -> Advertised:
         """Say what will be published. Options: as in `palio.Client.advertise`."""

@@ -10,6 +10,7 @@ import pytest
 import palio.sync
 from palio.client import arguments
 from palio.client.content import Properties
+from tests.conftest import ROOT
 
 pytest.importorskip("mypy", reason="mypy is not installed")
 
@@ -37,6 +38,7 @@ async def asynchronously() -> float:
             print(dict(event), note.integer("n") + 1, event.moment("at").year, event.boolean("open"))
             print([tag.upper() for tag in event.elements("tags", str)])
         quotes = await client.subscribe("price > 100", into=Quote, durable="quotes")
+        print((await quotes.change("price > 200")).drops)
         async for quote in quotes:
             async with quote.process():
                 total += quote.value.price
@@ -58,11 +60,15 @@ def synchronously() -> float:
         return sum(event.number("price") + event.sequence + event.attempt for event in subscription)
 """
 
+WRONG = """
+def wrong(client: palio.sync.Client, event: palio.sync.Event[Quote], transient: palio.Subscription) -> None:
+"""
 BAD = {
     'event["price"] > 100': "Unsupported",
     'event.text("symbol") > 100': "Unsupported",
     'event.value.price + ""': "Unsupported",
     "event.value.cost": "attr-defined",
+    "transient.detach()": "attr-defined",
     'client.subscribe("true", durabel="x")': "durabel",
     'client.publish({}, priority="high")': "No overload variant",
     'palio.sync.connect("palio://127.0.0.1:7070", retry=True)': "retry",
@@ -71,25 +77,17 @@ BAD = {
 
 
 def checked(program, tmp_path):
+    """What mypy says; in the checkout, where it remembers what it thinks of us since `make lint`."""
     file = tmp_path / "program.py"
     file.write_text(textwrap.dedent(program))
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--config-file=",
-        "--cache-dir",
-        str(tmp_path),
-        str(file),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "mypy", "--strict", str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 
 def test_a_typed_program_passes_and_its_mistakes_do_not(tmp_path):
     lines = "\n".join(f"    {mistake}" for mistake in BAD)
-    bad = f"\ndef wrong(client: palio.sync.Client, event: palio.sync.Event[Quote]) -> None:\n{lines}\n"
+    bad = f"{WRONG}{lines}\n"
     told = checked(HEAD + GOOD + bad, tmp_path)
     first = (HEAD + GOOD + bad).splitlines().index("    " + next(iter(BAD))) + 1
     by_line = {}
@@ -104,7 +102,7 @@ def test_a_typed_program_passes_and_its_mistakes_do_not(tmp_path):
 @pytest.mark.parametrize(
     ("call", "types", "others"),
     [
-        (palio.Client.subscribe, arguments.Subscribing, {"filter", "into"}),
+        (palio.Client.subscribe, arguments.Subscribing, {"filter", "into", "durable"}),
         (palio.Client.advertise, arguments.Advertising, {"advertisement"}),
         (palio.Client.detect, arguments.Detecting, {"patterns"}),
         (palio.Client.survey, arguments.Surveying, {"filter"}),

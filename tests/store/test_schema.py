@@ -7,8 +7,10 @@ from sqlalchemy import create_engine, text
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.effects import Read
+from palio.routing.durable.attempts import Failure
+from palio.routing.durable.effects import Read, Spool
 from palio.routing.durable.messages import Found, Stored
+from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Envelope
 from palio.store import StoreTooNew, schema
 from palio.store.records import encode_body, encode_letter
@@ -78,6 +80,7 @@ def test_a_store_of_the_first_version_is_migrated(url: str) -> None:
             assert [sequence for _, _, sequence, _ in driven.recovered.recent] == list(range(8_900, 9_001))
             (subscription,) = driven.recovered.subscriptions
             assert subscription.spool == ((4, 1, envelope(4)),)
+            assert (subscription.linger, subscription.retry, subscription.failures) == (None, None, ())
             (found,) = driven.do(Read(1, Filter.parse("true"), 0, 9_000, 100, since=8_999.0))
             last = [
                 Envelope("b", number, float(number), 0, "b", Notification({"x": number}))
@@ -86,6 +89,15 @@ def test_a_store_of_the_first_version_is_migrated(url: str) -> None:
             assert found == Found(1, 9_000, tuple(last))
     with Driven(url) as driven:
         assert driven.do(append(1, 9_001)) == [Stored(1)]
+        failures = ((4, (Failure(1.0, "desk", "rejected", "no"),)),)
+        wish = Spool(2, "s", Filter.parse("x > 3"), retry=Retry(attempts=2))
+        assert driven.do(wish, Spool(3, "s", dead=((4, 1, envelope(4)),), failures=failures)) == [
+            Stored(2),
+            Stored(3),
+        ]
+    with Driven(url) as driven:
+        (subscription,) = driven.recovered.subscriptions
+        assert (subscription.retry, subscription.failures) == (Retry(attempts=2), failures)
 
 
 def test_a_store_of_a_later_version_is_refused_and_left_alone(url: str) -> None:

@@ -3,6 +3,7 @@
 from palio.client.client import Client, connect
 from palio.client.detecting import Detection
 from palio.client.dialling import Backoff
+from palio.client.durable import DurableSubscription
 from palio.client.errors import (
     AlreadySubscribed,
     ClientClosed,
@@ -42,6 +43,7 @@ __all__ = [
     "Confirmation",
     "ConnectionLost",
     "Detection",
+    "DurableSubscription",
     "Event",
     "EventsLost",
     "HomeUnreachable",

@@ -44,9 +44,8 @@ class Publishing(Properties, total=False):
 
 
 class Subscribing(TypedDict, total=False):
-    """Of `subscribe`, beside `into`."""
+    """Of `subscribe`, beside `into` and `durable`, on which it depends what is returned."""
 
-    durable: str | None
     since: Since | None
     after: Mapping[str, int] | None
     ready: Ready

@@ -200,12 +200,32 @@ class Client(Questions):
 
     @overload
     async def subscribe(
-        self, filter: str | Filter | None, *, into: type[Value], **options: Unpack[Subscribing]
+        self, filter: str | Filter | None, *, into: type[Value], durable: str, **options: Unpack[Subscribing]
+    ) -> DurableSubscription[Value]: ...
+
+    @overload
+    async def subscribe(
+        self, filter: str | Filter | None, *, into: None = None, durable: str, **options: Unpack[Subscribing]
+    ) -> DurableSubscription[Notification]: ...
+
+    @overload
+    async def subscribe(
+        self,
+        filter: str | Filter | None,
+        *,
+        into: type[Value],
+        durable: None = None,
+        **options: Unpack[Subscribing],
     ) -> Subscription[Value]: ...
 
     @overload
     async def subscribe(
-        self, filter: str | Filter | None, *, into: None = None, **options: Unpack[Subscribing]
+        self,
+        filter: str | Filter | None,
+        *,
+        into: None = None,
+        durable: None = None,
+        **options: Unpack[Subscribing],
     ) -> Subscription[Notification]: ...
 
     async def subscribe(

@@ -124,7 +124,9 @@ class Subscription(Held, Generic[Content_co]):
     async def take_all(self, most: int, timeout: float | None) -> list[Event[Content_co]]:
         """The next events, at least one and not more than so many. Raises as `next` does."""
         events = [await self.next(timeout)]
-        while self._queue and len(events) < most and self._problem_of(self._queue[0]) is None:
+        while self._queue and len(events) < most:
+            if self._into is not None and self._problem_of(self._queue[0]) is not None:
+                break  # what has been taken is not to be lost by what is raised
             event = self._hand_out()
             if event is not None:
                 events.append(event)
@@ -143,8 +145,7 @@ class Subscription(Held, Generic[Content_co]):
         self._handed_out += 1
         if self._drained and not self._queue:
             release(self._drained)
-        problem = self._problem_of(event)
-        if problem is not None:
+        if self._into is not None and (problem := self._problem_of(event)) is not None:
             self._handed_out -= 1
             self._dropped["undecodable"] += 1
             self._undecodable(event, problem)

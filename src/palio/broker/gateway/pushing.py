@@ -179,13 +179,14 @@ class Pusher:
 
     async def _deliver(self, visitor: Visitor, number: int, envelope: Envelope) -> None:
         name = self._kept.definition.id
-        if await self._push(envelope):
+        problem = await self._push(envelope)
+        if problem is None:
             visitor.say(Acknowledged(name, (number,)))
         else:
-            visitor.say(Rejected(name, (number,), reason=(self._problem or "")[:MAX_REASON]))
+            visitor.say(Rejected(name, (number,), reason=problem[:MAX_REASON]))
 
-    async def _push(self, envelope: Envelope) -> bool:
-        """Call the webhook. Returns whether it took the event."""
+    async def _push(self, envelope: Envelope) -> str | None:
+        """Call the webhook. Returns why it did not take the event, if so."""
         await self._keep_to_rate()
         definition = self._kept.definition
         assert definition.sink is not None
@@ -194,20 +195,18 @@ class Pusher:
             answer = await self._sinks.send(definition.sink, {**self._headers, **headers}, body)
         except PalioError as problem:
             self._streak += 1
-            self._note(type(problem).__name__, str(problem))
-            return False
+            return self._note(type(problem).__name__, str(problem))
         if answer.is_good:
             self._streak = 0
             self._pushed += 1
             self._counts["taken"] += 1
             self._problem = None
-            return True
+            return None
         if answer.status == GONE:
             self._state = "gone"
         elif answer.status in _TROUBLE:
             self._streak += 1
-        self._note(str(answer.status), f"The webhook answered with {answer.status}.")
-        return False
+        return self._note(str(answer.status), f"The webhook answered with {answer.status}.")
 
     async def _keep_to_rate(self) -> None:
         rate = self._kept.rate
@@ -216,13 +215,14 @@ class Pusher:
             self._next = max(now, self._next + min(60.0 / rate, _SLOWEST))
             await asyncio.sleep(self._next - now)
 
-    def _note(self, reason: str, sentence: str) -> None:
+    def _note(self, reason: str, sentence: str) -> str:
         self._failed[reason] += 1
         self._counts[reason] += 1
         if self._problem is None:
             extra = {"subscription": self._kept.definition.id, "reason": sentence}
             self._broker.log.warning("A webhook did not take an event.", extra=extra)
         self._problem = sentence
+        return sentence
 
 
 def written(envelope: Envelope, mode: str) -> tuple[dict[str, str], bytes]:

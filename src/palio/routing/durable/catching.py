@@ -178,6 +178,8 @@ class CatchingUp(Spooling):
         for durable in self.subscriptions.values():
             for origin, catching_up in list(durable.catching_up.items()):
                 missing = True
+                if origin not in durable.catching_up:
+                    break  # a full outbox has ended it all
                 asked = catching_up.asked_at
                 if asked is not None and asked + self._desk.settings.tick <= self._desk.now:
                     self._fetch_next(durable, origin)

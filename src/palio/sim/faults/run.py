@@ -254,7 +254,11 @@ class Stage:
                 clients.shift(publisher, broker)
             case Take():
                 taker = clients.takers[step.name] = Taker(
-                    self.world, step, impatient=self._scenario.anew, batched=self._scenario.batched
+                    self.world,
+                    step,
+                    impatient=self._scenario.anew,
+                    batched=self._scenario.batched,
+                    retries=self._scenario.retries,
                 )
                 taker.connect(step.broker)
             case Leave(name=name) if name in clients.takers:

@@ -25,6 +25,7 @@ from palio.routing.durable.messages import (
     Rejected,
     Taken,
 )
+from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Close, Ended, Envelope, Open, Refused
 from palio.sim.faults.inspection import subscription_at
 from palio.sim.faults.record import NEVER, Handing, Taking, Wish
@@ -37,16 +38,27 @@ if TYPE_CHECKING:
 _ATTACH_WITHIN = 15.0  # seconds until a taker tries again
 _BATCH = 3  # deliveries that are acknowledged together, of the four that may be out
 _LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
+# What subscriptions want that have a wish: less than the broker's patience.
+_RETRY = Retry(attempts=4, first_pause=0.2, longest_pause=2.0)
 
 
 class Taker:
     """The client of one durable subscription, in one session after the other."""
 
-    def __init__(self, world: World, take: Take, *, impatient: bool = False, batched: bool = False) -> None:
+    def __init__(
+        self,
+        world: World,
+        take: Take,
+        *,
+        impatient: bool = False,
+        batched: bool = False,
+        retries: bool = False,
+    ) -> None:
         self.world = world
         self._batched = batched  # whether it acknowledges several deliveries at once
         self._batches: dict[str, list[int]] = {}  # by session: what will be acknowledged together
         self._impatient = impatient  # whether it begins anew at times, if its home cannot be reached
+        self._retries = retries  # whether it says how what it rejects is to be tried again
         self.name = take.name
         self.broker = take.broker
         self.session = ""  # the present one
@@ -104,7 +116,8 @@ class Taker:
             if anew:
                 self.world.note(self.name, "begins anew", self.name)
                 self.world.record.given_up.add(self.name)
-            self._post(session, Attach(self.name, filter, self.taking.since, anew, as_is=True))
+            retry = _RETRY if self._retries else None
+            self._post(session, Attach(self.name, filter, self.taking.since, anew, as_is=True, retry=retry))
 
     def _give_up(self, session: str) -> None:
         if session == self.session and not self.attached and not self.away:
@@ -351,13 +364,14 @@ class Taker:
     def _think(self, session: str, delivery: int, attempt: int) -> None:
         world = self.world
         luck = world.chance("think", self.name, delivery, attempt)
-        if world.calm or luck < 0.7:
+        if world.calm or luck < (0.4 if self._retries else 0.7):
             if self._batched:
                 self._collect(session, delivery, luck)
             else:
                 world.after(0.01 + 0.3 * luck, self._post, session, Acknowledged(self.name, (delivery,)))
         elif luck < 0.8:
-            world.after(0.02, self._post, session, Rejected(self.name, (delivery,)))
+            rejected = self._rejected(delivery, attempt) if self._retries else Rejected(self.name, (delivery,))
+            world.after(0.02, self._post, session, rejected)
         elif luck < 0.9:
             late = Acknowledged(self.name, (delivery,))
             world.after(40.0 * (luck - 0.8) + 1.0, self._post, session, late)
@@ -376,6 +390,12 @@ class Taker:
         batch = self._batches.pop(session, ())
         if batch:
             self._post(session, Acknowledged(self.name, tuple(batch)))
+
+    def _rejected(self, delivery: int, attempt: int) -> Rejected:
+        """After a delay, or for good, or as the subscription wants it; with a reason."""
+        luck = self.world.chance("tried again", self.name, delivery, attempt)
+        delay = 8.0 * luck if luck < 0.5 else None
+        return Rejected(self.name, (delivery,), delay, f"attempt {attempt}", dead_letter=luck > 0.8)
 
     def unanswered(self) -> list[str]:
         taking = self.taking
