@@ -6,6 +6,7 @@ from palio.routing.durable.members import KNOWN
 from palio.routing.durable.messages import Ask, Carry, Head, MoveOut, NotHere, Told
 from palio.routing.durable.queries import Queries
 from palio.routing.effects import Send
+from palio.routing.messages import Open
 from tests.routing.durable.world import World
 
 NOW, BEFORE = 7, 6  # epochs
@@ -24,21 +25,44 @@ def test_a_neighbour_is_reached_without_having_learned_a_way():
     assert queries().way_to("d") is None
 
 
-@pytest.mark.parametrize(("epoch", "way"), [(NOW, "b"), (BEFORE, None), (0, None)])
-def test_a_question_shows_the_way_to_its_asker_in_its_own_epoch(epoch, way):
+@pytest.mark.parametrize(("epoch", "sure"), [(NOW, True), (BEFORE, False), (0, False)])
+def test_a_question_shows_the_way_to_its_asker_in_its_own_epoch(epoch, sure):
     asked = queries()
     asked.hear(Ask("d", 1, distance=1, epoch=epoch), "b")
-    assert asked.way_to("d") == way
+    assert (asked.way_to("d"), asked.is_sure_of("d")) == ("b", sure)
 
 
 @pytest.mark.parametrize(
-    ("epochs", "way"), [((NOW,), "b"), ((BEFORE,), None), ((NOW, BEFORE), None), ((), None)]
+    ("epochs", "sure"), [((NOW,), True), ((BEFORE,), False), ((NOW, BEFORE), False), ((), False)]
 )
-def test_answers_show_ways_if_all_were_given_in_the_present_epoch(epochs, way):
-    """An answer that was on its way during a change would lead to who has forgotten the rest of the way."""
+def test_answers_show_ways_if_all_were_given_in_the_present_epoch(epochs, sure):
+    """An answer that was on its way during a change may lead to who has forgotten the rest of the way."""
     asked = queries()
     asked.told(Told("a", 1, epochs, (Head("d", 1, 0, distance=1),)), "b")
-    assert asked.way_to("d") == way
+    assert (asked.way_to("d"), asked.is_sure_of("d")) == ("b", sure)
+
+
+def test_a_way_that_is_not_sure_is_taken_while_there_is_no_other():
+    asked = queries()
+    asked.told(Told("a", 1, (BEFORE,), (Head("d", 1, 0, distance=1),)), "b")
+    asked.told(Told("a", 2, (NOW,), (Head("d", 1, 0, distance=5),)), "c")
+    asked.told(Told("a", 1, (BEFORE,), (Head("d", 1, 0, distance=0),)), "b")
+    assert (asked.way_to("d"), asked.is_sure_of("d")) == ("c", True)
+
+
+@seeds
+def test_who_sends_a_letter_on_a_way_that_is_not_sure_asks(seed):
+    world = World(f"doubts {seed}", ["a", "b", "c"], [("a", "b"), ("b", "c")])
+    world.run()
+    letters, queries = world.routers["a"].durable._letters, world.routers["a"].durable._queries
+    queries.forget_ways()
+    queries.told(Told("a", 1, (BEFORE,), (Head("c", 1, 0, distance=1),)), "b")
+    world.carry_out("a", world.routers["a"].handle(Open(), "one", world.now))
+    assert letters.write("c", NotHere("s0"))
+    assert not queries.is_sure_of("c")
+    world.carry_out("a", world.routers["a"]._core.effects)
+    world.run()
+    assert queries.is_sure_of("c")
 
 
 def test_the_shortest_way_of_an_epoch_is_taken():

@@ -49,10 +49,11 @@ class Letters:
             self._send(msgspec.structs.replace(letter, hops=letter.hops + 1))
 
     def _send(self, letter: Carry) -> bool:
-        way = self._queries.way_to(letter.receiver)
-        if way is None:
+        if not self._queries.is_sure_of(letter.receiver):
             self.ways_missing = True
             self._tick()
+        way = self._queries.way_to(letter.receiver)
+        if way is None:
             return False
         self._desk.effects.append(Send(way, letter))
         return True

@@ -9,11 +9,12 @@ the shortest of these ways. Neighbours need no learning.
 
 Invariants of ways:
 
-1. A way is learned from a question only in the epoch in which it was asked, from answers only in the one epoch
-   in which all of them were given, and forgotten when the epoch changes. Who is between has been in that epoch,
-   too (see `topology`), and knows the rest of the way, or has heard of a change since then, of which we shall
-   hear. An answer that was on its way during a change says nothing: its giver has forgotten by now.
-2. So in one epoch a letter comes nearer with each hop, and cannot run in circles.
+1. A way is *sure* if it was learned from a question in the epoch in which it was asked, or from answers in the
+   one epoch in which all of them were given. Who is between has been in that epoch, too (see `topology`), and
+   knows the rest of the way, or has heard of a change since, of which we shall hear. All ways are forgotten
+   when the epoch changes. So by sure ways a letter comes nearer with each hop, and cannot run in circles.
+2. A way that is not sure (its giver may have forgotten it by now) is taken while there is no other, and asked
+   about: it may lead nowhere, and it is all that there is between brokers that do not agree on the epoch.
 3. A letter whose way is not known is lost, and whoever wrote it writes again. The broker that has lost it asks
    (`letters`), whoever wrote it: the writer may know a way up to there, and has no reason to ask.
 """
@@ -75,7 +76,8 @@ class Queries:
         self._number = first
         self._questions: dict[tuple[str, int], Question] = {}
         self._latest: dict[str, int] = {}
-        self._ways: dict[str, tuple[int, str]] = {}  # how far it is to a broker, and by which neighbour
+        # By broker: whether that is doubtful, how far it is, and by which neighbour.
+        self._ways: dict[str, tuple[bool, int, str]] = {}
 
     def ask(
         self,
@@ -100,8 +102,7 @@ class Queries:
 
     def hear(self, ask: Ask, source: str) -> bool:
         """A question came. Returns whether it is new, and an answer is due."""
-        if ask.epoch == self._epoch():
-            self._learn(ask.asker, ask.distance + 1, source)
+        self._learn(ask.asker, ask.distance + 1, source, sure=ask.epoch == self._epoch())
         key = ask.asker, ask.number
         question = self._questions.get(key)
         if question is not None:
@@ -128,9 +129,9 @@ class Queries:
     def told(self, told: Told, source: str) -> None:
         """A neighbour gives the answers of all behind it."""
         heads = [msgspec.structs.replace(head, distance=head.distance + 1) for head in told.heads]
-        if set(told.epochs) == {self._epoch()}:
-            for head in heads:
-                self._learn(head.origin, head.distance, source)
+        sure = set(told.epochs) == {self._epoch()}
+        for head in heads:
+            self._learn(head.origin, head.distance, source, sure=sure)
         question = self._questions.get((told.asker, told.number))
         if question is not None and source in question.missing:
             question.missing.discard(source)
@@ -142,16 +143,20 @@ class Queries:
         if broker in self._neighbours():
             return broker
         way = self._ways.get(broker)
-        return way[1] if way is not None else None
+        return way[2] if way is not None else None
+
+    def is_sure_of(self, broker: str) -> bool:
+        """Whether the way to a broker is known, and need not be asked about."""
+        return broker in self._neighbours() or (broker in self._ways and not self._ways[broker][0])
 
     def forget_ways(self) -> None:
         """The network has changed: ways may be longer now, or lead nowhere."""
         self._ways.clear()
 
-    def _learn(self, broker: str, distance: int, way: str) -> None:
+    def _learn(self, broker: str, distance: int, way: str, *, sure: bool) -> None:
         known = self._ways.get(broker)
-        if broker != self._broker and (known is None or distance < known[0]):
-            self._ways[broker] = distance, way
+        if broker != self._broker and (known is None or (not sure, distance) < known[:2]):
+            self._ways[broker] = not sure, distance, way
 
     def link_lost(self, broker: str) -> None:
         """Nobody waits for a neighbour that is gone, and ways through it are forgotten."""
