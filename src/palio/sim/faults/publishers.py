@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 4.0  # seconds until a publisher tries again
 _LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
-_EVERYTHING = "n *, kind *, v *"
+_EVERYTHING = Advertisement.parse("n *, kind *, v *")
 
 
 class Publisher:
@@ -49,7 +49,7 @@ class Publisher:
         self._open = True
         self._post(Open())
         if self.advertises:
-            self._post(Advertise("everything", Advertisement.parse(_EVERYTHING)))
+            self._post(Advertise("everything", _EVERYTHING))
         backlog, self._backlog = self._backlog, []
         for say in backlog:
             self.say(say)
