@@ -36,7 +36,7 @@ WEBHOOKS = GatewaySettings(sinks=("127.0.0.0/8",), push_within=20.0)
 
 @asynccontextmanager
 async def two_brokers() -> AsyncIterator[tuple[testing.Broker, testing.Broker]]:
-    patient = DurableSettings(tick=0.5)  # such an event takes its time, and nobody is to be taken for silent
+    patient = DurableSettings()  # such an event takes its time: not that of tests, in which nobody is patient
     a = testing.broker(name=NAME_A, journal=True, durable=patient)
     b = testing.broker(
         name=NAME_B, journal=True, durable=patient, http=True, gateway=WEBHOOKS, limits=Limits(frame=1 << 20)
@@ -169,7 +169,7 @@ async def test_an_undeliverable_event_of_the_past_becomes_a_dead_letter_and_noth
         http="127.0.0.1:0",
         data=str(tmp_path),
         sync="off",
-        durable=DurableSettings(patience=patience, tick=0.1),
+        durable=DurableSettings(patience=patience),
     )
     events = [Notification({"n": 0}), event_of(MAX_FRAME + 1_000, n=1), Notification({"n": 2})]
     await _filled_store(tmp_path, events)

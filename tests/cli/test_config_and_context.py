@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from palio.broker.settings import Peer, Settings, load
+from palio.broker.settings import Peer, Settings, WrongSetting, load
 from palio.cli.config_example import example
 from palio.cli.contexts import Contexts, chosen, contexts_file, read_contexts
 
@@ -191,3 +191,9 @@ def test_a_name_follows_the_port_until_there_is_something_of_that_name(tmp_path)
     assert second.name.endswith("-7171")
     second.keep_name()
     assert Settings(listen="127.0.0.1:7272", data=str(tmp_path)).named().name == second.name
+
+
+def test_a_name_that_no_envelope_has_room_for_is_refused():
+    with pytest.raises(WrongSetting, match="at most 255 characters; this one has 256"):
+        load(environment={}, flags={"name": "n" * 256})
+    assert load(environment={}, flags={"name": "𝔫" * 255}).name == "𝔫" * 255

@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 # What is held for a client until it gives it back.
 _HELD = frozenset((Subscribe, Advertise, Watch))
+# Why something that is kept cannot be delivered.
+TOO_LARGE = f"It has more than the {MAX_FRAME:,} bytes that a frame may have."
 # How many times in a heartbeat all connections are looked at.
 _LOOKS = 4
 # Seconds after which tokens, rights and certificates that have changed count at the latest.
@@ -463,7 +465,7 @@ class Broker:
         """An event, or an answer, that no frame can bring."""
         self.dropped["too large"] += 1
         self.log.warning("What does not fit into a frame is not sent.", extra={"connection": connection.name})
-        connection.say(Lost(1, f"It has more than the {MAX_FRAME:,} bytes that a frame may have."))
+        connection.say(Lost(1, TOO_LARGE))
 
     def _reply(self, effect: Reply) -> None:
         connection = self.sessions.get(effect.session)
@@ -489,9 +491,8 @@ class Broker:
                 continue
             # Not now: the router is about to hand out the rest. It counts as an attempt like any other.
             number = deliveries[0][0]
-            self.log.warning(
-                "A delivery does not fit into a frame.", extra={"durable": effect.name, "delivery": number}
-            )
+            extra = {"durable": effect.name, "delivery": number, "reason": TOO_LARGE}
+            self.log.warning("A delivery does not fit into a frame.", extra=extra)
             self._loop.call_soon(self._say_for, effect.session, Rejected(effect.name, (number,)))
 
     def _say_for(self, session: str, message: Rejected | Respond) -> None:

@@ -18,7 +18,7 @@ from palio.broker.border import Border, border
 from palio.broker.limits import MAX_NAME
 from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
-from palio.broker.settings import Peer
+from palio.broker.settings import MAX_NAME, Peer
 from palio.broker.states import TRANSITIONS, State
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -62,6 +62,12 @@ class ProtocolViolation(PalioError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, reason=reason)
+
+
+def _require_name(name: str) -> None:
+    """Names go with every event: `ENVELOPE_ROOM` has room for those that are as long as they may be."""
+    if not 0 < len(name) <= MAX_NAME:
+        raise ProtocolViolation(f"A name of 1 to {MAX_NAME} characters is needed.")
 
 
 class ConnectionStatistics(msgspec.Struct, frozen=True):
@@ -294,8 +300,7 @@ class Connection(asyncio.Protocol):
     def _greeted(self, greet: Greet) -> None:
         if greet.protocol != PROTOCOL:
             raise ProtocolViolation(f"This broker speaks {PROTOCOL}, not {greet.protocol!r}.")
-        if not 0 < len(greet.name) <= MAX_NAME:
-            raise ProtocolViolation(f"A name of 1 to {MAX_NAME} characters is needed.")
+        _require_name(greet.name)
         self.broker.admit(self, greet)
         self.name = self.principal.own(greet.name) if greet.role is Role.CLIENT else greet.name
         self.role = greet.role
@@ -312,6 +317,7 @@ class Connection(asyncio.Protocol):
         assert self.peer is not None
         if welcome.protocol != PROTOCOL:
             raise ProtocolViolation(f"This broker speaks {PROTOCOL}, not {welcome.protocol!r}.")
+        _require_name(welcome.broker)
         self.name = welcome.broker
         self.role = Role.PEER
         self._heartbeat = min(self._heartbeat, max(welcome.heartbeat, 0.1))

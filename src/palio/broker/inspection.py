@@ -134,8 +134,9 @@ class Inspection:
 
 def _shown(notification: Notification) -> str:
     """An event as a line of JSON that fits into an answer."""
-    text = notification.to_json()
-    if 4 * len(text) <= LONGEST_EVENT or len(text.encode()) <= LONGEST_EVENT:
-        return text
     size = notification.body.size
+    if size <= LONGEST_EVENT:  # otherwise its text is not even worth making
+        text = notification.to_json()
+        if 4 * len(text) <= LONGEST_EVENT or len(text.encode()) <= LONGEST_EVENT:
+            return text
     return msgspec.json.encode({"…": f"It has about {size:,} bytes, too many to be shown."}).decode()

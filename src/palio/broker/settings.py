@@ -34,6 +34,7 @@ from palio.routing.protocol import DEFAULT_PORT, HEARTBEAT, MAX_FRAME
 DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
 DEFAULT_HTTP_PORT = 7080
+MAX_NAME = 255  # characters of the name of a broker, or of a client
 # Flags that are not named after their settings.
 _FLAGS = {"peers": "--peer", "journal": "--no-journal", "security": "--authentication or another one"}
 
@@ -242,6 +243,9 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         top = path.removeprefix("$.").split(".")[0].split("[")[0]
         unknown = reason.split("'")[1] if path == "$" and reason.startswith(_UNKNOWN) else top
         raise WrongSetting(path, origins.get(unknown, file), reason) from None
+    if len(settings.name) > MAX_NAME:
+        reason = f"A name has at most {MAX_NAME} characters; this one has {len(settings.name):,}."
+        raise WrongSetting("$.name", origins.get("name", file), reason)
     for number, peer in enumerate(settings.peers):
         try:
             Filter.parse(peer.export)

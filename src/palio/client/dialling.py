@@ -19,6 +19,9 @@ from palio.client.errors import NotConnected, UntrustedCertificate, WrongPort
 from palio.model.errors import NotAuthenticated, PalioError
 from palio.routing.protocol import DEFAULT_PORT, PROTOCOL, NotPalio, Welcome
 
+# Seconds that it may take to find out whether TLS is spoken where a connection ended without a word.
+_LOOK_WITHIN = 2.0
+
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """Pauses between attempts, in seconds: each is `factor` times the one before, and shortened by chance.
@@ -103,7 +106,7 @@ async def _other_end(
             return WrongPort(there, "does not speak TLS", advice)
         case ConnectionRefusedError() | TimeoutError():
             return None
-        case ConnectionError() if not secure and await speaks_tls(host, port, timeout):
+        case ConnectionError() if not secure and await speaks_tls(host, port, min(timeout, _LOOK_WITHIN)):
             spoken = "TLS"
     match spoken:
         case "TLS":
