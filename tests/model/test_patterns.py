@@ -221,6 +221,16 @@ def test_patterns_differ_by_all_that_they_say():
         ),
         ("A[a = 1] then B[A.a > 5] within 5 s", "Column 17: a comparison begins with an attribute of its own"),
         ("A[a = 1] then B[a > 1 * 2] within 5 s", "Column 21: this is a constant, and is written as one."),
+        (
+            "A[a = 1] then B[sum(A) > 1] within 5 s",
+            "Column 21: expected a step and an attribute, found `A`. A figure",
+        ),
+        ("A[a = 1] then B[a > avg(b)] within 5 s", "Column 25: expected a step and an attribute, found `b`."),
+        ("A[a = 1] then B[sum(A.a)] within 5 s", "Column 25: expected a comparison such as `>`, found `]`."),
+        (
+            "A[a = 1] then B[sum(A.a) has 1] within 5 s",
+            "Column 26: expected a comparison such as `>`, found `has`.",
+        ),
         ("A[a = 1] then B[int a > A.a] within 5 s", "Column 25: a type is demanded only where"),
         ("A[a = 1] within 5 s by a, a", "Column 27: `a` is there twice."),
         ("A[a = 1] within 5 s by select every", "Column 24: expected an attribute, found `select`."),
@@ -374,7 +384,19 @@ def test_any_text_is_read_or_refused(text):
     assert str(found).endswith(".") or Pattern.parse(str(found)) == found
 
 
-CONDITIONS = ["a = 1", "a > A.a * 2", "(", ")", " and ", " or ", "not ", "b in (1, 2)", "B.b != A.b - 1"]
+CONDITIONS = [
+    "count(A) > 1",
+    "a < sum(A.a) - avg(B.b)",
+    "a = 1",
+    "a > A.a * 2",
+    "(",
+    ")",
+    " and ",
+    " or ",
+    "not ",
+    "b in (1, 2)",
+    "B.b != A.b - 1",
+]
 
 
 @given(st.lists(st.sampled_from(CONDITIONS)).map("".join))
@@ -405,7 +427,7 @@ def test_hostile_texts_are_refused_quickly(text):
 def guard_holds(condition: str, own: dict, earlier: dict) -> bool:
     guard = Pattern.parse(f"A[true] then B[{condition}] within 5 s").steps[1].guard
     assert guard is not None
-    return compile_guard(guard)(own, {"A": earlier, "B": own})
+    return compile_guard(guard)(own, {"A": [earlier], "B": [own]})
 
 
 @pytest.mark.parametrize(
@@ -433,3 +455,29 @@ def guard_holds(condition: str, own: dict, earlier: dict) -> bool:
 )
 def test_comparisons_with_earlier_events(condition, own, earlier, answer):
     assert guard_holds(condition, own, earlier) is answer
+
+
+@pytest.mark.parametrize(
+    ("condition", "own", "earlier", "answer"),
+    [
+        ("sum(A.x) > 5", {}, [{"x": 2}, {"x": 4}], True),
+        ("sum(A.x) > 5", {}, [{"x": 2}, {"x": "4"}, {}], False),
+        ("sum(A.x) = 0", {}, [], True),
+        ("count(A) = 3", {}, [{"x": 2}, {"x": 4}, {}], True),
+        ("count(A.x) = 2", {}, [{"x": 2}, {"x": 4}, {}], True),
+        ("x > avg(A.x)", {"x": 4}, [{"x": 2}, {"x": 4}], True),
+        ("x > avg(A.x)", {"x": 4}, [], False),
+        ("not x > avg(A.x)", {"x": 4}, [], True),
+        ("x > max(A.x) - min(A.x)", {"x": 4}, [{"x": 2}, {"x": 5}], True),
+        ("x = max(A.x)", {"x": "b"}, [{"x": "a"}, {"x": "b"}], True),
+        ("x = first(A.x) and y = last(A.x)", {"x": 1, "y": 3}, [{"x": 1}, {"x": 2}, {"x": 3}], True),
+        ("count(B) = 0 and sum(B.x) = 0", {"x": 7}, [], True),
+        ("sum(A.x) / count(A) > B.y * 2 - 1", {"y": 1}, [{"x": 2}, {"x": 4}], True),
+        ("sum(A.x) > 1e308", {}, [{"x": 1e308}, {"x": 1e308}], False),
+        ("x > 1 and (sum(A.x) > 5 or y = 2)", {"x": 2, "y": 2}, [], True),
+    ],
+)
+def test_figures_over_earlier_events(condition, own, earlier, answer):
+    pattern = Pattern.parse(f"A[true]* then B[{condition}] within 5 s")
+    assert Pattern.parse(str(pattern)) == pattern
+    assert compile_guard(pattern.steps[1].guard)(own, {"A": earlier, "B": [own]}) is answer

@@ -90,6 +90,8 @@ def text_of(expression: Expression) -> str:
             return " or ".join(text_of(operand) for operand in operands)
         case Always(truth):
             return "true" if truth else "false"
+        case _:  # what only patterns have, in the guard of a step
+            return repr(expression)
 
 
 def _inside(operand: Expression, *weaker: type) -> str:

@@ -189,7 +189,9 @@ class Definition:
             return True
         earlier = [(s, e) for s, e, _ in occurrence.events if self.key(e) < self.key(event)]
         earlier.sort(key=lambda one: self.key(one[1]))
-        events = {s.name: e.attributes for s, e in earlier} | {step.name: event.attributes}
+        events: dict[str, list] = {}
+        for name, attributes in [*((s.name, e.attributes) for s, e in earlier), (step.name, event.attributes)]:
+            events.setdefault(name, []).append(attributes)
         return compile_guard(step.guard)(event.attributes, events)
 
     def joined(self, join: Join, left: tuple[Event, ...], right: tuple[Event, ...]) -> bool:

@@ -69,8 +69,15 @@ class Maker:
         if self.guards and earlier and self.random.random() < 0.3:
             other = self.random.choice(earlier)
             conditions.append(
-                self.random.choice([f"v > {other}.v", f"v < {other}.v * 2 - 1", f"v != {other}.v"])
+                self.random.choice(
+                    [
+                        *(f"v > {other}.v", f"v < {other}.v * 2 - 1", f"v != {other}.v"),
+                        *(f"v >= max({other}.v)", f"sum({other}.v) > 2", f"count({other}) < 2"),
+                    ]
+                )
             )
+        elif self.guards and self.random.random() < 0.1:
+            conditions.append(self.random.choice([f"v > sum({name}.v) - 1", f"count({name}) < 2"]))
         return f"{name}[{' and '.join(conditions)}]"
 
     def events(self, most: int = 7) -> list[Event]:

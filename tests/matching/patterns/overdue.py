@@ -10,7 +10,7 @@ from palio import Pattern
 from tests.matching.patterns.definition import Absent, Definition, Event, Occurrence, Stop
 
 MADE_UP = 10**9
-# More than what patterns here need behind their first event.
+# As many as patterns need that need fewer: one of them may go on with a loop first.
 COUNT = 3
 
 

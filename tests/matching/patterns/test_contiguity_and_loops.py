@@ -18,7 +18,7 @@ def found(pattern: str, events: str, *, close: bool = True) -> list[str]:
     """The matches of a pattern in which `A` stands for `A[t = "a"]`, told at once or when nothing comes any
     more."""
     text = re.sub(
-        r"(?<!first )(?<!last )\b([ABCD])\b(?![\[.])",
+        r"(?<!first )(?<!last )(?<!count\()\b([ABCD])\b(?![\[.])",
         lambda name: f'{name[0]}[t = "{name[0].lower()}"]',
         pattern,
     )
@@ -175,6 +175,26 @@ def test_an_event_that_ends_a_loop_is_not_part_of_it():
 def test_a_greedy_loop_at_the_end_is_told_when_it_is_ended():
     assert found("A then B+ until C", "a b1 b2", close=False) == []
     assert found("A then B+ until C", "a b1 b2 c", close=False) == ["a b1 b2"]
+
+
+# Figures over earlier events of a loop
+
+
+def test_a_loop_goes_on_as_long_as_its_sum_allows_it():
+    less_than_ten = "A[n > 0 and n < 10 - sum(A.n)]+ then B"
+    assert found(less_than_ten, "x1 x6 x4 x2 b", close=False) == ["x1 x6 x2 b"]
+
+
+def test_a_step_is_compared_with_all_of_a_loop():
+    assert found("A[n < 50]+ then E[n > avg(A.n) * 2]", "x10 x20 x25 x60", close=False) == ["x10 x20 x25 x60"]
+    enough = 'A[t = "x"]+ then B[t = "b" and sum(A.n) > 5]'
+    assert found(enough, "x3 b1 x4 b2", close=False) == ["x3 x4 b2"]
+    assert found('A{2,} then E[t = "b" and count(A) > 2]', "a b1 a b2 a b3") == ["a a a b3"]
+
+
+def test_a_loop_that_rises():
+    rising = "A[n > 0 and (count(A) = 0 or n > last(A.n))]{2,} then B"
+    assert found(rising, "x1 x3 x2 x5 b", close=False) == ["x1 x3 x5 b"]
 
 
 # Windows between neighbours

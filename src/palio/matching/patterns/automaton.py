@@ -166,6 +166,6 @@ def _remembered(pattern: Pattern) -> frozenset[str]:
     guard: Any
     for step in pattern.steps:
         if (guard := step.guard) is not None:
-            found |= {condition.attribute for condition in conditions(guard)}
+            found |= {one.attribute for one in conditions(guard) if isinstance(one, Condition)}
             found |= {reference.attribute for reference in computed_references(guard)}
-    return frozenset(found)
+    return frozenset(found - {""})

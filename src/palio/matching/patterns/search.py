@@ -351,10 +351,11 @@ class Search:
         if guard is None:
             return True
         names, hits = self.automaton.step_names, self.hits
-        events: dict[str, dict[str, Value]] = {}
-        for _, place, earlier in slots:  # in their order: the latest of a step is the one that counts
-            events[names[earlier]] = hits[place].values or {}
-        own = events[names[step]] = hit.values or {}
+        events: dict[str, list[dict[str, Value]]] = {}
+        for _, place, earlier in slots:  # in their order
+            events.setdefault(names[earlier], []).append(hits[place].values or {})
+        own = hit.values or {}
+        events.setdefault(names[step], []).append(own)
         return guard(own, events)
 
     def is_one_of(self, gap: Gap, place: int, slots: tuple[Filled, ...]) -> bool:

@@ -31,7 +31,10 @@ from palio.model.expression import And, Condition, Expression, conjunction
 from palio.model.filter import Filter
 from palio.model.parser import COMPARISONS, Reader
 from palio.model.patterns.computed import (
+    AGGREGATES,
+    Aggregate,
     Arithmetic,
+    Comparison,
     Computed,
     Number,
     Reference,
@@ -349,6 +352,8 @@ class PatternReader(Reader):
     # Comparisons with other events
 
     def condition(self) -> Expression:
+        if self._says_aggregate():
+            return self._comparison()  # type: ignore[no-any-return]
         own = self._reference()
         if own is None:
             return super().condition()
@@ -359,6 +364,41 @@ class PatternReader(Reader):
             )
         self.advance()
         return self.test(None, own.attribute)
+
+    def _says_aggregate(self) -> bool:
+        """Whether `sum(` or the like stands here, in the filter of a step."""
+        if self._step is None or self.kind != "word" or self.token.lower() not in AGGREGATES:
+            return False
+        follows = _TOKENS.match(self.text, self.at + len(self.raw))
+        return follows is not None and follows["symbol"] == "("
+
+    def _comparison(self) -> Any:
+        """What begins with a figure over earlier events, and not with an attribute of its own event."""
+        self._terms = 0
+        left = self.sum()
+        if not (self.kind == "symbol" and self.token in COMPARISONS):
+            self.fail(f"expected a comparison such as `>`, found {self.found()}.")
+        sign = self.token
+        self.advance()
+        return Comparison(left, sign, self.sum())
+
+    def _aggregate(self) -> Aggregate:
+        function = self.token.lower()
+        self.advance()
+        self.expect("(")
+        reference = self._reference()
+        if reference is not None:
+            step, attribute = reference.step, reference.attribute
+        elif function == "count" and self.kind == "word" and self.token in self.columns:
+            step, attribute = self.token, None
+        else:
+            advice = (
+                "A figure is about an attribute of a step, as in avg(A.price), or about its events: count(A)."
+            )
+            self.fail(f"expected a step and an attribute, found {self.found()}.", advice)
+        self.advance()
+        self.expect(")")
+        return Aggregate(function, step, attribute, step == self._step)
 
     def test(self, demanded: Kind | None, name: str) -> Expression:
         if self._step is None or not (self.kind == "symbol" and self.token in COMPARISONS):
@@ -417,6 +457,8 @@ class PatternReader(Reader):
             self.expect(")")
             self.depth -= 1
             return inner
+        if self._says_aggregate():
+            return self._aggregate()
         reference = self._reference()
         if reference is None:
             advice = None
