@@ -160,6 +160,9 @@ async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: b
         subscription = await _subscribe(client, wanted)
         if wanted.ready or (console.is_terminal and not quiet):
             console.print(_greeting(client, subscription), style="dim", soft_wrap=True)
+        if isinstance(subscription, DurableSubscription) and subscription.paused and not quiet:
+            sentence = f"It is paused: nothing comes before palio subs resume {subscription.name}."
+            console.print(sentence, style="yellow", soft_wrap=True)
         try:
             async with asyncio.timeout(wanted.timeout):
                 async for event in subscription:

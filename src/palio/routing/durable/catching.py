@@ -109,14 +109,11 @@ class CatchingUp(Spooling):
     def _write_beginning(
         self, durable: Durable, position: tuple[tuple[str, int], ...], then: Callable[[], None] | None
     ) -> None:
-        change = self._changes.get(durable.name)
-        # A new filter that is being written must not be overwritten by the one before it.
-        filter = change.filter if change is not None and change.writing else durable.filter
         self._desk.effects.append(
             Spool(
                 self._desk.token(then),
                 durable.name,
-                filter,
+                self.filter_to_write(durable),
                 durable.identity,
                 durable.generation,
                 durable.since,
@@ -125,6 +122,11 @@ class CatchingUp(Spooling):
                 retry=durable.retry,
             )
         )
+
+    def filter_to_write(self, durable: Durable) -> Filter:
+        """A new filter that is being written must not be overwritten by the one before it."""
+        change = self._changes.get(durable.name)
+        return change.filter if change is not None and change.writing else durable.filter
 
     def _fetch_next(self, durable: Durable, origin: str) -> None:
         """Ask for the next page, or go on with what comes live if nothing is missing."""

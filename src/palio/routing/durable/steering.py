@@ -146,7 +146,7 @@ class Steering:
             Spool(
                 self._desk.token(stored),
                 durable.name,
-                durable.filter,
+                self._homes.filter_to_write(durable),
                 durable.identity,
                 durable.generation,
                 durable.since,

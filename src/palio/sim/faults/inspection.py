@@ -72,7 +72,7 @@ def look(world: World, station: Station) -> None:
     for effect in station.disk.queue:
         if isinstance(effect, Spool):
             writing.setdefault(effect.name, set()).update([number for number, *_ in effect.add])
-            if not (effect.add or effect.remove or effect.dead or effect.filter):
+            if effect.position and not (effect.add or effect.remove or effect.dead or effect.filter):
                 write = effect.name, effect.position
                 positions[write] = positions.get(write, 0) + 1
     allowed = world.settings.outbox + world.settings.page + world.batch
