@@ -3,12 +3,16 @@
 import pytest
 
 from palio import Filter, Notification
+from palio.routing.durable.attempts import Failure
 from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveCursor, Spool, Subscribed, Trim
 from palio.routing.durable.messages import Failed, Found, Stored
+from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Envelope
 from palio.sim.faults.disk import Disk
 
 EVERYTHING = Filter.parse("n > 0")
+
+FAILURE = Failure(1.0, "desk", "rejected", "no")
 
 
 def envelope(sequence, **properties):
@@ -29,11 +33,11 @@ def test_the_disk_knows_all_that_is_written():
     """A field that the core adds and the simulated disk does not keep would look like a fault of the core."""
     assert set(Spool.__struct_fields__) == {
         "token", "name", "filter", "generation", "since", "identity", "moving_to", "next_delivery", "add",
-        "remove", "dead", "position", "linger",
+        "remove", "dead", "position", "linger", "retry", "failures",
     }  # fmt: skip
     assert set(Subscribed.__struct_fields__) == {
         "name", "generation", "filter", "since", "position", "spool", "dead", "next_delivery", "moving_to",
-        "identity", "linger",
+        "identity", "linger", "retry", "failures",
     }  # fmt: skip
     assert set(Recovered.__struct_fields__) == {
         "head", "trimmed", "recent", "readers", "subscriptions", "archived",
@@ -54,6 +58,8 @@ def test_what_is_written_is_found_again():
             since=0.5,
             moving_to="b1",
             linger=60.0,
+            retry=Retry(attempts=2),
+            failures=((3, (FAILURE,)), (4, (FAILURE,))),
             next_delivery=7,
             add=((3, 0, envelope(2)),),
             position=(("b0", 2),),
@@ -78,6 +84,8 @@ def test_what_is_written_is_found_again():
             next_delivery=7,
             moving_to="b1",
             linger=60.0,
+            retry=Retry(attempts=2),
+            failures=((3, (FAILURE,)),),
         ),
     )
 
