@@ -18,7 +18,7 @@ from palio.broker.border import Border, border
 from palio.broker.limits import MAX_NAME
 from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
-from palio.broker.settings import MAX_NAME, Peer
+from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
 from palio.model.errors import PalioError
 from palio.model.filter import Filter

@@ -12,7 +12,7 @@ from palio.model.errors import PalioError, TooFast
 
 # A client may publish at once what it may publish in so many seconds.
 BURST_SECONDS = 1.0
-# Characters of a name that a client chooses; such names travel with what they name, and are labels for people.
+# Characters of the name of a broker, a client, or of what a client names; it travels with events, and is a label for people.
 MAX_NAME = 255
 
 

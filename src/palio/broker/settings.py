@@ -20,6 +20,7 @@ import msgspec
 import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings
+from palio.broker.limits import MAX_NAME
 from palio.matching.hints import Hints
 from palio.model.errors import FilterError, PalioError, UnreadableHints
 from palio.model.filter import Filter
@@ -34,7 +35,7 @@ from palio.routing.protocol import DEFAULT_PORT, HEARTBEAT, MAX_FRAME
 DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
 DEFAULT_HTTP_PORT = 7080
-MAX_NAME = 255  # characters of the name of a broker, or of a client
+
 # Flags that are not named after their settings.
 _FLAGS = {"peers": "--peer", "journal": "--no-journal", "security": "--authentication or another one"}
 
