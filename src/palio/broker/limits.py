@@ -12,7 +12,7 @@ from palio.model.errors import PalioError, TooFast
 
 # A client may publish at once what it may publish in so many seconds.
 BURST_SECONDS = 1.0
-# Characters of the name of a broker, a client, or of what a client names; it travels with events, and is a label for people.
+# Characters of a name: of a broker, of a client, of what a client names. It travels with events, as a label.
 MAX_NAME = 255
 
 
