@@ -154,7 +154,7 @@ def test_matching_what_is_new_goes_on_after_a_kill(spark, lake, command, environ
     new = ("match", "-e", lake, "-f", str(tmp_path / "filters.jsonl"), "-o", str(place), "--new")
     killed(tmp_path, environment, ("runs", "_commit", 3), *new)
     found = pairs_in(palio.spark.matches(spark, place))
-    assert found == [one for one in WANTED if int(one[0].split(":")[1]) <= 40], "two runs are there"
+    assert found == [one for one in WANTED if int(one[0].split("/")[1]) <= 40], "two runs are there"
     again = command("spark", *new)
     assert (again.exit_code, "Run 3: 8 pairs" in again.stderr) == (0, True), again.stderr
     assert pairs_in(palio.spark.matches(spark, place)) == WANTED

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 
 # A colon was written instead of the slash before, and is still read: streams are resumed with what was written.
+SEPARATOR = "/"
 _NAME = re.compile(r"(?P<origin>.+)[/:](?P<sequence>[0-9]{1,18})", re.DOTALL)
 
 
 def event_name(origin: str, sequence: int) -> str:
     """The name of an event."""
-    return f"{origin}/{sequence}"
+    return f"{origin}{SEPARATOR}{sequence}"
 
 
 def read_event_name(text: str) -> tuple[str, int] | None:

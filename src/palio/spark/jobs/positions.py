@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from palio.model.naming import SEPARATOR
 from palio.spark.frames import EVENT, PAYLOAD, require_columns
 from palio.spark.lake.table import read_lake
 from palio.spark.source import offsets
@@ -109,10 +110,10 @@ class InJournals(Positioned):
 
 
 def with_ids(events: DataFrame) -> DataFrame:
-    """Events of journals or a lake, whose id is their position."""
+    """Events of journals or a lake, whose id is their name (`model.naming`)."""
     from pyspark.sql import functions  # noqa: PLC0415
 
-    position = functions.concat_ws(":", JOURNAL, functions.col(SEQUENCE).cast("string"))
+    position = functions.concat_ws(SEPARATOR, JOURNAL, functions.col(SEQUENCE).cast("string"))
     return events.select(position.alias(EVENT), JOURNAL, SEQUENCE, PAYLOAD)
 
 
