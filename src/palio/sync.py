@@ -24,7 +24,7 @@ from palio import client as asynchronous
 from palio.client.blocking import Worker
 from palio.client.content import Content, Properties
 from palio.client.durable import DurableSubscription
-from palio.client.errors import RequestTimeout, SubscriptionEnded
+from palio.client.errors import NoEvent, SubscriptionEnded
 from palio.client.held import Held
 from palio.client.history import Survey
 from palio.client.inquiries import Watch as AsynchronousWatch
@@ -187,13 +187,13 @@ class Subscription(_Holding):
         while True:
             try:
                 yield self.next(timeout)
-            except (SubscriptionEnded, RequestTimeout) as problem:
-                if type(problem) in (SubscriptionEnded, RequestTimeout):
+            except (SubscriptionEnded, NoEvent) as problem:
+                if type(problem) in (SubscriptionEnded, NoEvent):
                     return
                 raise
 
     def next(self, timeout: float | None = None) -> Event:
-        """The next event. Raises `RequestTimeout` or `SubscriptionEnded`."""
+        """The next event. Raises `NoEvent` or `SubscriptionEnded`."""
         while True:
             try:
                 return Event(self._fetched.popleft(), self._worker)
