@@ -34,7 +34,7 @@ from palio.client.blocking import Worker
 from palio.client.blocking_event import Event
 from palio.client.content import Content, Properties
 from palio.client.durable import DurableSubscription
-from palio.client.errors import RequestTimeout, SubscriptionEnded
+from palio.client.errors import NoEvent, SubscriptionEnded
 from palio.client.event import Content_co
 from palio.client.held import Held
 from palio.client.history import Survey
@@ -150,13 +150,13 @@ class Subscription(_Holding, Generic[Content_co]):
         while True:
             try:
                 yield self.next(timeout)
-            except (SubscriptionEnded, RequestTimeout) as problem:
-                if type(problem) in (SubscriptionEnded, RequestTimeout):
+            except (SubscriptionEnded, NoEvent) as problem:
+                if type(problem) in (SubscriptionEnded, NoEvent):
                     return
                 raise
 
     def next(self, timeout: float | None = None) -> Event[Content_co]:
-        """The next event. Raises `RequestTimeout` or `SubscriptionEnded`."""
+        """The next event. Raises `NoEvent` or `SubscriptionEnded`."""
         while True:
             try:
                 return Event(self._fetched.popleft(), self._worker)

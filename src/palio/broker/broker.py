@@ -493,7 +493,8 @@ class Broker:
             number = deliveries[0][0]
             extra = {"durable": effect.name, "delivery": number, "reason": TOO_LARGE}
             self.log.warning("A delivery does not fit into a frame.", extra=extra)
-            self._loop.call_soon(self._say_for, effect.session, Rejected(effect.name, (number,)))
+            rejected = Rejected(effect.name, (number,), reason=TOO_LARGE)
+            self._loop.call_soon(self._say_for, effect.session, rejected)
 
     def _say_for(self, session: str, message: Rejected | Respond) -> None:
         """What a client would say that cannot be given what it was to be given."""

@@ -61,10 +61,12 @@ class FrameTooLarge(PalioError):
 
     limit: int
     got: int
+    head: bytes = b""
 
     def __init__(self, *, limit: int, got: int, head: bytes = b"") -> None:
         super().__init__(f"This frame has {got:,} bytes; the limit is {limit:,}.", limit=limit, got=got)
-        self.head = head
+        if head:
+            self.head = head
 
 
 class NotPalio(PalioError):
