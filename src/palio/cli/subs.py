@@ -59,11 +59,12 @@ def show(name: Name, server: Server = None) -> None:
     write_json(run(_with(server, lambda client: _row(client, name.removeprefix("@")))))
 
 
-@app.command("rm", epilog=help_epilog("palio subs rm desk-7", "palio subs rm desk-7 --yes"))
+@app.command("rm", epilog=help_epilog("palio subs rm desk-7"))
 def remove(name: Name, server: Server = None, yes: Yes = False) -> None:
     """End a durable subscription for good, wherever in the network it is.
 
-    What waits for it goes with it, and its dead letters. Whoever reads it is told.
+    What waits for it goes with it, and its dead letters; so it wants --yes. Whoever
+    reads it is told.
     """
     name = name.removeprefix("@")
     if not yes:
