@@ -191,6 +191,8 @@ async def test_an_undeliverable_event_of_the_past_becomes_a_dead_letter_and_noth
                     await asyncio.sleep(0.01)
             assert [(one["sequence"], one["attempts"]) for one in letters] == [(2, 3)]
             assert "too many to be shown" in letters[0]["event"]
+            assert all("bytes that a frame may have" in one["why"] for one in letters[0]["failures"])
+            assert len(letters[0]["failures"]) == 3
             # Who looks back hears of what follows, and that it is not all.
             replay = client.replay("n >= 0")
             assert [one["n"] async for one in replay] == [0, 2]
