@@ -22,7 +22,7 @@ from palio.client.held import Advertised
 from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation
 from palio.client.questions import Questions, as_advertisement
-from palio.client.reaching import Since, as_filter, attach_request
+from palio.client.reaching import Since, as_filter, attach_request, temporary_name
 from palio.client.session import Session
 from palio.client.states import State
 from palio.client.subscription import DEFAULT_LIMIT, Subscription, WhenFull
@@ -299,7 +299,7 @@ class Client(Questions):
             subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full, into=decoding)
         else:
             temporary = durable is None
-            name = f"{session.name}-{self._number()}" if durable is None else durable
+            name = temporary_name(session.name, self._number()) if durable is None else durable
             if name in session.held:
                 raise AlreadySubscribed(name)
             attach = attach_request(

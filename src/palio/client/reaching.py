@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
@@ -18,7 +19,8 @@ Since: TypeAlias = datetime | float | str | Mapping[str, int]
 
 # Seconds that a temporary subscription outlives a lost connection, for its client to come back.
 LINGER = 60.0
-
+# Characters of a client's name that the name of its temporary subscriptions keeps; brokers take 255 in all.
+_KEPT_OF_NAME = 200
 
 Default = TypeVar("Default", float, None)
 
@@ -35,6 +37,13 @@ def as_filter(text: str | Filter) -> Filter:
     filter = Filter.parse(text) if isinstance(text, str) else text
     filter.require_satisfiable()
     return filter
+
+
+def temporary_name(client: str, number: int) -> str:
+    """A name for a subscription that ends with its client, and that nobody has had."""
+    if len(client) > _KEPT_OF_NAME:  # names that begin alike still differ
+        client = f"{client[:_KEPT_OF_NAME]}-{hashlib.blake2b(client.encode(), digest_size=8).hexdigest()}"
+    return f"{client}-{number}"
 
 
 def attach_request(
