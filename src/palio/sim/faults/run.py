@@ -139,6 +139,7 @@ class Stage:
             trace=trace,
             absent=frozenset([step.broker for step in script if isinstance(step, Join)]),
             archived=scenario.lake,
+            independent=scenario.independent,
         )
         self.clients = Clients(self.world)
         stations = list(self.world.stations.values())

@@ -77,6 +77,7 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     outbox: int = 12
     page: int = 3
     attempts: int = 1000
+    independent: bool = False  # whether chances say nothing about each other; those of older scenarios did
     mix: tuple[Word, ...] = ()  # how the steps are drawn, and what is drawn together; without it, evenly
     script: tuple[Step, ...] = ()  # these steps instead of what the seed draws: they stay what they are
     scene: str = ""  # one of a few small scenes instead of luck

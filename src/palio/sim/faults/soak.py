@@ -54,6 +54,10 @@ def drawn_mixed(seed: int) -> FaultScenario:
         kinds.add("joins")
     # What is rare by itself is not made more frequent than it can be: a subscription ends once.
     trouble: dict[str, Any] = {kind: chance.randint(1, 2 * TROUBLE[kind]) for kind in sorted(kinds)}
+    # Drawn apart, so that the rest of a seed's scenario is what it was before these were there.
+    more = Random(f"faults mixed more {seed}")
+    if more.random() < 0.25:
+        trouble |= {"halts": more.randint(1, 2), "rewinds": more.randint(0, 2)}
     return FaultScenario(
         seed=seed,
         shape=chance.choice(_SHAPES),
@@ -73,6 +77,8 @@ def drawn_mixed(seed: int) -> FaultScenario:
         attempts=chance.choice((3, 1000, 1000)),
         anew=chance.random() < 0.15,
         lake=chance.random() < 0.4,
+        retries=more.random() < 0.25,
+        independent=True,
         mix=tuple(word for word in WORDS if word in mix),
         **trouble,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from hashlib import blake2b
 from heapq import heappop, heappush
 from math import inf
 from traceback import extract_tb
@@ -58,8 +59,10 @@ class World:
         trace: bool = False,
         absent: frozenset[str] = frozenset(),
         archived: bool = False,
+        independent: bool = False,
     ) -> None:
         self.seed = seed
+        self._independent = independent
         self.settings = configuration.durable or DurableSettings()
         self.record = Record()
         self.now = 0.0
@@ -94,8 +97,15 @@ class World:
             self.connect(wire)
 
     def chance(self, *what: Any) -> float:
-        """A share from 0 to 1 that depends on the seed and what it is for."""
-        return crc32(f"{self.seed} {what}".encode()) / 2**32
+        """A share from 0 to 1 that depends on the seed and what it is for.
+
+        A checksum is linear: of two texts of one length, those of all seeds differ by the same bits. What two
+        such chances decide then meets in few of the ways in which it could. A digest has no such bonds.
+        """
+        text = f"{self.seed} {what}".encode()
+        if self._independent:
+            return int.from_bytes(blake2b(text, digest_size=4).digest()) / 2**32
+        return crc32(text) / 2**32
 
     # Time
 
