@@ -115,6 +115,15 @@ def test_every_match_of_a_loop():
     assert sorted(found("A+ then B within 1 h select every", "a1 a2 b")) == ["a1 a2 b", "a1 b", "a2 b"]
 
 
+def test_every_match_of_a_loop_that_nothing_completes_is_not_looked_for():
+    events = " ".join(f"a{number}" for number in range(40))
+    detector = Detector({"p": 'A[t = "a"]+ then B[t = "b"] within 1 h select every'})
+    for place, event in enumerate(events.split()):
+        detector.take(Notification({"t": event[0]}), time=place, position=place)
+        assert detector.advance(place) == []
+    assert detector.counts.abandoned == 0
+
+
 # Greedy or not: n > 0 goes on, n > 5 could end it.
 UP = "A[n > 0]{} then B[n > 5]"
 

@@ -183,7 +183,7 @@ class _Taken:
         if self._beginnings > MAX_BESIDE:
             return False
         try:
-            self._places |= search.all(place).places
+            self._places |= search.all(place, places=True).places
         except Exhausted:
             return False
         return True

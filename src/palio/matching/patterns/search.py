@@ -108,6 +108,7 @@ class Search:
         self.skip_spent = skip_spent
         self._reach: Reach | None = None
         self._overdue = False
+        self._wants_places = False
         self._within = automaton.within
         self._least = _least_from(hits)
         self._steps_from = _steps_from(hits)
@@ -141,15 +142,18 @@ class Search:
             self._overdue = False
         return found if isinstance(found, Found) else None
 
-    def all(self, start: int) -> Reach:
-        """Everything that begins with this event. Raises `Exhausted`."""
+    def all(self, start: int, *, places: bool = False) -> Reach:
+        """Everything that begins with this event; the places of what is open only if they are wanted, since it
+        takes longer to find them all. Raises `Exhausted`."""
         self._effort = 0
+        self._wants_places = places
         self._reach = reach = Reach()
         time = self.hits[start].time
         try:
             self._taken(self._beginnings, start, time, time)
         finally:
             self._reach = None
+            self._wants_places = False
         return reach
 
     def _extended(self, fillings: list[Filling], last: int, low: int, high: int) -> int | None:
@@ -165,11 +169,11 @@ class Search:
             if self._overdue:
                 deadlines = [Prospects(self, filling, low, high).overdue() for filling in fillings]
                 latest = max((one for one in deadlines if one is not None), default=latest)
-            elif self._reach is None and not self._completable(fillings, last):
+            elif not self._wants_places and not self._completable(fillings, last):
                 # Nothing that is known completes it: it is open, or comes to nothing.
                 until = self._open_until(fillings, low, high)
                 if until is not None or latest <= self.watermark:
-                    return until
+                    return self._left_open(until, fillings)
             for place in range(last + 1, len(hits)):
                 if least[place] > latest:
                     break
@@ -181,14 +185,18 @@ class Search:
                 if answer is not None:
                     return answer
         until = self._open_until(fillings, low, high)
-        if self._reach is not None:
-            if until is not None:
-                self._reach.opened(until, fillings)
-            return None
-        if until is not None:
-            return until
+        if self._reach is not None or until is not None:
+            return self._left_open(until, fillings)
         if last + 1 < len(self.hits):
             self._has_failed(fillings, last, low, high, now=True)
+        return None
+
+    def _left_open(self, until: int | None, fillings: list[Filling]) -> int | None:
+        """What an open choice means: the answer to a search for the first, and one of many for all."""
+        if self._reach is None:
+            return until
+        if until is not None:
+            self._reach.opened(until, fillings)
         return None
 
     def _completable(self, fillings: list[Filling], last: int) -> bool:
@@ -201,6 +209,8 @@ class Search:
         if self._overdue:
             self._tell_overdue(fillings, low, high)
             return None
+        if self._reach is not None and self._reach.until is not None and not self._wants_places:
+            return self._reach.until  # that something is open is known
         if low + self._within <= self.watermark:
             return None
         found = [Prospects(self, filling, low, high).until() for filling in fillings]
