@@ -27,7 +27,6 @@ from palio.model.notification import Notification
 from palio.model.values import MAX_ATTRIBUTES
 from palio.routing import protocol
 from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.routing.durable.desk import WrongAttachment
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -170,8 +169,6 @@ class Guard:
     def _asking_by_name(self, message: Any, principal: Principal, session: str) -> Any:
         for origin in getattr(message, "after", None) or ():
             require_name("a broker", origin)
-        if not message.name:
-            raise WrongAttachment("name", "A durable subscription needs a name that is not empty.")
         return _named(self._asking(message, principal, session), principal, session)
 
     # Giving events
