@@ -38,7 +38,7 @@ def test_archive_trim_and_forget(spark, command, tmp_path):
 
 def test_what_is_wrong_is_a_sentence(spark, command, tmp_path):
     missing = command("spark", "archive", f"sqlite:///{tmp_path}/none.db", "--lake", str(tmp_path / "lake"))
-    assert (missing.exit_code, "There is no such file" in missing.stderr) == (3, True)
+    assert (missing.exit_code, "There is no such file" in missing.stderr) == (6, True)
     assert "There is no lake" in command("spark", "forget", "x = 1", "--lake", str(tmp_path / "x")).stderr
     assert "not both" in command("journal", "trim", "--store", "sqlite:///x", "--server", "h:1").stderr
 

@@ -104,7 +104,7 @@ def test_a_job_without_java_ends_in_that_sentence(environment, tmp_path, root):
         cwd=root, env=environment | {"JAVA_HOME": str(tmp_path)},
         capture_output=True, encoding="utf-8", timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 3
+    assert done.returncode == 6
     assert done.stdout == ""
     assert done.stderr.startswith("Spark needs Java 17 or later, and there is none here")
     assert len(done.stderr.splitlines()) == 1

@@ -41,7 +41,9 @@ ERRORS = {
 
 
 def code_of(error: PalioError) -> ExitCode:
-    """With what the program ends after an error."""
+    """With what the program ends after an error; that of a job is what its task raised."""
+    if (raised := getattr(error, "error", "")) and type(error).__name__ == "JobFailed":
+        return ERRORS.get(raised, ExitCode.BAD_INPUT)
     named = (ERRORS[one.__name__] for one in type(error).__mro__ if one.__name__ in ERRORS)
     return next(named, ExitCode.BAD_INPUT)
 

@@ -39,7 +39,7 @@ Settings = Annotated[
 ]
 
 # What our own errors, and those of Python, look like in a stack of Java.
-_OURS = re.compile(r"^\s*palio\.[\w.]+: (.+)$", re.MULTILINE)
+_OURS = re.compile(r"^\s*palio\.[\w.]*?(\w+): (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:\s+.*\n)+(\S.*)")
 # `[PATH_ALREADY_EXISTS] … SQLSTATE: 42K04`: nobody reads these for the first time.
 _CLASS = re.compile(r"^\[[A-Z_.]+\] | SQLSTATE: \w+$")
@@ -143,11 +143,11 @@ def _failure(text: str) -> JobFailed:
     """With the message of our own error, which a task raised; with one that we know; or what Spark says."""
     ours = _OURS.search(text)
     if ours is not None:
-        return JobFailed(ours[1])
+        return JobFailed(ours[2], error=ours[1])
     for pattern, advice in _KNOWN.items():
         found = re.search(pattern, text)
         if found is not None:
-            return JobFailed(found[0], advice)
+            return JobFailed(found[0], advice, "OutputExists" if "already exists" in found[0] else "")
     python = _PYTHON.search(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = python[1] if python is not None else (lines or ["Spark does not say why."])[0]

@@ -259,10 +259,14 @@ class NothingThere(PalioError):
 
 
 class JobFailed(PalioError):
-    """Spark ended a job; `reason` is what its task said, and `advice` what is to be done about it."""
+    """Spark ended a job; `reason` is what its task said, and `advice` what is to be done about it.
+
+    `error` is the name of the error of ours that a task raised, if it was one.
+    """
 
     reason: str
+    error: str
 
-    def __init__(self, reason: str, advice: str = "") -> None:
+    def __init__(self, reason: str, advice: str = "", error: str = "") -> None:
         told = f"The job failed: {reason if reason.endswith(('.', '!', '?')) else f'{reason}.'}"
-        super().__init__(f"{told} {advice}" if advice else told, reason=reason)
+        super().__init__(f"{told} {advice}" if advice else told, reason=reason, error=error)
