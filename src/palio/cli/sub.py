@@ -26,7 +26,7 @@ EPILOG = help_epilog(
     "palio sub 'exists(price)' --format '{symbol} costs {price}' --timeout 1s",
     "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
     "palio sub 'price > 200' --durable desk-7 --change --timeout 2s",
-    "palio sub 'price > 100' --durable desk-8 --attempts 3 --backoff 1s,5m --timeout 2s",
+    "palio sub 'price > 100' --durable desk-8 --attempts 3 --timeout 2s",
 )
 
 
