@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
@@ -416,3 +417,12 @@ def test_the_busiest_filters_of_the_demo_are_different_ones():
         assert subscribers == list(texts.values()).count(text)
         assert all(stream.counts[id] == count for id, one in texts.items() if one == text)
     assert ranking[0][2] == max(stream.counts.values())
+
+
+def test_every_example_is_on_one_line_of_the_help():
+    """At the width of the help, 80 columns: what is folded cannot be copied."""
+    for module in sorted((ROOT / "src/palio/cli").rglob("*.py")):
+        for call in ast.walk(ast.parse(module.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "help_epilog":
+                texts = [one.value for one in call.args if isinstance(one, ast.Constant)]
+                assert all(len(f"   $ {text}") <= 80 for text in texts), (module.name, texts)

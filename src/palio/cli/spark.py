@@ -56,7 +56,7 @@ app = typer.Typer(
         "palio spark match -e examples/events.jsonl -f examples/filters.jsonl",
         "palio spark experiments examples/experiment.toml -o /tmp/palio-example",
         "palio spark patterns palio-lake -p examples/patterns.jsonl",
-        "palio spark backtest 'price > 100' --against 'price > 120' --picture difference.png",
+        "palio spark backtest 'price > 100' --against 'price > 120' --picture d.png",
         "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
         notes="All of them run here unless --master or --remote names a cluster; docs/spark.md says more.",
     ),

@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark backtest 'price > 100'",
-    "palio spark backtest 'price > 100' --against 'price > 120' --picture difference.png",
+    "palio spark backtest 'price > 100' --against 'price > 120' --picture d.png",
     "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
-    "palio spark backtest 'price > 50' examples/trades.jsonl --time time --every 1m",
+    "palio spark backtest true examples/trades.jsonl --time time --every 1m",
     "palio spark backtest 'price > 100' --checkpoint backtest-state/",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 EPILOG = help_epilog(
     "palio spark patterns palio-lake -p examples/patterns.jsonl",
     "palio spark patterns palio-lake -p examples/patterns.jsonl -o found --close",
-    "palio spark patterns palio-lake -p examples/patterns.jsonl --checkpoint seen",
+    "palio spark patterns palio-lake -p examples/patterns.jsonl --checkpoint s",
     "palio spark patterns palio://127.0.0.1:7070 -p jump.txt --checkpoint state",
     notes="docs/filters.md has the language: jump.txt has a pattern a line. Without Spark: palio patterns",
 )

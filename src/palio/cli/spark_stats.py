@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 EPILOG = help_epilog(
     "palio spark stats examples/events.jsonl -f examples/filters.jsonl",
     "palio spark stats palio-lake --filter 'price > 0' --since 30d --open",
-    "palio spark stats palio-lake --json numbers.json --hints hints.json --checkpoint stats-state/",
+    "palio spark stats palio-lake --json numbers.json --hints hints.json",
     notes="Then `palio up --hints hints.json`: the broker's index knows from the start what is rare.",
 )
 
