@@ -119,4 +119,4 @@ def test_the_examples_of_the_help(walk, spark, monkeypatch, tmp_path):
         walk.type(line.replace("/tmp/", f"{tmp_path}/"))
     assert spark.read.parquet(str(tmp_path / "found")).count() > 0
     assert json.loads((tmp_path / "numbers.json").read_text())["traffic"]["events"] >= 13
-    assert (tmp_path / "difference.png").exists()
+    assert (tmp_path / "d.png").exists()
