@@ -13,9 +13,10 @@ from palio.model.errors import PalioError
 
 # Where the names of a page are looked for. A program that uses the client needs nothing but `palio`.
 ROOMS = {
+    "http.md": ("palio", "palio.broker.gateway.guard"),
     "spark.md": ("palio", "palio.spark", "palio.spark.errors"),
     "store.md": ("palio", "palio.store"),
-    "security.md": ("palio", "palio.broker.limits", "palio.routing.protocol"),
+    "security.md": ("palio", "palio.broker.limits", "palio.routing.links", "palio.routing.protocol"),
 }
 FILES = ("toml", "db", "event")  # palio.toml is a file, palio.event a kind of CloudEvents
 
