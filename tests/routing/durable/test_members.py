@@ -111,3 +111,21 @@ def test_two_networks_meet_by_a_link(seed):
     world.run()
     assert [heard_of(world, broker) for broker in "abcd"] == [set("abcd")] * 4
     assert len({world.routers[broker].durable.epoch for broker in "abcd"}) == 1
+
+
+@seeds
+@pytest.mark.parametrize("home", "bc")
+def test_who_attaches_while_brokers_meet_is_not_told_that_one_is_away(seed, home):
+    world = World(f"members {seed}", ["a", "b", "c"], [("b", "c")])
+    world.run()
+    world.stores["b"] = Held(world.stores["b"])
+    add_link(world, "a", "b")
+    while world.step():
+        pass
+    world.attach("one", home, "s0", "n > 0")
+    while world.step():
+        pass
+    world.stores["b"] = deque(world.stores["b"])
+    world.run()
+    assert not told(world, "refused", "attach s0")
+    assert told(world, "DurableReady", "s0")

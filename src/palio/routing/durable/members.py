@@ -4,8 +4,9 @@ Everyone in the network waits for all of them where a promise is made, so nobody
 crash. See `topology` for how they are counted, and for what it means to be forgotten.
 
 A link *counts* when its neighbour is on disk here as one that was heard of. Before that nothing of the network
-is told there, and no question asked or answered: all that goes there is news without content, by which the
-neighbour knows that this broker delivers durably, too.
+is told there or heard from there, and no question asked or answered: what comes waits. All that goes there is
+news without content, by which the neighbour knows that this broker delivers durably, too. So whoever is known
+here and is there can be asked.
 
 1. *Who has heard of a broker is found from there.* Say that A leads to B if A has on disk that it knows B, or
    somebody who leads to B. If B has heard of A, A leads to B: a neighbour C told it, which is A or has heard of
@@ -103,15 +104,21 @@ class Members:
         self._changed()
 
     def hear(self, source: str, message: TopologyChanged) -> None:
-        """A neighbour tells of changes."""
+        """A neighbour tells of changes; it is heard when the link to it counts."""
+        if source in self._counting:
+            self._hear(source, message)
+            return
+        if source not in self.known:
+            self._save(KNOWN + source, KNOWN + source, self._no_count(source))
+        self._count_when_saved(source)
+        self.when_counting(source, lambda: self._hear(source, message))
+
+    def _hear(self, source: str, message: TopologyChanged) -> None:
         forgotten = tuple([one for one in message.forgotten if self._forget(*one)])
         own, heard_of = self._desk.broker, self.topology.heard_of
         news = self.topology.hear(message.versions)
         if any(broker == own for broker, _ in forgotten) and not any(broker == own for broker, _ in news):
             news += ((own, self.topology.versions[own]),)  # this broker is there after all
-        if source not in self._counting and source not in self.topology.versions:
-            # It is there, and has not told its count: any that is not forgotten will do until it does.
-            news += self.topology.hear(((source, self.topology.forgotten.get(source, -1) + 1),))
         for broker, version in news:
             if broker != own and broker not in heard_of:
                 self.known.add(broker)
@@ -121,7 +128,6 @@ class Members:
                 if name != source or any(broker == own for broker, _ in news):
                     self._tell(name, news, forgotten)
             self._changed()
-        self._count_when_saved(source)
 
     def when_counting(self, neighbour: str, then: Callable[[], None]) -> None:
         """Do something once the link to a neighbour counts, which may be now; never if it is lost before."""
@@ -133,14 +139,23 @@ class Members:
         self._when_saved((KNOWN + neighbour,), if_linked)
 
     def _count_when_saved(self, neighbour: str) -> None:
-        if neighbour not in self._counting:
-            self._when_saved((KNOWN + neighbour,), lambda: self._count(neighbour))
+        self._when_saved((KNOWN + neighbour,), lambda: self._count(neighbour))
 
     def _count(self, neighbour: str) -> None:
-        """A neighbour is on disk, so it may hear of everyone."""
-        if neighbour not in self._counting and neighbour in self._neighbours():
-            self._counting.add(neighbour)
-            self.change(neighbour)
+        """A neighbour is on disk, so it may hear of everyone, and everyone of it."""
+        if neighbour in self._counting or neighbour not in self._neighbours():
+            return
+        if neighbour not in self.known:
+            self.known.add(neighbour)
+            news = self.topology.hear(((neighbour, self._no_count(neighbour)),))
+            for name in self.links():
+                self._tell(name, news)
+        self._counting.add(neighbour)
+        self.change(neighbour)
+
+    def _no_count(self, broker: str) -> int:
+        """What stands for the count of a broker that has not told it, and was not forgotten with it."""
+        return self.topology.forgotten.get(broker, -1) + 1
 
     def forget(self, session: str, message: Forget) -> None:
         """An operator says that a broker is gone for good. Raises `UnknownBroker`."""
