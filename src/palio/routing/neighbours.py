@@ -93,7 +93,7 @@ class Neighbours:
             self._join_tree(link, hello)
         self._asking.link_gained()
         if self._core.durable is not None:
-            self._core.durable.links_changed(gained=link.broker)
+            self._core.durable.link_gained(link.broker)
 
     def _objection(self, link: Link, hello: Hello) -> str | None:
         """Why the link must not be used, as a sentence."""
@@ -164,7 +164,7 @@ class Neighbours:
         if not link.established:
             return
         if self._core.durable is not None:
-            self._core.durable.links_changed(lost=name)
+            self._core.durable.link_lost(name)
         self._asking.link_lost(name)
         if link.kind is LinkKind.GRAPH:
             del self._core.graph_links[name]

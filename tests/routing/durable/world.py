@@ -28,6 +28,7 @@ from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
     Attached,
+    Changed,
     Discarded,
     Done,
     DurableReady,
@@ -287,7 +288,7 @@ class World:
 
     def answered(self, session, answer) -> None:
         match answer:
-            case Attached(name) | DurableReady(name) | Taken(name) | Forgot(name):
+            case Attached(name) | DurableReady(name) | Changed(name) | Taken(name) | Forgot(name):
                 self.note(type(answer).__name__, session, name)
             case Done(name, deliveries):
                 self.note("done", session, name, deliveries)

@@ -6,7 +6,8 @@ import pytest
 from palio.sim.faults import violations
 from palio.sim.faults.failures import shrink, story
 from palio.sim.faults.oracle import CHECKS
-from palio.sim.faults.run import simulate
+from palio.sim.faults.run import FaultRun, simulate
+from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import drawn
 from palio.sim.faults.violations import BrokenPromise
 from tests.sim.durable import planted
@@ -92,3 +93,24 @@ def test_a_failing_run_is_shrunk_to_a_short_story():
     assert "never came" in lines[0]
     assert any("crashes" in line for line in lines)
     assert len(lines) < 40
+
+
+def test_a_story_is_not_about_parts_that_never_met():
+    """Leaving out that a broker joins must not leave two networks that only another one connects."""
+    scenario = FaultScenario.from_json(
+        '{"type":"faults","seed":30004305,"shape":"graph","script":['
+        '{"type":"join","number":1,"time":0.1,"broker":"b1"},'
+        '{"type":"join","number":2,"time":0.2,"broker":"b2"}]}'
+    )
+    run = simulate(scenario)
+    assert [{wire.one.name, wire.other.name} for wire in run.world.wires] == [{"b0", "b2"}, {"b1", "b2"}]
+    run.violations = [violations.Lost(number=1)]
+    tried = []
+
+    def again(shorter):
+        tried.append(shorter.keep)
+        return FaultRun(shorter, run.world, run.script, run.violations)
+
+    shrink(run, again)
+    assert tried
+    assert (2,) not in tried  # b0 and b1 would not have met

@@ -137,7 +137,6 @@ class Service:
         surroundings: Surroundings,
     ) -> None:
         incarnation = surroundings.incarnation
-        links = surroundings.neighbours
         self._desk = Desk(broker, settings, surroundings.incarnation, surroundings.scopes)
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
@@ -150,15 +149,6 @@ class Service:
             remembered=settings.remembered,
             keep=settings.keep,
         )
-        self._queries = Queries(
-            broker,
-            links,
-            send=self._send,
-            ended=self._answered,
-            epoch=lambda: self.epoch,
-            first=incarnation << 32,
-        )
-        self._letters = Letters(self._desk, self._queries, self._tick_later)
         self._readers = Readers(self._desk, self.journal, self._may_trim)
         self.journal.held = under(HELD, cursors)
         holding = Holding(self._desk, self.journal, self._readers, self._missing)
@@ -166,13 +156,24 @@ class Service:
             self._desk,
             incarnation,
             cursors,
-            links=links,
+            neighbours=surroundings.neighbours,
             save=self._readers.save,
+            when_saved=self._readers.when_saved,
             forgetting=self._forgetting,
             gone=self._gone,
             changed=self._epoch_changed,
         )
         self._known = self._members.known
+        self.link_gained = self._members.link_gained
+        self._queries = Queries(
+            broker,
+            self._members.links,
+            send=self._send,
+            ended=self._answered,
+            epoch=lambda: self.epoch,
+            first=incarnation << 32,
+        )
+        self._letters = Letters(self._desk, self._queries, self._tick_later)
         self.homes = Homes(
             self._desk,
             surroundings.filters,
@@ -251,7 +252,7 @@ class Service:
         self.link_handlers: dict[type, Callable[[str, Any], None]] = {
             TopologyChanged: self._members.hear,
             Marks: lambda source, message: self._telling.hear(source, message, self.epoch),
-            Ask: self._on_ask,
+            Ask: lambda source, ask: self._members.when_counting(source, partial(self._on_ask, source, ask)),
             Told: lambda source, message: self._queries.told(message, source),
             Carry: lambda source, message: self._letters.deliver(message),
         }
@@ -359,11 +360,10 @@ class Service:
 
     # The network changes
 
-    def links_changed(self, gained: str | None = None, lost: str | None = None) -> None:
-        """A link of this broker came or went."""
-        if lost is not None:
-            self._queries.link_lost(lost)
-        self._members.links_changed(gained)
+    def link_lost(self, neighbour: str) -> None:
+        """A link of this broker went down."""
+        self._queries.link_lost(neighbour)
+        self._members.link_lost(neighbour)
 
     def origin_changed(self) -> None:
         """A publisher here advertises something new: filters that have not come here will come now.
@@ -371,7 +371,7 @@ class Service:
         Until they have, what it publishes does not reach everyone by itself; so that counts as a change of the
         network, after which all homes ask again.
         """
-        self.links_changed()
+        self._members.change()
 
     def _forgetting(self, broker: str) -> None:
         self._introductions.forget(broker)

@@ -70,6 +70,11 @@ class Topology:
                 self.epoch ^= _digest(broker, known)
         return True
 
+    @property
+    def heard_of(self) -> set[str]:
+        """The brokers that have counted anything, as far as this one was told."""
+        return {name for name, version in self.versions.items() if version >> INCARNATION_BITS}
+
     def all(self) -> tuple[tuple[str, int], ...]:
         return tuple(self.versions.items())
 

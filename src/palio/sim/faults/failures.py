@@ -1,7 +1,8 @@
 """Failures: from a run with faults that goes wrong to a short story of it.
 
 Shrinking leaves out steps of the script, in ever smaller pieces, for as long as a promise of the same kind is
-still broken; nothing else of the run changes by that.
+still broken; nothing else of the run changes by that. Who does not join is there from the beginning, so a step
+stays without which the brokers that are would be parts that never met: nothing is promised between these.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import msgspec
 
 from palio.sim.faults.run import FaultRun, simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
-from palio.sim.faults.steps import Say
+from palio.sim.faults.script import are_one_network
+from palio.sim.faults.steps import Join, Say
 from palio.sim.faults.violations import BrokenPromise
 
 _MOST_RUNS = 400
@@ -36,6 +38,9 @@ def shrink(run: FaultRun, simulate: Simulate = simulate, *, most_runs: int = _MO
         start, before = 0, len(kept)
         while start < len(kept) and most_runs > 0:
             rest = kept[:start] + kept[start + size :]
+            if not _have_met(run, rest):
+                start += size
+                continue
             most_runs -= 1
             tried = simulate(msgspec.structs.replace(run.scenario, keep=tuple(rest)))
             if any(type(one) is kind for one in tried.violations):
@@ -45,6 +50,13 @@ def shrink(run: FaultRun, simulate: Simulate = simulate, *, most_runs: int = _MO
         # Single steps are tried until none of them can be left out any more.
         size = 1 if size == 1 and len(kept) < before else size // 2
     return best
+
+
+def _have_met(run: FaultRun, kept: list[int]) -> bool:
+    """Whether the brokers that are there from the beginning are one network."""
+    absent = {step.broker for step in run.script if isinstance(step, Join) and step.number in kept}
+    links = [{wire.one.name, wire.other.name} for wire in run.world.wires]
+    return are_one_network(set(run.world.stations) - absent, links)
 
 
 def preserved(run: FaultRun) -> FaultScenario:

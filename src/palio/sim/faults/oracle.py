@@ -8,6 +8,10 @@ the same name, with numbers of its own, which delivers once more what it finds. 
 without remembering for ever what has ended. So what is promised about deliveries is promised of one *life*,
 which is the identity that the subscription has at its home; and `nothing_begins_again` sees to it that there is
 no other life before the client has asked for the end, so that nothing else hides behind this.
+
+*Who joins.* A broker takes clients once it has heard of another one (`World.is_open`), by what it knows itself.
+From then on nothing is excused by its being new: what it confirms is judged by the filter that is in force,
+also where its neighbours have crashed since, and their disks were full or slow when it came.
 """
 
 from __future__ import annotations

@@ -56,6 +56,14 @@ def steps(scenario: FaultScenario, layout: Layout) -> tuple[Step, ...]:
     return (*drawn, *Knots(scenario.seed, layout, scenario.length, drawn, FILTERS).tied(mix))
 
 
+def are_one_network(brokers: set[str], links: list[set[str]]) -> bool:
+    """Whether brokers have met without any others; parts that never met cannot know of each other."""
+    reached = {min(brokers)}
+    while more := [link for link in links if link <= brokers and len(link & reached) == 1]:
+        reached.update(*more)
+    return reached == brokers
+
+
 def kept(scenario: FaultScenario, script: tuple[Step, ...]) -> list[Step]:
     """The steps that the scenario keeps, numbered in the order of their times."""
     found = sorted(script, key=lambda step: step.time)
@@ -178,20 +186,14 @@ class _Drawing:
                 )
 
     def _joining(self) -> list[str]:
-        """Brokers without which the others are one network: parts that never met cannot know of each other."""
+        """Brokers without which the others are one network."""
         found: list[str] = []
+        links = [{f"b{link.one}", f"b{link.other}"} for link in self._layout.links]
         for broker in self._chance.sample(self._brokers, len(self._brokers)):
             rest = set(self._brokers) - {broker, *found}
-            if len(found) < self._scenario.joins and rest and self._is_connected(rest):
+            if len(found) < self._scenario.joins and rest and are_one_network(rest, links):
                 found.append(broker)
         return found
-
-    def _is_connected(self, brokers: set[str]) -> bool:
-        links = [{f"b{link.one}", f"b{link.other}"} for link in self._layout.links]
-        reached = {min(brokers)}
-        while more := [link for link in links if link <= brokers and len(link & reached) == 1]:
-            reached.update(*more)
-        return reached == brokers
 
     def _crash(self) -> Iterator[Step]:
         chance = self._chance

@@ -137,8 +137,8 @@ class Taker:
     def _close(self, session: str) -> None:
         self._acknowledge(session)
         self._post(session, Close())
-        self.sessions.pop(session, None)
-        self._looking.pop(session, None)
+        if self.sessions.pop(session, None):  # nobody closes what has vanished: its wish goes on
+            self._looking.pop(session, None)
 
     def leave(self, manner: str, seconds: float, broker: str) -> None:
         """Go away in one of several manners, and come back later."""
@@ -152,7 +152,8 @@ class Taker:
         elif manner == "detaches":
             self._acknowledge(session)
             self._post(session, Detach(self.name))
-            self._looking.pop(session, None)
+            if session in self.sessions:
+                self._looking.pop(session, None)
         elif manner == "moves":
             pass  # the old session is left to itself: it hears that another one has taken over
         elif session in self.sessions:

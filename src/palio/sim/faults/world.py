@@ -165,7 +165,7 @@ class World:
         if station.router is None or station.name not in self._absent:
             return station.router is not None
         durable = station.router.durable
-        return durable is not None and not set(durable.topology.versions) <= self._absent
+        return durable is not None and not durable.topology.heard_of <= self._absent
 
     def crash(self, station: Station, share: float, down: float) -> None:
         """A broker ends at once. Of what it was writing, the first part is on disk."""
