@@ -182,7 +182,8 @@ def requests(data: bytes) -> None:
         return
     path, _, query = read.target.partition(b"?")
     asked = Request({"type": "http", "headers": list(read.headers), "path": path, "query_string": query})
-    _told(lambda: _GUARD.require_known(asked.headers))
+    for changes in (False, True):
+        _told(lambda changes=changes: _GUARD.require_known(asked.headers, changes=changes))
     _told(lambda: bearer(asked.headers))
     _told(lambda: read_properties(asked))
     wanted = _told(lambda: read_wanted(asked))

@@ -65,6 +65,9 @@ class Walk:
         if words[0] == "mkdir":
             subprocess.run(line, shell=True, check=True)
             return None
+        if words[:2] == ["python", "-c"]:
+            self.python(words[2])
+            return None
         assert words[0] == "palio", line
         if words[1] == "up":
             return None  # it is there already
