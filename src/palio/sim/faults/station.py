@@ -57,18 +57,30 @@ class Station:
         """What a crash takes."""
         self.timers.clear()
         self.inbox.clear()
+        for wire in self.wires.values():
+            wire.lines[self.name].coming.clear()
         self.handling = self.writing = False
 
 
 class Line:
-    """One direction of a link. Messages of an earlier epoch are lost."""
+    """One direction of a link. Messages of an earlier epoch are lost.
 
-    __slots__ = ("arrival", "epoch", "up")
+    A broker that is behind may be told of connections that are gone, one after the other. What it sends goes on
+    the one that it was told of last, as a real broker writes to the connection that it has.
+    """
+
+    __slots__ = ("arrival", "coming", "epoch", "up", "used")
 
     def __init__(self) -> None:
         self.up = False
         self.epoch = 0
+        self.used = -1  # the epoch of the connection that its broker uses
+        self.coming: deque[int] = deque()  # those of which it will be told
         self.arrival = 0.0
+
+    def begin(self) -> None:
+        """Its broker is told of the next connection, and uses it."""
+        self.used = self.coming.popleft()
 
 
 class Wire:

@@ -241,6 +241,8 @@ class World:
             self.connected[station.name].add(source)
         elif kind is Close:
             self.connected[station.name].discard(source)
+        elif kind is LinkUp:
+            station.wires[source].lines[station.name].begin()
         self._do(station, router.handle, message, source)
 
     def _do(self, station: Station, handle: Callable[..., list[Any]], *arguments: Any) -> None:
@@ -374,7 +376,7 @@ class World:
         wire = station.wires[broker]
         line = wire.lines[station.name]
         check_epochs(self, station, message)
-        if line.up:
+        if line.up and line.used == line.epoch:
             now = self.now
             arrival = line.arrival = max(line.arrival, now + wire.latency + wire.more)
             self.after(arrival - now, self._arrive, wire, station.name, line.epoch, message)
@@ -399,6 +401,8 @@ class World:
             if wire.told[end.name]:
                 self.post(end, LinkDown(orderly=False), neighbour)
             wire.told[end.name] = True
+            if end.router is not None:  # it may have crashed when it heard that the last one is gone
+                wire.lines[end.name].coming.append(wire.lines[end.name].epoch)
             self.post(end, LinkUp(kinds[end.name], wire.link.cost), neighbour)
 
     def cut(self, wire: Wire, *noticed: float) -> None:
