@@ -50,7 +50,7 @@ COMMANDS = {
     "stats": Entry("looking", "Show the counts of a broker: who is connected, and what came of events."),
     "peers": Entry("looking", "Show the links of a broker to its neighbours, and those that cannot be made."),
     "clients": Entry("looking", "Show the clients that are connected to a broker."),
-    "subs": Entry("subs", "Show the subscriptions of a broker's clients, and the durable ones at home here."),
+    "subs": Entry("subs", "Show subscriptions; end, pause, resume and move durable ones."),
     "top": Entry("top", "Watch a broker: rates, links, and the subscriptions for which most is waiting."),
     "dlq": Entry("dlq", "Look at dead letters, deliver them after all, or throw them away."),
     "forget": Entry("forget", "Let a network forget a broker that will never come back."),

@@ -11,7 +11,7 @@ from palio.routing.durable.homes import PAUSED
 from palio.routing.durable.steering import Place, Steering
 from palio.sim.faults import violations
 from palio.sim.faults.run import simulate
-from palio.sim.faults.soak import drawn
+from palio.sim.faults.soak import drawn, drawn_evenly
 from tests.sim.durable.planted import Planted
 from tests.sim.durable.test_seeds import right
 
@@ -73,4 +73,4 @@ def test_a_rewind_that_drops_what_waits_is_caught(monkeypatch):
 
 @pytest.mark.parametrize("field", ["halts", "rewinds"])
 def test_without_them_a_scenario_means_what_it_did(field):
-    assert all(getattr(drawn(seed), field) == 0 for seed in range(200))
+    assert all(getattr(drawn_evenly(seed), field) == 0 for seed in range(200))
