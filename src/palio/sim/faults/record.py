@@ -67,7 +67,7 @@ class Taking:
         self.ready_trimmed: dict[str, int] = {}  # how far each journal was trimmed when it was ready
         self.ending = NEVER  # when the client began to end it
         self.ended = NEVER  # when it was told that it has ended
-        # From when it was told that it is paused until it asked to go on.
+        # From when it was told that it is paused until it asked to go on, or to end.
         self.halts: list[tuple[int, int]] = []
         self.rewound = False  # whether it ever asked for everything once more
 

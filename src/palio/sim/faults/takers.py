@@ -212,11 +212,14 @@ class Taker:
             self.world.after(seconds, self._go_on)
 
     def _go_on(self) -> None:
+        self._end_halt()
+        self._halted = False
+        self._ask()
+
+    def _end_halt(self) -> None:
         halts = self.taking.halts
         if halts and halts[-1][1] == NEVER:
             halts[-1] = halts[-1][0], self.world.record.tick()
-        self._halted = False
-        self._ask()
 
     def rewind(self) -> None:
         if self.taking.ending == NEVER:
@@ -227,6 +230,9 @@ class Taker:
     def end(self) -> None:
         if self.taking.ending == NEVER:
             self.taking.ending = self.world.record.tick()
+            # A pause ends with its subscription. Who does not hear of the end attaches again, and may make
+            # a new one, which is not paused.
+            self._end_halt()
             if self.away:
                 self.connect(self.broker)
             else:
@@ -318,7 +324,7 @@ class Taker:
                 self._rewinds, self._rewinding = self._rewinds - 1, ""
         elif session == self.session:
             self._is_halted, self._halting = answer.paused, None
-            if answer.paused and self._halted:
+            if answer.paused and self._halted and self.taking.ending == NEVER:
                 self.taking.halts.append((self.world.record.tick(), NEVER))
         self._ask()
 
