@@ -21,7 +21,7 @@ from palio.model.expression import text_of
 from palio.model.filter import Filter
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveCursor, Spool, Trim
+from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveFact, Spool, Trim
 from palio.routing.durable.messages import Found, Stored
 from palio.routing.effects import CancelTimer, CloseLink, Reply, Send, SetTimer
 from palio.routing.messages import LinkUp, Open, Refused
@@ -38,7 +38,7 @@ KINDS = (
     *("subscribe", "attach", "advertise", "subscribe", "attach", "advertise", "change", "watch"),
     *("unsubscribe", "unadvertise", "survey", "replay", "release", "finish", "publish"),
 )
-_STORED = (Append, Spool, SaveCursor, Remove)
+_STORED = (Append, Spool, SaveFact, Remove)
 
 
 class Attacker:

@@ -17,11 +17,12 @@ from palio.routing.durable.effects import (
     Read,
     Recovered,
     Remove,
-    SaveCursor,
+    SaveFact,
     Spool,
     StoreEffect,
     Trim,
 )
+from palio.routing.durable.facts import FactKind
 from palio.routing.durable.messages import StoreMessage
 from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Envelope
@@ -30,7 +31,7 @@ from palio.sim.faults.disk import Disk
 FILTERS = [Filter.parse(text) for text in ("true", "x > 4", 's = "a" or x < 2', "absent(x)")]
 NAMES = ["one", "two", "three\0\\"]
 ORIGINS = ["b", "elsewhere"]
-KINDS = ["append"] * 3 + ["spool"] * 4 + ["read", "cursor", "trim", "remove"]
+KINDS = ["append"] * 3 + ["spool"] * 4 + ["read", "fact", "trim", "remove"]
 
 
 def draw_notification(choose: random.Random) -> Notification:
@@ -122,8 +123,10 @@ def draw_effects(choose: random.Random, count: int) -> Iterator[StoreEffect]:
                 after = choose.randint(0, head + 2)
                 upto, since = after + choose.randint(0, 20), choose.choice([0.0, time - 20, time + 1])
                 yield Read(token, choose.choice(FILTERS), after, upto, choose.randint(1, 5), since)
-            case "cursor":
-                yield SaveCursor(token, choose.choice(NAMES), choose.randint(-1, 50))
+            case "fact":
+                kind = choose.choice([FactKind.READER, FactKind.HELD, FactKind.ENDED])
+                fact = kind.of(choose.choice(NAMES), choose.choice(["", *ORIGINS]))
+                yield SaveFact(token, fact, choose.choice([None, choose.randint(0, 50)]))
             case "trim":
                 yield Trim(choose.randint(0, head))
             case "remove":
@@ -149,4 +152,4 @@ def comparable(recovered: Recovered) -> Any:
         )
         for one in recovered.subscriptions
     }
-    return recovered.head, recovered.trimmed, recovered.recent, dict(recovered.readers), subscriptions
+    return recovered.head, recovered.trimmed, recovered.recent, dict(recovered.facts), subscriptions

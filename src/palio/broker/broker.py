@@ -36,7 +36,7 @@ from palio.matching.hints import Hints
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
-from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
+from palio.routing.durable.effects import STORE_EFFECTS, Hand
 from palio.routing.durable.messages import Attach, Rejected
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.inquiries import Requested, Respond, Watch
@@ -129,7 +129,7 @@ class Broker:
             SetTimer: self._set_timer,
             CancelTimer: self._cancel_timer,
             CloseLink: self._close_link,
-        } | dict.fromkeys((Append, Read, Spool, SaveCursor, Trim, Remove), self._to_store.append)
+        } | dict.fromkeys(STORE_EFFECTS, self._to_store.append)
 
     # Beginning and end
 

@@ -17,6 +17,7 @@ from palio.model.filter import Filter
 from palio.routing.durable.attempts import Failures
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered, Subscribed
+from palio.routing.durable.facts import FactKind
 from palio.routing.messages import Envelope
 from palio.store import aside, schema
 from palio.store.backend import Backend
@@ -87,7 +88,7 @@ def recover(
 
 def _recover(connection: Connection, standing: Standing, retention: float) -> tuple[Recovered, dict[str, Kept]]:
     number = standing.broker
-    readers = connection.execute(schema.readers.select().where(schema.readers.c.broker == number)).all()
+    facts = connection.execute(schema.facts.select().where(schema.facts.c.broker == number)).all()
     table = schema.subscriptions
     found = connection.execute(
         table.select().where(table.c.broker == number).order_by(table.c.subscription)
@@ -108,7 +109,12 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
         head=standing.head,
         trimmed=standing.trimmed,
         recent=tuple(deque(_recent(connection, standing, retention), maxlen=DurableSettings().remembered)),
-        readers=tuple([(from_column(row.reader), row.sequence) for row in readers]),
+        facts=tuple(
+            [
+                (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)
+                for row in facts
+            ]
+        ),
         subscriptions=tuple(
             [
                 Subscribed(

@@ -204,7 +204,7 @@ def test_nobody_waits_for_a_forgotten_broker(seed):
     assert told(world, "Forgot", "c")
     assert told(world, "DurableReady", "s1")
     for broker in ("a", "b"):
-        readers = [name for name in world.disks[broker].cursors if name.endswith(" @c")]
+        readers = [fact for fact in world.disks[broker].facts if fact.home == "c"]
         assert not readers, "nothing is kept for its subscriptions"
     world.attach("three", "b", "s0", "n > 0")
     world.run()

@@ -20,13 +20,14 @@ from palio.routing.durable.control import Pause, Resume, Seek
 from palio.routing.durable.counting import Origin
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
 from palio.routing.durable.effects import Recovered
+from palio.routing.durable.facts import FactKind, values_of
 from palio.routing.durable.history import History
-from palio.routing.durable.holding import HELD, Holding
-from palio.routing.durable.homes import ENDED, PAUSED, Homes
-from palio.routing.durable.introductions import INTRODUCED, Introductions
+from palio.routing.durable.holding import Holding
+from palio.routing.durable.homes import Homes
+from palio.routing.durable.introductions import Introductions
 from palio.routing.durable.journal import Journal
 from palio.routing.durable.letters import Letters
-from palio.routing.durable.members import FORGOTTEN, KNOWN, Members, under
+from palio.routing.durable.members import Members
 from palio.routing.durable.messages import (
     Acknowledged,
     Ask,
@@ -78,8 +79,6 @@ from palio.routing.effects import Send, SetTimer
 from palio.routing.messages import Envelope, Publish, Published, Refused
 from palio.routing.scopes import Scopes, not_seen
 from palio.routing.tables import Side
-
-PREFIXES = (ENDED, PAUSED, KNOWN, FORGOTTEN, INTRODUCED, HELD)
 
 
 class WaveEnded(msgspec.Struct, frozen=True):
@@ -140,22 +139,19 @@ class Service:
         self._desk = Desk(broker, settings, surroundings.incarnation, surroundings.scopes)
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
-        cursors = dict(recovered.readers)
-        readers = tuple([row for row in recovered.readers if not row[0].startswith(PREFIXES)])
         self.journal = Journal(
             broker,
-            msgspec.structs.replace(recovered, readers=readers),
+            recovered,
             retention=settings.retention,
             remembered=settings.remembered,
             keep=settings.keep,
         )
         self._readers = Readers(self._desk, self.journal, self._may_trim)
-        self.journal.held = under(HELD, cursors)
         holding = Holding(self._desk, self.journal, self._readers, self._missing)
         self._members = Members(
             self._desk,
             incarnation,
-            cursors,
+            recovered.facts,
             neighbours=surroundings.neighbours,
             save=self._readers.save,
             when_saved=self._readers.when_saved,
@@ -203,7 +199,7 @@ class Service:
             self.journal,
             self.homes,
             known=self._known,
-            introduced=set(under(INTRODUCED, cursors)),
+            introduced=set(values_of(FactKind.INTRODUCED, recovered.facts)),
             ask=self._ask_about,
             register=self._readers.register,
             end=self._readers.end,
@@ -458,8 +454,9 @@ class Service:
                 self._tick_later()
         # Who asks for something that lasts (a reader, an introduction, a name) is answered when it is known
         # here for ever: whoever has forgotten it by a crash would take the name for free.
-        lasting = [KNOWN + ask.asker] if ask.readers or ask.introduce or ask.about is not None else []
-        wanted = [*lasting, *[reader for reader, _ in ask.readers]]
+        lasts = ask.readers or ask.introduce or ask.about is not None
+        wanted = [FactKind.KNOWN.of(ask.asker)] if lasts else []
+        wanted += [FactKind.READER.of(reader, ask.asker) for reader, _ in ask.readers]
         self._readers.when_saved(wanted, partial(self._give_answer, ask))
 
     def _ask_about(self, introduce: tuple[str, ...], doubted: tuple[str, ...]) -> int:

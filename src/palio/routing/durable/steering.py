@@ -18,8 +18,9 @@ from math import isfinite
 
 from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.routing.durable.desk import MAX_ORIGINS, MAX_SEQUENCE, Desk, NotHome, WrongAttachment
-from palio.routing.durable.effects import SaveCursor, Spool
-from palio.routing.durable.homes import PAUSED, Homes
+from palio.routing.durable.effects import SaveFact, Spool
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.homes import Homes
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.messages import Envelope, Refused
 
@@ -95,7 +96,7 @@ class Steering:
         durable.paused = paused
         answer = Paused(durable.name, paused)
         token = self._desk.token(lambda: self._desk.answer(session, answer))
-        self._desk.effects.append(SaveCursor(token, PAUSED + durable.identity, 1 if paused else -1))
+        self._desk.effects.append(SaveFact(token, FactKind.PAUSED.of(durable.identity), 1 if paused else None))
 
     def seek(self, session: str, message: Seek) -> None:
         """Move it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from palio.routing.durable.effects import Append, Read, SaveCursor, Spool
+from palio.routing.durable.effects import Append, Read, SaveFact, Spool
 from palio.routing.durable.messages import Ask, Carry, Found, Marks, StoreMessage, Told
 from palio.routing.effects import Deliver
 from palio.routing.messages import Forward
@@ -30,7 +30,7 @@ _KINDS: dict[type, str] = {
 _WRITES: dict[type, str] = {
     Append: "appends",
     Spool: "spool_writes",
-    SaveCursor: "cursor_writes",
+    SaveFact: "cursor_writes",
     Read: "journal_reads",
 }
 
