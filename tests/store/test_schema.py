@@ -12,7 +12,7 @@ from palio.routing.durable.attempts import Failure
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Read, SaveFact, Spool
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.homes import FOR_GOOD
+from palio.routing.durable.home.lifecycle import FOR_GOOD
 from palio.routing.durable.messages import Found, Stored
 from palio.routing.durable.outbox import Retry
 from palio.routing.messages import Envelope, Open

@@ -10,7 +10,7 @@ from typing import Any
 
 from palio.model.filter import Filter
 from palio.routing.core import Core
-from palio.routing.durable.subscription import Durable
+from palio.routing.durable.home.subscription import Durable
 from palio.routing.echoes import Asker, Echo, Echoes
 from palio.routing.effects import Send
 from palio.routing.inquiries import Hop, Probe, Probed, Recipient, Trace, Traced

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from palio import Advertisement
+from palio.routing.durable.home.subscription import State
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -17,7 +18,6 @@ from palio.routing.durable.messages import (
     Replay,
     Survey,
 )
-from palio.routing.durable.subscription import State
 from palio.routing.effects import Reply
 from palio.routing.inquiries import Request, Trace, Watch
 from palio.routing.messages import Advertise, Close, Open, Subscribe

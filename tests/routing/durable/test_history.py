@@ -5,8 +5,8 @@ from collections import deque
 import pytest
 
 from palio import Filter
-from palio.routing.durable.history import MAX_PER_SESSION
 from palio.routing.durable.messages import Attach, GoOn, Replay, Replayed, Survey, Surveyed
+from palio.routing.durable.network.history import MAX_PER_SESSION
 from palio.routing.messages import Close, Open
 from tests.routing.durable.world import World, number
 

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from palio.routing.durable import subscription
 from palio.routing.durable.desk import created_at
+from palio.routing.durable.home import subscription
+from palio.routing.durable.home.spool import Spooling
+from palio.routing.durable.home.subscription import CatchUp
 from palio.routing.durable.messages import Forget
-from palio.routing.durable.spooling import Spooling
-from palio.routing.durable.subscription import CatchUp
-from palio.routing.durable.topology import Topology
+from palio.routing.durable.network.topology import Topology
 from palio.routing.messages import Close, Envelope, Open
 from tests.routing.durable.world import SETTINGS, World, number
 

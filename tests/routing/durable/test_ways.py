@@ -4,7 +4,7 @@ import pytest
 
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.messages import Ask, Carry, Head, MoveOut, NotHere, Told
-from palio.routing.durable.queries import Queries
+from palio.routing.durable.network.polling import Queries
 from palio.routing.effects import Send
 from palio.routing.messages import Open
 from tests.routing.durable.world import World

@@ -8,7 +8,7 @@ import pytest
 from palio.routing.durable.control import Paused
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.steering import Place, Steering
+from palio.routing.durable.home.steering import Place, Steering
 from palio.sim.faults import violations
 from palio.sim.faults.run import simulate
 from palio.sim.faults.soak import drawn, drawn_evenly

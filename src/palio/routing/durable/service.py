@@ -17,17 +17,14 @@ import msgspec
 from palio.model.filter import Filter
 from palio.routing.durable.attempts import Failures
 from palio.routing.durable.control import Pause, Resume, Seek
-from palio.routing.durable.counting import Origin
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.facts import FactKind, values_of
-from palio.routing.durable.history import History
-from palio.routing.durable.holding import Holding
-from palio.routing.durable.homes import Homes
-from palio.routing.durable.introductions import Introductions
-from palio.routing.durable.journal import Journal
-from palio.routing.durable.letters import Letters
-from palio.routing.durable.members import Members
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.relocation import Moving
+from palio.routing.durable.home.spool import Change as HomeChange
+from palio.routing.durable.home.steering import Steering
+from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.messages import (
     Acknowledged,
     Ask,
@@ -67,14 +64,17 @@ from palio.routing.durable.messages import (
     TopologyChanged,
     TrimJournal,
 )
-from palio.routing.durable.moving import Moving
-from palio.routing.durable.queries import Queries
-from palio.routing.durable.readers import Readers
-from palio.routing.durable.spooling import Change as HomeChange
-from palio.routing.durable.steering import Steering
-from palio.routing.durable.subscription import Durable, State
-from palio.routing.durable.telling import Telling
-from palio.routing.durable.topology import Topology
+from palio.routing.durable.network.history import History
+from palio.routing.durable.network.membership import Members
+from palio.routing.durable.network.polling import Queries
+from palio.routing.durable.network.progress import Telling
+from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.network.unicast import Letters
+from palio.routing.durable.origin.holding import Holding
+from palio.routing.durable.origin.introductions import Introductions
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Readers
+from palio.routing.durable.origin.serving import Origin
 from palio.routing.effects import Send, SetTimer
 from palio.routing.messages import Envelope, Publish, Published, Refused
 from palio.routing.scopes import Scopes, not_seen

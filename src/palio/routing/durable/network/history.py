@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable
 
 from palio.model.errors import NotAllowed, PalioError
-from palio.routing.durable.counting import MAX_BUCKETS, MAX_SAMPLES, Tally
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.messages import (
     Ask,
@@ -36,6 +35,7 @@ from palio.routing.durable.messages import (
     Surveyed,
     Told,
 )
+from palio.routing.durable.origin.serving import MAX_BUCKETS, MAX_SAMPLES, Tally
 from palio.routing.messages import Envelope, Refused
 from palio.routing.protocol import MAX_EVENT
 from palio.routing.scopes import owner_of

@@ -29,7 +29,7 @@ from palio.routing.durable.desk import Desk, UnknownBroker
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import Fact, FactKind, FactsFound, values_of
 from palio.routing.durable.messages import Forget, Forgot, TopologyChanged
-from palio.routing.durable.topology import Topology
+from palio.routing.durable.network.topology import Topology
 from palio.routing.effects import Send
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
+from palio.routing.durable.home.subscription import Durable
 from palio.routing.durable.messages import Carry, Content, ReaderEnded
-from palio.routing.durable.queries import Queries
-from palio.routing.durable.subscription import Durable
+from palio.routing.durable.network.polling import Queries
 from palio.routing.effects import Send
 
 MAX_LETTER_HOPS = 4_096

@@ -14,9 +14,9 @@ from palio.model.filter import Filter
 from palio.routing.durable.attempts import FailuresOf
 from palio.routing.durable.desk import Desk, NotTaker
 from palio.routing.durable.effects import Hand, Spool
+from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.messages import Fetch
 from palio.routing.durable.outbox import has_expired
-from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
 from palio.routing.messages import Envelope
 from palio.routing.scopes import owner_of

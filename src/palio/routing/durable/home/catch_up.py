@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Spool
+from palio.routing.durable.home.spool import Change, Spooling
+from palio.routing.durable.home.subscription import CatchUp, Durable, State
 from palio.routing.durable.messages import Changed, DurableReady, Fetch, Head, Page
-from palio.routing.durable.spooling import Change, Spooling
-from palio.routing.durable.subscription import CatchUp, Durable, State
 
 # A new subscription that begins with what is published from now on has this for the time of its beginning,
 # until its position is known.

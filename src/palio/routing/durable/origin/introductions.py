@@ -35,9 +35,9 @@ from collections.abc import Callable
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.homes import Homes
-from palio.routing.durable.journal import Journal
+from palio.routing.durable.home.lifecycle import Homes
 from palio.routing.durable.messages import Ask, Introduction, Told
+from palio.routing.durable.origin.journal import Journal
 
 # How many ticks a reader may stand still before it is asked about, and how many are asked about at a time.
 DOUBT_AFTER = 100

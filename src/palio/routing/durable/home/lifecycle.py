@@ -8,10 +8,11 @@ from math import inf
 from palio.model.errors import FilterDiffers, HistoryUnavailable
 from palio.model.filter import Filter
 from palio.routing.durable.attempts import Failure, FailuresOf, Kind
-from palio.routing.durable.catching import FROM_NOW, CatchingUp
 from palio.routing.durable.desk import ANSWER_WITHIN, NotHome, require_delay
 from palio.routing.durable.effects import Recovered, Remove, SaveFact, Spool
 from palio.routing.durable.facts import Fact, FactKind, values_of
+from palio.routing.durable.home.catch_up import FROM_NOW, CatchingUp
+from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.messages import (
     Acknowledged,
     Attach,
@@ -27,7 +28,6 @@ from palio.routing.durable.messages import (
     Taken,
 )
 from palio.routing.durable.outbox import DeadLetters
-from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
 from palio.routing.messages import Ended, Refused
 

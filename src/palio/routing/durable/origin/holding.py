@@ -12,9 +12,9 @@ from collections.abc import Callable
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.journal import Journal
 from palio.routing.durable.messages import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
-from palio.routing.durable.readers import Readers
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Readers
 
 
 class Holding:

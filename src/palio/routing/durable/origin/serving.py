@@ -13,8 +13,8 @@ from functools import partial
 
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Read
-from palio.routing.durable.journal import Journal
 from palio.routing.durable.messages import Browse, Browsed, Content, Count, Counted, Fetch, Found, Page
+from palio.routing.durable.origin.journal import Journal
 from palio.routing.messages import Envelope
 
 # Surveys that an origin counts at a time, for all askers.

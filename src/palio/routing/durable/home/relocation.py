@@ -25,7 +25,8 @@ from collections.abc import Callable
 
 from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
 from palio.routing.durable.desk import Desk, HomeUnreachable, created_at
-from palio.routing.durable.homes import Homes
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.messages import (
     Ask,
     Attach,
@@ -40,7 +41,6 @@ from palio.routing.durable.messages import (
     Told,
 )
 from palio.routing.durable.outbox import DeadLetters
-from palio.routing.durable.subscription import Durable, State
 from palio.routing.messages import Refused
 
 # Who looks for a subscription answers others who do with its name and this: of several, one creates it.

@@ -8,7 +8,7 @@ from functools import partial
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact, Trim
 from palio.routing.durable.facts import Fact, FactKind
-from palio.routing.durable.journal import Journal
+from palio.routing.durable.origin.journal import Journal
 
 
 class Readers:

@@ -20,8 +20,8 @@ from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.routing.durable.desk import MAX_ORIGINS, MAX_SEQUENCE, Desk, NotHome, WrongAttachment
 from palio.routing.durable.effects import SaveFact, Spool
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.homes import Homes
-from palio.routing.durable.subscription import Durable, State
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.messages import Envelope, Refused
 
 # Seconds by which the clock of whoever asks may be ahead of ours.
