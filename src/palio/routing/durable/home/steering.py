@@ -154,6 +154,7 @@ class Steering:
                 remove=dropped,
                 position=tuple(position.items()),
                 linger=durable.linger,
+                retry=durable.retry,
             )
         )
         self._wake()
