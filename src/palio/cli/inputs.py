@@ -15,6 +15,7 @@ from rich.console import Console
 
 from palio.cli.lines import Line, LineFile
 from palio.cli.terminal import complaint
+from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.advertisement import Advertisement
 from palio.model.errors import InvalidNotification, PalioError
@@ -73,7 +74,7 @@ OnProblem = Callable[[str, int, Id | None, PalioError], None]
 
 def read_filters(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Filter]]:
     """The filters of a file, each id once."""
-    return _entries(file, "filter", Filter.parse, on_problem)
+    return _entries(file, "filter", read_filter, on_problem)
 
 
 def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Advertisement]]:

@@ -12,6 +12,7 @@ from palio.cli.durations import parse_span
 from palio.cli.inputs import notification_of
 from palio.cli.templates import fill, parse_event
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -76,7 +77,7 @@ def reply(
     Each request that is answered is shown as a line of JSON. The reply may
     contain {n}, {uuid}, {now} and {random:1:100}, as in palio pub.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     document = parse_event(answer)
     notification_of(fill(document, 1))  # what is wrong with it is told at once

@@ -10,7 +10,7 @@ from palio.broker.gateway.parameters import KEY_PATTERN
 from palio.broker.gateway.problems import MEDIA_TYPE
 from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
 from palio.broker.gateway.streams import LONGEST_WAIT
-from palio.language import DIALECTS
+from palio.language import MEMBERS
 from palio.routing.durable.desk import LONGEST_WAIT as LONGEST_PAUSE
 from palio.routing.durable.desk import MAX_ATTEMPTS
 
@@ -40,7 +40,7 @@ _ATTRIBUTES = {
 }
 _FILTERS = {
     "type": "array",
-    "description": f"All must hold. Each has one member, its dialect: {', '.join(DIALECTS)}.",
+    "description": f"All must hold. Each has one member, its dialect: {', '.join(MEMBERS)}.",
     "items": {
         "type": "object",
         "minProperties": 1,

@@ -34,6 +34,7 @@ from palio.broker.gateway.parameters import read_flag, read_number
 from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
 from palio.broker.gateway.protocols import ABORT
 from palio.broker.gateway.visitor import Visitor
+from palio.language import read_filter
 from palio.model.cloudevents import as_event, content_of, wrapped
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -118,7 +119,7 @@ def read_wanted(request: Request) -> Wanted:
     shape = query.get("format", "json")
     if shape not in ("json", "cloudevents"):
         raise WrongParameter("format", "It is `json` or `cloudevents`.")
-    filter = Filter.parse(query["filter"]).require_satisfiable() if "filter" in query else None
+    filter = read_filter(query["filter"]).require_satisfiable() if "filter" in query else None
     change = read_flag("change", query.get("change", "false"))
     if change and (durable is None or filter is None):
         raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")
