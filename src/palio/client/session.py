@@ -273,7 +273,10 @@ class Session:
         held = self.held.get(answer.name)
         if held is not None:
             held.changed(answer)
-        self.answer(f"change {answer.name}", answer)
+        subject = f"change {answer.name}"
+        asked = self._waiting.message(subject)
+        if asked is not None and asked.filter == answer.filter:  # an earlier taker may have asked, too
+            self.answer(subject, answer)
 
     def _became_ready(self, name: str) -> None:
         held = self.held.get(name)

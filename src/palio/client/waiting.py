@@ -40,6 +40,11 @@ class Waiting:
         asked = self._asked.get(subject)
         return None if asked is None or asked.future.done() else asked.future
 
+    def message(self, subject: str) -> Any:
+        """The request that waits for an answer, or None."""
+        asked = self._asked.get(subject)
+        return None if asked is None else asked.message
+
     def answer(self, subject: str, answer: Any) -> bool:
         """Returns whether somebody waited for it."""
         future = self._pop(subject)

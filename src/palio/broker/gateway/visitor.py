@@ -17,7 +17,7 @@ from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.transports import BufferedTransport
 from palio.model.errors import HistoryUnavailable, PalioError
 from palio.routing.durable.control import Paused, Sought
-from palio.routing.durable.messages import Attached, Changed, Done, Taken
+from palio.routing.durable.messages import Attached, Change, Changed, Done, Taken
 from palio.routing.messages import Accepted, Ended, Published, Refused
 from palio.routing.protocol import (
     PROTOCOL,
@@ -76,7 +76,7 @@ class Visitor:
         self._max_frame = 0
         self._loop = asyncio.get_running_loop()
         self._frames = Frames()  # what others published may be larger than what may be published here
-        self._asked: dict[str, asyncio.Future[Any]] = {}
+        self._asked: dict[str, tuple[AnyMessage, asyncio.Future[Any]]] = {}  # by subject
         self._inbox: deque[tuple[Any, int]] = deque()
         self._arrived = asyncio.Event()
         self._ended_for: PalioError | None = None
@@ -141,13 +141,13 @@ class Visitor:
                 await self._transport.room()  # while too much waits for the disk, this has to wait, too
                 if subject in self._asked:
                     raise RefusedByBroker(subject, "NotNow", "The same is being done already; try again.")
-                self._asked[subject] = future
+                self._asked[subject] = message, future
                 self.say(message)
                 return await future
         except TimeoutError:
             raise NoAnswer(subject, timeout) from None
         finally:
-            if self._asked.get(subject) is future:
+            if self._asked.get(subject) == (message, future):
                 del self._asked[subject]
 
     # Taking what comes
@@ -210,7 +210,10 @@ class Visitor:
             case Attached():
                 self._resolve(f"attach {message.name}", message)
             case Changed():
-                self._resolve(f"change {message.name}", message)
+                subject = f"change {message.name}"
+                asked, _ = self._asked.get(subject, (None, None))
+                if isinstance(asked, Change) and asked.filter == message.filter:
+                    self._resolve(subject, message)  # and not what a taker before this one asked for
             case Done():
                 self._resolve(f"acknowledged {message.name}", message)
             case Paused():
@@ -232,7 +235,7 @@ class Visitor:
         if refused.subject == _GREETING:
             self._end(problem)
             return
-        future = self._asked.get(refused.subject)
+        _, future = self._asked.get(refused.subject, (None, None))
         if future is not None and not future.done():
             future.set_exception(problem)
         elif refused.error == HistoryUnavailable.__name__:  # what was attached before goes no further for now
@@ -240,7 +243,7 @@ class Visitor:
             self._end(problem)
 
     def _resolve(self, subject: str, answer: Any) -> None:
-        future = self._asked.get(subject)
+        _, future = self._asked.get(subject, (None, None))
         if future is not None and not future.done():
             future.set_result(answer)
 
@@ -252,7 +255,7 @@ class Visitor:
             self._ended_for = problem
             if self._beating is not None:
                 self._beating.cancel()
-            for future in self._asked.values():
+            for _, future in self._asked.values():
                 if not future.done():
                     future.set_exception(problem)
             self._arrived.set()

@@ -298,7 +298,8 @@ class Taker:
                 for delivery in deliveries:
                     record.done.setdefault((self.name, delivery), record.moment)
             case Changed():
-                if session == self._changing[0]:
+                # One that another session of ours asked for may come true first.
+                if session == self._changing[0] and answer.filter == self._changing[1].filter:
                     self._changing[1].known = record.moment
                     self._changing = "", taking.wishes[-1]
                     self._ask()
