@@ -10,8 +10,9 @@ import pytest
 
 import palio
 from palio.broker.access.tokens import create_token, read_tokens, revoke_tokens
-from palio.routing.messages import Refused
-from palio.routing.protocol import PROTOCOL, Bye, Greet, Ping, Pong, Role
+from palio.protocol.greeting import PROTOCOL, Greet, Role
+from palio.protocol.heartbeat import Bye, Ping, Pong
+from palio.protocol.requests import Refused
 from tests.attacks.scene import attacked
 from tests.live.malformed import VALID
 from tests.live.network import play, until

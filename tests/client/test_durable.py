@@ -7,9 +7,9 @@ import pytest
 import palio
 from palio import testing
 from palio.client.dialling import Backoff
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import Changed
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.messages import Changed
-from palio.routing.durable.outbox import Patience
 
 # Rejected deliveries come again at once.
 EAGER = DurableSettings(tick=0.05, settle_within=0.01, patience=Patience(first_pause=0.0, attempts=3))

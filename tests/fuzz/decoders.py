@@ -33,9 +33,10 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.routing.messages import Forward, Publish
-from palio.routing.protocol import GREETING_FRAME, Frames, frame
-from palio.routing.wire import decode, encode, refused_subject
+from palio.protocol.encoding import decode, encode, refused_subject
+from palio.protocol.frames import GREETING_FRAME, Frames, frame
+from palio.protocol.peers import Forward
+from palio.protocol.requests import Publish
 
 _SECRET = "A" * 43
 _TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.encode()).hexdigest(), 0.0)}

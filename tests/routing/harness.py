@@ -8,24 +8,23 @@ from collections.abc import Iterable
 
 from palio import Filter, Notification
 from palio.model.form import VERSION as FORM
-from palio.routing import Configuration, Router, Strategy
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
-from palio.routing.inquiries import Hop, Trace, Traced
-from palio.routing.messages import (
-    Answer,
-    ClientMessage,
+from palio.protocol.inquiries import Hop, Trace, Traced
+from palio.protocol.peers import (
     Component,
     Forward,
     Hello,
-    LinkDown,
     LinkKind,
+    Update,
+)
+from palio.protocol.requests import Publish, Subscribe
+from palio.protocol.vocabulary import Answer, ClientMessage, PeerMessage
+from palio.routing import Configuration, Router, Strategy
+from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.occurrences import (
+    LinkDown,
     LinkUp,
     Message,
     Open,
-    PeerMessage,
-    Publish,
-    Subscribe,
-    Update,
 )
 
 OTHER_END = {LinkKind.MASTER: LinkKind.BELOW, LinkKind.BELOW: LinkKind.MASTER}

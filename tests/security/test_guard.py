@@ -14,10 +14,23 @@ from palio.broker.connection import _FROM_CLIENTS
 from palio.broker.guard import Guard
 from palio.broker.limits import Rates, WrongName
 from palio.broker.settings import Limits, Settings
-from palio.routing.durable.messages import Attach, Change, Finish, GoOn, Replay, Survey
-from palio.routing.inquiries import UNTOLD, Answered, Respond, Watch
-from palio.routing.messages import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
-from palio.routing.protocol import Inspect
+from palio.protocol.durable.journals import GoOn, Replay, Survey
+from palio.protocol.durable.subscriptions import Attach, Change, Finish
+from palio.protocol.inquiries import (
+    UNTOLD,
+    Answered,
+    Inspect,
+    Respond,
+    Watch,
+)
+from palio.protocol.requests import (
+    Advertise,
+    Publish,
+    Release,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
 
 # These are about what the session itself has asked for before; what is inspected has checks of its own.
 NEED_NONE = {Release, GoOn, Inspect}

@@ -1,8 +1,11 @@
 """The shell around the brokers: order on links, loss with links, timers, and coming to rest."""
 
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import Forward, Goodbye, LinkKind
+from palio.protocol.requests import Publish
 from palio.routing.effects import CancelTimer, CloseLink, Send, SetTimer
-from palio.routing.messages import Envelope, Forward, Goodbye, LinkDown, LinkKind, LinkUp, Publish
+from palio.routing.occurrences import LinkDown, LinkUp
 from palio.sim.clients import ClientStep, LinkStep, Phase
 from palio.sim.network import Network
 from palio.sim.topologies import Layout, Link

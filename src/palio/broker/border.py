@@ -19,26 +19,36 @@ import msgspec
 
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
-from palio.routing.durable.messages import (
-    Ask,
+from palio.protocol.durable.letters import (
     Browse,
     Browsed,
     Carry,
     Count,
     Counted,
     Fetch,
-    Introduction,
     MovedIn,
     MoveIn,
     MoveOut,
     Newer,
     NotHere,
     Page,
+)
+from palio.protocol.durable.peers import (
+    Ask,
+    Introduction,
     Told,
     TopologyChanged,
 )
-from palio.routing.inquiries import UNTOLD, Answered, Enquire, Hop, Probe, Probed
-from palio.routing.messages import Envelope, Forward
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import (
+    UNTOLD,
+    Answered,
+    Enquire,
+    Hop,
+    Probe,
+    Probed,
+)
+from palio.protocol.peers import Forward
 
 _EVERYTHING = Filter()
 _OWN_BUSINESS = (MoveOut, MoveIn, MovedIn, NotHere, Newer)

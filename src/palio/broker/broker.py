@@ -34,28 +34,28 @@ from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls, WrongCertificate
 from palio.matching.hints import Hints
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
+from palio.protocol.deliveries import Lost
+from palio.protocol.durable.subscriptions import Attach, Rejected
+from palio.protocol.encoding import encode_envelopes
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_EVENT, MAX_FRAME
+from palio.protocol.greeting import Greet, Role
+from palio.protocol.inquiries import Inspect, Inspected, Requested, Respond, Watch
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Advertise, Refused, Subscribe
 from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import Attach, Rejected
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
-from palio.routing.inquiries import Requested, Respond, Watch
 from palio.routing.links import COUNTERPART
-from palio.routing.messages import (
-    Advertise,
+from palio.routing.occurrences import (
     Close,
-    Envelope,
     LinkDown,
-    LinkKind,
     LinkUp,
     Open,
-    Refused,
-    Subscribe,
 )
-from palio.routing.protocol import MAX_EVENT, MAX_FRAME, Greet, Inspect, Inspected, Lost, Role
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
-from palio.routing.wire import encode_envelopes
 
 if TYPE_CHECKING:
     from palio.broker.gateway.definitions import Keeper

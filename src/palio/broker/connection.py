@@ -22,26 +22,32 @@ from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
-from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
-from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Publish, Refused
-from palio.routing.protocol import (
-    GREETING_FRAME,
+from palio.protocol.encoding import (
+    UnreadableMessage,
+    decode,
+    encode,
+    refused_subject,
+)
+from palio.protocol.frames import GREETING_FRAME, Frames, FrameTooLarge
+from palio.protocol.greeting import (
     PROTOCOL,
-    SILENCES,
-    Bye,
-    Frames,
-    FrameTooLarge,
     Greet,
-    Inspect,
-    NotPalio,
-    Ping,
-    Pong,
     Role,
     Welcome,
-    spoken_instead,
 )
-from palio.routing.wire import UnreadableMessage, decode, encode, refused_subject
+from palio.protocol.heartbeat import (
+    SILENCES,
+    Bye,
+    Ping,
+    Pong,
+)
+from palio.protocol.inquiries import Inspect
+from palio.protocol.requests import Publish, Refused
+from palio.protocol.strangers import NotPalio, spoken_instead
+from palio.protocol.vocabulary import (
+    BrokerMessage,
+    ClientMessage,
+)
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -49,10 +55,8 @@ if TYPE_CHECKING:
 # Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
 LONG_THOUGHT = 0.05
 
-_FROM_CLIENTS = frozenset(
-    {*get_args(ClientMessage), *get_args(DurableRequest), *get_args(InquiryMessage), Inspect} - {Open, Close}
-)
-_FROM_PEERS = frozenset({*get_args(PeerMessage), *get_args(DurablePeerMessage), *get_args(InquiryPeerMessage)})
+_FROM_CLIENTS = frozenset({*get_args(ClientMessage), Inspect})
+_FROM_PEERS = frozenset(get_args(BrokerMessage))
 
 
 class ProtocolViolation(PalioError):

@@ -14,7 +14,7 @@ from palio.broker.files import NoToken, read_token
 from palio.broker.settings import Peer, split_address
 from palio.broker.tls import WrongCertificate, client_context, is_without_tls, speaks_tls
 from palio.model.errors import PalioError
-from palio.routing.addresses import SCHEME, SECURE_SCHEME
+from palio.protocol.addresses import SCHEME, SECURE_SCHEME
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

@@ -25,9 +25,23 @@ from palio.model.errors import FilterTooLarge, NotAllowed
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import MAX_ATTRIBUTES
-from palio.routing import protocol
-from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.routing.durable.messages import (
+from palio.protocol import frames
+from palio.protocol.durable.control import (
+    Pause,
+    Paused,
+    Resume,
+    Seek,
+    Sought,
+)
+from palio.protocol.durable.journals import (
+    Forget,
+    Hold,
+    ListJournals,
+    Replay,
+    Survey,
+    TrimJournal,
+)
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
@@ -39,19 +53,21 @@ from palio.routing.durable.messages import (
     Done,
     DurableReady,
     Finish,
-    Forget,
-    Hold,
-    ListJournals,
     Rejected,
-    Replay,
     Requeue,
     Requeued,
-    Survey,
     Taken,
-    TrimJournal,
 )
-from palio.routing.inquiries import UNTOLD, Hop, Request, Respond, Trace, Traced, Watch
-from palio.routing.messages import (
+from palio.protocol.inquiries import (
+    UNTOLD,
+    Hop,
+    Request,
+    Respond,
+    Trace,
+    Traced,
+    Watch,
+)
+from palio.protocol.requests import (
     Advertise,
     Ended,
     Publish,
@@ -257,7 +273,7 @@ def require_deliverable(message: Any) -> None:
     """
     for notification in (*getattr(message, "notifications", ()), getattr(message, "notification", None)):
         if notification is not None:
-            protocol.require_deliverable(notification.body)
+            frames.require_deliverable(notification.body)
 
 
 def _named(message: Any, principal: Principal, session: str) -> Any:

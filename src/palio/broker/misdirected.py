@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from palio.broker.settings import split_address
-from palio.routing.protocol import MISDIRECTED
+from palio.protocol.strangers import MISDIRECTED
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

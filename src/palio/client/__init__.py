@@ -32,7 +32,12 @@ from palio.client.inquiries import Replies, Watch
 from palio.client.publishing import Confirmation
 from palio.client.states import State
 from palio.client.subscription import Subscription
-from palio.routing.durable.desk import HomeUnreachable, NotHome, NotTaker, WrongAttachment
+from palio.protocol.durable.wishes import (
+    HomeUnreachable,
+    NotHome,
+    NotTaker,
+    WrongAttachment,
+)
 
 __all__ = [
     "Advertised",

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from palio.client.errors import WrongAddress
 from palio.client.websocket import SCHEMES, complete
-from palio.routing.addresses import SCHEME, SECURE_SCHEME, split_address
+from palio.protocol.addresses import SCHEME, SECURE_SCHEME, split_address
 
 # A host and a port, or the URL of a WebSocket.
 Place: TypeAlias = tuple[str, int] | str

@@ -31,8 +31,8 @@ from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.routing.durable.desk import WrongAttachment
-from palio.routing.protocol import HEARTBEAT
+from palio.protocol.durable.wishes import WrongAttachment
+from palio.protocol.heartbeat import HEARTBEAT
 
 Value = TypeVar("Value")
 

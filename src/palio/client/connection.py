@@ -15,21 +15,18 @@ import msgspec
 from palio.client.errors import ConnectionLost, RequestTimeout, error_of
 from palio.client.reading import read
 from palio.model.errors import PalioError
-from palio.routing.messages import Refused
-from palio.routing.protocol import (
+from palio.protocol.encoding import encode
+from palio.protocol.frames import Frames, FrameTooLarge, frame
+from palio.protocol.greeting import Greet, Welcome
+from palio.protocol.heartbeat import (
     SILENCES,
     Bye,
-    Frames,
-    FrameTooLarge,
-    Greet,
-    NotPalio,
     Ping,
     Pong,
-    Welcome,
-    frame,
-    spoken_instead,
 )
-from palio.routing.wire import AnyMessage, encode
+from palio.protocol.requests import Refused
+from palio.protocol.strangers import NotPalio, spoken_instead
+from palio.protocol.vocabulary import AnyMessage
 
 # What the transport may hold before whoever publishes has to wait.
 HIGH_WATER = 1024 * 1024

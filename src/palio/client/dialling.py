@@ -17,7 +17,9 @@ from palio.client.address import Place, is_secure
 from palio.client.connection import Connection
 from palio.client.errors import NotConnected, UntrustedCertificate, WrongPort
 from palio.model.errors import NotAuthenticated, PalioError
-from palio.routing.protocol import DEFAULT_PORT, PROTOCOL, NotPalio, Welcome
+from palio.protocol.addresses import DEFAULT_PORT
+from palio.protocol.greeting import PROTOCOL, Welcome
+from palio.protocol.strangers import NotPalio
 
 # Seconds that it may take to find out whether TLS is spoken where a connection ended without a word.
 _LOOK_WITHIN = 2.0

@@ -15,20 +15,24 @@ from palio.client.reading import Answered, Arrived, Asked, Counted, HandedOut, P
 from palio.client.session import Session
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
-from palio.routing.durable.control import Paused, Sought
-from palio.routing.durable.messages import (
+from palio.protocol.deliveries import Lost
+from palio.protocol.durable.control import Paused, Sought
+from palio.protocol.durable.journals import Forgot, JournalsListed, JournalTrimmed
+from palio.protocol.durable.journals import Held as HeldAnswer
+from palio.protocol.durable.journals import Replay as ReplayRequest
+from palio.protocol.durable.subscriptions import (
     Discarded,
     Done,
-    Forgot,
-    JournalsListed,
-    JournalTrimmed,
     Requeued,
     Taken,
 )
-from palio.routing.durable.messages import Held as HeldAnswer
-from palio.routing.durable.messages import Replay as ReplayRequest
-from palio.routing.inquiries import Request, Respond, Traced, Wanted
-from palio.routing.protocol import Inspected, Lost
+from palio.protocol.inquiries import (
+    Inspected,
+    Request,
+    Respond,
+    Traced,
+    Wanted,
+)
 
 
 class Dispatch:

@@ -23,8 +23,7 @@ from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import lose, release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.desk import HomeUnreachable
-from palio.routing.durable.messages import (
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
@@ -35,7 +34,8 @@ from palio.routing.durable.messages import (
     Finish,
     Rejected,
 )
-from palio.routing.messages import Refused
+from palio.protocol.durable.wishes import HomeUnreachable
+from palio.protocol.requests import Refused
 
 if TYPE_CHECKING:
     from palio.client.session import Session

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from palio.client.errors import ClientClosed
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
-from palio.routing.messages import Advertise, Refused, Release
+from palio.protocol.requests import Advertise, Refused, Release
 
 if TYPE_CHECKING:
     from palio.client.session import Session

@@ -23,8 +23,8 @@ from palio.client.waiting import release
 from palio.model.body import Body
 from palio.model.errors import PalioError
 from palio.model.plain import encode_plain
-from palio.routing.messages import Published, Refused
-from palio.routing.protocol import BATCH_BYTES, FrameTooLarge, require_deliverable
+from palio.protocol.frames import BATCH_BYTES, FrameTooLarge, require_deliverable
+from palio.protocol.requests import Published, Refused
 
 # What a notification without an id takes beside its attributes and payload, at the most; and so does a batch.
 OVERHEAD = 64

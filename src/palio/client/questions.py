@@ -19,24 +19,30 @@ from palio.client.session import Session
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.control import Pause, Resume, Seek, Sought
-from palio.routing.durable.messages import (
-    Attach,
-    Discard,
-    Finish,
+from palio.protocol.durable.control import (
+    Pause,
+    Resume,
+    Seek,
+    Sought,
+)
+from palio.protocol.durable.journals import (
     Forget,
     Hold,
     JournalRange,
     JournalsListed,
     JournalTrimmed,
     ListJournals,
-    Requeue,
     TrimJournal,
 )
-from palio.routing.durable.messages import Replay as ReplayRequest
-from palio.routing.durable.messages import Survey as SurveyRequest
-from palio.routing.inquiries import Hop, Request, Trace
-from palio.routing.protocol import Inspect
+from palio.protocol.durable.journals import Replay as ReplayRequest
+from palio.protocol.durable.journals import Survey as SurveyRequest
+from palio.protocol.durable.subscriptions import (
+    Attach,
+    Discard,
+    Finish,
+    Requeue,
+)
+from palio.protocol.inquiries import Hop, Inspect, Request, Trace
 
 
 class Questions:

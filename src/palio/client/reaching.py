@@ -10,9 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 from palio.client.dialling import Backoff
 from palio.model.filter import Filter
 from palio.model.values import check_time
-from palio.routing.durable.desk import require_sound
-from palio.routing.durable.messages import Attach
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.subscriptions import Attach
+from palio.protocol.durable.wishes import require_sound
 
 # A moment, seconds since 1970, "all", "now", or a position: by origin the last sequence that is not wanted.
 Since: TypeAlias = datetime | float | str | Mapping[str, int]

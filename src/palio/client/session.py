@@ -24,9 +24,20 @@ from palio.client.publishing import Publishing
 from palio.client.states import TRANSITIONS, State
 from palio.client.waiting import OnLoss, Waiting
 from palio.model.errors import PalioError
-from palio.routing.durable.messages import Attached, Changed, DurableReady
-from palio.routing.messages import Accepted, Ended, Published, Ready, Refused
-from palio.routing.protocol import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
+from palio.protocol.greeting import (
+    PROTOCOL,
+    Greet,
+    Role,
+    Welcome,
+)
+from palio.protocol.requests import (
+    Accepted,
+    Ended,
+    Published,
+    Ready,
+    Refused,
+)
 
 Result = TypeVar("Result")
 

@@ -29,7 +29,7 @@ from palio.client.held import Held
 from palio.client.waiting import release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.messages import Subscribe
+from palio.protocol.requests import Subscribe
 
 if TYPE_CHECKING:
     from palio.client.session import Session

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from palio.broker.gateway.tunnel import MAX_MESSAGE, Tunnel
 from palio.client.connection import Connection
 from palio.model.errors import MissingDependency
-from palio.routing.protocol import MISDIRECTED, PROTOCOL, NotPalio
+from palio.protocol.greeting import PROTOCOL
+from palio.protocol.strangers import MISDIRECTED, NotPalio
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection

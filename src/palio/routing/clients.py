@@ -9,16 +9,12 @@ from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.asking import Asking
-from palio.routing.core import Core
-from palio.routing.effects import Reply
-from palio.routing.messages import (
+from palio.protocol.encoding import KEYS
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import (
     Accepted,
     Advertise,
-    Close,
     Ended,
-    Envelope,
-    Open,
     Publish,
     Published,
     Ready,
@@ -28,10 +24,11 @@ from palio.routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from palio.routing.asking import Asking
+from palio.routing.core import Core
+from palio.routing.effects import Reply
+from palio.routing.occurrences import Close, Open
 from palio.routing.sessions import HandleInUse
-
-# The fields by which a request is told from others of its kind.
-KEYS = ("handle", "name", "request", "number", "id")
 
 
 class NoJournal(PalioError):

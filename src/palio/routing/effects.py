@@ -10,10 +10,16 @@ from typing import TypeAlias
 
 import msgspec
 
+from palio.protocol.envelope import Envelope
+from palio.protocol.vocabulary import (
+    Answer,
+    DurableAnswer,
+    DurablePeerMessage,
+    InquiryAnswer,
+    InquiryPeerMessage,
+    PeerMessage,
+)
 from palio.routing.durable.effects import Hand, StoreEffect
-from palio.routing.durable.messages import DurableAnswer, DurablePeerMessage
-from palio.routing.inquiries import InquiryAnswer, InquiryPeerMessage
-from palio.routing.messages import Answer, Envelope, PeerMessage
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.protocol.inquiries import Wanted, Watch
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
 from palio.routing.effects import Reply
-from palio.routing.inquiries import Wanted, Watch
 from palio.routing.scopes import SEPARATOR, owner_of
 from palio.routing.sessions import HandleInUse
 from palio.routing.table import Entry

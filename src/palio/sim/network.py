@@ -27,8 +27,10 @@ from math import inf
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import Forward, Interest, Update
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
-from palio.routing.messages import Envelope, Forward, Interest, LinkDown, LinkUp, Message, Update
+from palio.routing.occurrences import LinkDown, LinkUp, Message
 from palio.sim.clients import ClientStep, LinkStep, Phase
 from palio.sim.history import Answered, Delivery, Disturbance, History, Request
 from palio.sim.topologies import Layout, Link

@@ -14,10 +14,10 @@ from sqlalchemy import Connection, Row, Table, text
 
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failures
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered, Subscribed
-from palio.routing.messages import Envelope
 from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence

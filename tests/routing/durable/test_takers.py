@@ -3,11 +3,23 @@
 import pytest
 
 from palio import Filter
-from palio.routing.durable.desk import MAX_IN_FLIGHT
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Discard,
+    Rejected,
+    Requeue,
+)
+from palio.protocol.durable.wishes import MAX_IN_FLIGHT
+from palio.protocol.inquiries import (
+    Hop,
+    Recipient,
+    Request,
+    Responded,
+    Trace,
+)
 from palio.routing.durable.effects import Hand
-from palio.routing.durable.messages import Acknowledged, Attach, Discard, Rejected, Requeue
-from palio.routing.inquiries import Hop, Recipient, Request, Responded, Trace
-from palio.routing.messages import Close, Open
+from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import SETTINGS, World, number
 
 LINE = ["a", "b"], [("a", "b")]

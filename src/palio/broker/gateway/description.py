@@ -11,8 +11,8 @@ from palio.broker.gateway.problems import MEDIA_TYPE
 from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
 from palio.broker.gateway.streams import LONGEST_WAIT
 from palio.language import DIALECTS
-from palio.routing.durable.desk import LONGEST_WAIT as LONGEST_PAUSE
-from palio.routing.durable.desk import MAX_ATTEMPTS
+from palio.protocol.durable.wishes import LONGEST_WAIT as LONGEST_PAUSE
+from palio.protocol.durable.wishes import MAX_ATTEMPTS
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:

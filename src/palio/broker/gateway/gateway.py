@@ -42,7 +42,7 @@ from palio.broker.gateway.visitor import Visitor
 from palio.broker.settings import split_address
 from palio.model import jsontext
 from palio.model.errors import PalioError
-from palio.routing.protocol import PROTOCOL
+from palio.protocol.greeting import PROTOCOL
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

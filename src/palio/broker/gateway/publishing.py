@@ -21,7 +21,7 @@ from palio.broker.gateway.problems import WrongParameter
 from palio.broker.gateway.visitor import Visitor
 from palio.model.body import MAX_PRIORITY
 from palio.model.notification import Notification
-from palio.routing.messages import Publish, Published
+from palio.protocol.requests import Publish, Published
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

@@ -23,11 +23,16 @@ from palio.broker.gateway.visitor import Visitor
 from palio.model.cloudevents import wrapped
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import MAX_REASON
-from palio.routing.durable.messages import Acknowledged, Attach, Rejected, Taken
-from palio.routing.durable.outbox import Patience
-from palio.routing.messages import Envelope
-from palio.routing.protocol import Handed
+from palio.protocol.deliveries import Handed
+from palio.protocol.durable.attempts import MAX_REASON
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Rejected,
+    Taken,
+)
+from palio.protocol.envelope import Envelope
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

@@ -39,10 +39,18 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.naming import event_name, read_event_name
 from palio.model.values import parse_time
-from palio.routing.durable.messages import Acknowledged, Attach, Attached, Change, Finish, Taken
-from palio.routing.durable.outbox import Patience
-from palio.routing.messages import Envelope, Subscribe
-from palio.routing.protocol import Events, Handed, Lost
+from palio.protocol.deliveries import Events, Handed, Lost
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Change,
+    Finish,
+    Taken,
+)
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Subscribe
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

@@ -31,9 +31,14 @@ from palio.model.constraint import Constraint
 from palio.model.errors import NoSuchSubscription, PalioError
 from palio.model.expression import Condition
 from palio.model.filter import Filter
-from palio.routing.durable.control import Pause, Resume, Seek
-from palio.routing.durable.messages import Attach, Attached, Change, Finish
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.control import Pause, Resume, Seek
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.subscriptions import (
+    Attach,
+    Attached,
+    Change,
+    Finish,
+)
 from palio.routing.scopes import SEPARATOR, owner_of
 
 if TYPE_CHECKING:

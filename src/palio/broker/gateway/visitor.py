@@ -16,25 +16,31 @@ from palio.broker.gateway.credentials import NOTHING_SHOWN, Credentials
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.transports import BufferedTransport
 from palio.model.errors import HistoryUnavailable, PalioError
-from palio.routing.durable.control import Paused, Sought
-from palio.routing.durable.messages import Attached, Change, Changed, Done, Taken
-from palio.routing.messages import Accepted, Ended, Published, Refused
-from palio.routing.protocol import (
+from palio.protocol.deliveries import Events, Handed, Lost
+from palio.protocol.durable.control import Paused, Sought
+from palio.protocol.durable.subscriptions import (
+    Attached,
+    Change,
+    Changed,
+    Done,
+    Taken,
+)
+from palio.protocol.encoding import decode, encode
+from palio.protocol.frames import Frames, FrameTooLarge, frame
+from palio.protocol.greeting import (
     PROTOCOL,
-    Bye,
-    Events,
-    Frames,
-    FrameTooLarge,
     Greet,
-    Handed,
-    Lost,
-    Ping,
-    Pong,
     Role,
     Welcome,
-    frame,
 )
-from palio.routing.wire import AnyMessage, decode, encode
+from palio.protocol.heartbeat import Bye, Ping, Pong
+from palio.protocol.requests import (
+    Accepted,
+    Ended,
+    Published,
+    Refused,
+)
+from palio.protocol.vocabulary import AnyMessage
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

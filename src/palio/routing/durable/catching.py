@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from palio.model.filter import Filter
+from palio.protocol.durable.letters import Fetch, Page
+from palio.protocol.durable.peers import Head
+from palio.protocol.durable.subscriptions import Changed, DurableReady
 from palio.routing.durable.effects import Spool
-from palio.routing.durable.messages import Changed, DurableReady, Fetch, Head, Page
 from palio.routing.durable.spooling import Change, Spooling
 from palio.routing.durable.subscription import CatchUp, Durable, State
 

@@ -17,15 +17,7 @@ from collections import deque
 from collections.abc import Callable
 
 from palio.model.errors import NotAllowed, PalioError
-from palio.routing.durable.counting import MAX_BUCKETS, MAX_SAMPLES, Tally
-from palio.routing.durable.desk import Desk
-from palio.routing.durable.messages import (
-    Ask,
-    Browse,
-    Browsed,
-    Content,
-    Count,
-    Counted,
+from palio.protocol.durable.journals import (
     GoOn,
     JournalRange,
     JournalsListed,
@@ -34,10 +26,20 @@ from palio.routing.durable.messages import (
     Replayed,
     Survey,
     Surveyed,
-    Told,
 )
-from palio.routing.messages import Envelope, Refused
-from palio.routing.protocol import MAX_EVENT
+from palio.protocol.durable.letters import (
+    Browse,
+    Browsed,
+    Content,
+    Count,
+    Counted,
+)
+from palio.protocol.durable.peers import Ask, Told
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_EVENT
+from palio.protocol.requests import Refused
+from palio.routing.durable.counting import MAX_BUCKETS, MAX_SAMPLES, Tally
+from palio.routing.durable.desk import Desk
 from palio.routing.scopes import owner_of
 
 # Surveys and replays that one session may have open.

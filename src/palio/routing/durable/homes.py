@@ -7,12 +7,9 @@ from math import inf
 
 from palio.model.errors import FilterDiffers, HistoryUnavailable
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failure, FailuresOf, Kind
-from palio.routing.durable.catching import FROM_NOW, CatchingUp
-from palio.routing.durable.desk import ANSWER_WITHIN, NotHome, require_delay
-from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
-from palio.routing.durable.journal import AT
-from palio.routing.durable.messages import (
+from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
+from palio.protocol.durable.letters import Page
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
@@ -20,16 +17,20 @@ from palio.routing.durable.messages import (
     Discarded,
     Done,
     DurableReady,
-    Page,
     Rejected,
     Requeue,
     Requeued,
     Taken,
 )
+from palio.protocol.durable.wishes import NotHome, require_delay
+from palio.protocol.requests import Ended, Refused
+from palio.routing.durable.catching import FROM_NOW, CatchingUp
+from palio.routing.durable.desk import ANSWER_WITHIN
+from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
+from palio.routing.durable.journal import AT
 from palio.routing.durable.outbox import DeadLetters
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
-from palio.routing.messages import Ended, Refused
 
 # Cursors of the store under this prefix are generations that ended here, not readers of the journal; where one
 # was handed over, with the next home as in the cursors of readers.

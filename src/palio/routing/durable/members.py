@@ -25,9 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from palio.protocol.durable.journals import Forget, Forgot
+from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
 from palio.routing.durable.effects import SaveCursor
-from palio.routing.durable.messages import Forget, Forgot, TopologyChanged
 from palio.routing.durable.topology import Topology
 from palio.routing.effects import Send
 

@@ -11,14 +11,15 @@ from math import inf
 from typing import TypeAlias
 
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import FailuresOf
-from palio.routing.durable.desk import Desk, NotTaker
+from palio.protocol.durable.attempts import FailuresOf
+from palio.protocol.durable.letters import Fetch
+from palio.protocol.durable.wishes import NotTaker
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Hand, Spool
-from palio.routing.durable.messages import Fetch
 from palio.routing.durable.outbox import has_expired
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
-from palio.routing.messages import Envelope
 from palio.routing.scopes import owner_of
 from palio.routing.table import Entry
 from palio.routing.tables import Side

@@ -16,12 +16,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isfinite
 
-from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.routing.durable.desk import MAX_ORIGINS, MAX_SEQUENCE, Desk, NotHome, WrongAttachment
+from palio.protocol.durable.control import (
+    Pause,
+    Paused,
+    Resume,
+    Seek,
+    Sought,
+)
+from palio.protocol.durable.wishes import (
+    MAX_ORIGINS,
+    MAX_SEQUENCE,
+    NotHome,
+    WrongAttachment,
+)
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Refused
+from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveCursor, Spool
 from palio.routing.durable.homes import PAUSED, Homes
 from palio.routing.durable.subscription import Durable, State
-from palio.routing.messages import Envelope, Refused
 
 # Seconds by which the clock of whoever asks may be ahead of ours.
 _CLOCKS_DIFFER = 60.0

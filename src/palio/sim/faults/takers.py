@@ -10,9 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
-from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.routing.durable.effects import Hand
-from palio.routing.durable.messages import (
+from palio.protocol.durable.control import (
+    Pause,
+    Paused,
+    Resume,
+    Seek,
+    Sought,
+)
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
@@ -25,8 +31,10 @@ from palio.routing.durable.messages import (
     Rejected,
     Taken,
 )
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Close, Ended, Envelope, Open, Refused
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Ended, Refused
+from palio.routing.durable.effects import Hand
+from palio.routing.occurrences import Close, Open
 from palio.sim.faults.inspection import subscription_at
 from palio.sim.faults.record import NEVER, Handing, Taking, Wish
 from palio.sim.faults.station import Station

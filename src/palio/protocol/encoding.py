@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Annotated, Any, TypeAlias, Union, get_args
+from typing import Annotated, Any, Union, get_args
 
 import msgspec
 
@@ -22,20 +22,19 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.form import UnreadableForm
 from palio.model.notification import Notification
-from palio.routing import messages
-from palio.routing.clients import KEYS
-from palio.routing.durable.messages import (
-    Attach,
-    Carry,
-    Change,
-    DurableAnswer,
-    DurableMessage,
-    Replay,
-    Survey,
-)
-from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage, Watch
-from palio.routing.messages import Moment, Number
-from palio.routing.protocol import ConnectionMessage, Events, Handed
+from palio.protocol.base import Moment, Number
+from palio.protocol.deliveries import Events
+from palio.protocol.durable.journals import Replay, Survey
+from palio.protocol.durable.letters import Carry
+from palio.protocol.durable.subscriptions import Attach, Change
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import Watch
+from palio.protocol.peers import Forward, Interest, Update
+from palio.protocol.requests import Advertise, Publish, Subscribe, Unadvertise, Unsubscribe
+from palio.protocol.vocabulary import AnyMessage
+
+# The fields by which a request is told from others of its kind.
+KEYS = ("handle", "name", "request", "number", "id")
 
 
 class UnreadableMessage(PalioError):
@@ -121,27 +120,13 @@ def _from_plain(kind: type, value: Any) -> Any:
     return notification
 
 
-AnyMessage: TypeAlias = (
-    messages.Message
-    | messages.Answer
-    | DurableMessage
-    | DurableAnswer
-    | InquiryMessage
-    | InquiryAnswer
-    | InquiryPeerMessage
-    | ConnectionMessage
-    | Events
-    | Handed
-)
-
-
-def _envelopes(read: tuple[_Envelope, ...]) -> tuple[messages.Envelope, ...]:
-    envelope, lazy = messages.Envelope, Notification.of_body
+def _envelopes(read: tuple[_Envelope, ...]) -> tuple[Envelope, ...]:
+    envelope, lazy = Envelope, Notification.of_body
     return tuple([envelope(o.origin, o.sequence, o.time, o.hops, o.entry, lazy(o.body), o.epoch) for o in read])
 
 
-def _update(read: _Update) -> messages.Update:
-    return messages.Update(
+def _update(read: _Update) -> Update:
+    return Update(
         read.version,
         tuple([(number, _wanted(form)) for number, form in read.add]),
         read.remove,
@@ -161,17 +146,15 @@ def _wanted(form: bytes) -> Filter:
 
 # What msgspec reads, and what becomes of it.
 _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
-    messages.Forward: (_Forward, lambda read: messages.Forward(_envelopes(read.envelopes))),
-    messages.Publish: (
+    Forward: (_Forward, lambda read: Forward(_envelopes(read.envelopes))),
+    Publish: (
         _Publish,
-        lambda read: messages.Publish(
-            (*map(Notification.of_body, read.notifications),), read.request, read.publisher
-        ),
+        lambda read: Publish((*map(Notification.of_body, read.notifications),), read.request, read.publisher),
     ),
-    messages.Update: (_Update, _update),
-    messages.Interest: (
+    Update: (_Update, _update),
+    Interest: (
         _Interest,
-        lambda read: messages.Interest(read.broker, _update(read.update), read.whole),
+        lambda read: Interest(read.broker, _update(read.update), read.whole),
     ),
     Events: (_Events, lambda read: Events(read.handles, _envelopes(read.envelopes))),
 }
@@ -184,10 +167,8 @@ _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_readable
 
 # Requests of clients, in which there is text: of what.
 _TEXTS: dict[type, Callable[[Any], Filter | Advertisement | None]] = {
-    **dict.fromkeys(
-        (messages.Subscribe, messages.Unsubscribe, Attach, Change, Survey, Replay), attrgetter("filter")
-    ),
-    **dict.fromkeys((messages.Advertise, messages.Unadvertise, Watch), attrgetter("advertisement")),
+    **dict.fromkeys((Subscribe, Unsubscribe, Attach, Change, Survey, Replay), attrgetter("filter")),
+    **dict.fromkeys((Advertise, Unadvertise, Watch), attrgetter("advertisement")),
 }
 
 
@@ -214,8 +195,8 @@ def encode(message: AnyMessage) -> bytes:
     return (_asking_encoder if type(message) in _TEXTS else _encoder).encode(message)
 
 
-def encode_envelopes(envelopes: tuple[messages.Envelope, ...]) -> msgspec.Raw:
-    """The bytes of envelopes, to be put into several messages."""
+def encode_envelopes(envelopes: tuple[Envelope, ...]) -> msgspec.Raw:
+    """The bytes of envelopes, to be put into several"""
     return msgspec.Raw(_encoder.encode(envelopes))
 
 
