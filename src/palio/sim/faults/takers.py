@@ -119,7 +119,8 @@ class Taker:
 
     def _attach(self, session: str, anew: bool = False) -> None:
         if session in self.sessions:
-            filter = self.taking.wishes[0].filter
+            # As a client does: with what it knows to be in force, should it have to be created once more.
+            filter = [wish.filter for wish in self.taking.wishes if wish.known != NEVER][-1]
             self._looking[session] = self.sessions[session]
             if anew:
                 self.world.note(self.name, "begins anew", self.name)
