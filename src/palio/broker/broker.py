@@ -31,7 +31,7 @@ from palio.broker.guard import Guard, require_deliverable
 from palio.broker.inspection import Inspection
 from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
 from palio.broker.settings import Settings, require_safe, split_address
-from palio.broker.tls import ServerTls, WrongCertificate
+from palio.broker.tls import ServerTls
 from palio.matching.hints import Hints
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.protocol.deliveries import Lost
@@ -56,6 +56,8 @@ from palio.routing.occurrences import (
 )
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
+from palio.transport.tcp import Tcp
+from palio.transport.tls import WrongCertificate
 
 if TYPE_CHECKING:
     from palio.broker.gateway.definitions import Keeper
@@ -162,9 +164,9 @@ class Broker:
             self.router = Router(configuration)
         host, port = split_address(settings.listen)
         try:
-            self._server = await self._loop.create_server(
-                lambda: Connection(self), host, port, backlog=1_024, **self._tls_options()
-            )
+            tls = None if self.tls is None else self.tls.context
+            transport = Tcp(host, port, tls, handshake=settings.limits.greeting)
+            self._server = await transport.listen(lambda: Connection(self))
         except OSError:
             await self._close_store()
             raise
@@ -248,11 +250,6 @@ class Broker:
             before, now = now, self._loop.time()
             for connection in list(self.connections):
                 connection.beat(now, max(0.0, now - before - pause))
-
-    def _tls_options(self) -> dict[str, Any]:
-        if self.tls is None:
-            return {}
-        return {"ssl": self.tls.context, "ssl_handshake_timeout": self.settings.limits.greeting}
 
     # Who may come in, and what they may do, may change at any time
 

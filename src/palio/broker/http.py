@@ -18,8 +18,8 @@ from palio.broker.gateway import description
 from palio.broker.gateway.credentials import read_credentials
 from palio.broker.gateway.gateway import Gateway
 from palio.broker.gateway.protocols import MAX_HEAD, BoundedSocket, Callers, PatientProtocol
-from palio.broker.gateway.tunnel import MAX_MESSAGE
 from palio.broker.metrics import Metrics
+from palio.transport.tunnel import MAX_MESSAGE
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

@@ -1,7 +1,8 @@
 """The client: publish, subscribe, and everything else that a program does with a network."""
 
+from typing import TYPE_CHECKING, Any
+
 from palio.client.client import Client, connect
-from palio.client.detecting import Detection
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
 from palio.client.errors import (
@@ -38,6 +39,9 @@ from palio.protocol.durable.wishes import (
     NotTaker,
     WrongAttachment,
 )
+
+if TYPE_CHECKING:
+    from palio.client.detecting import Detection
 
 __all__ = [
     "Advertised",
@@ -78,3 +82,11 @@ __all__ = [
     "WrongType",
     "connect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Detection":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from palio.client.detecting import Detection  # noqa: PLC0415 (it needs matching, as nothing else here does)
+
+    return Detection

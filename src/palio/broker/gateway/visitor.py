@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 from palio.broker.connection import Connection
 from palio.broker.gateway.credentials import NOTHING_SHOWN, Credentials
 from palio.broker.gateway.problems import RefusedByBroker
-from palio.broker.gateway.transports import BufferedTransport
 from palio.model.errors import HistoryUnavailable, PalioError
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.control import Paused, Sought
@@ -41,6 +40,7 @@ from palio.protocol.requests import (
     Refused,
 )
 from palio.protocol.vocabulary import AnyMessage
+from palio.transport.buffered import BufferedTransport
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

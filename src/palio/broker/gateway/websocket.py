@@ -10,7 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from palio.broker.connection import Connection
 from palio.broker.gateway.protocols import ABORT, PEER_CERTIFICATE
-from palio.broker.gateway.tunnel import Tunnel
+from palio.transport.tunnel import Tunnel
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
