@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from palio import Filter, Notification
 from palio.model.form import VERSION as FORM
 from palio.routing import Configuration, Router, Strategy
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.inquiries import Hop, Trace, Traced
 from palio.routing.messages import (
     Answer,
@@ -135,8 +135,6 @@ class Network:
                     self.answers.append((session, answer))
                 case SetTimer(timer, at):
                     self.timers[name, timer] = at
-                case CancelTimer(timer):
-                    self.timers.pop((name, timer), None)
                 case CloseLink(broker, reason):
                     self.closed.append((name, broker, reason))
 

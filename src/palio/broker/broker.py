@@ -38,7 +38,7 @@ from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
 from palio.routing.durable.messages import Attach, Rejected
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.inquiries import Requested, Respond, Watch
 from palio.routing.links import COUNTERPART
 from palio.routing.messages import (
@@ -127,7 +127,6 @@ class Broker:
             Reply: self._reply,
             Hand: self._hand,
             SetTimer: self._set_timer,
-            CancelTimer: self._cancel_timer,
             CloseLink: self._close_link,
         } | dict.fromkeys((Append, Read, Spool, SaveCursor, Trim, Remove), self._to_store.append)
 
@@ -197,6 +196,7 @@ class Broker:
             broken=self._broken_elsewhere,
             sync=settings.sync,
             retention=settings.durable.retention,
+            remembered=settings.durable.remembered,
             lake=settings.lake or None,
         )
         settings.keep_name()
@@ -502,12 +502,12 @@ class Broker:
             self.handle(message, session)
 
     def _set_timer(self, effect: SetTimer) -> None:
-        self._cancel_timer(effect)
+        self._cancel_timer(effect.name)
         delay = max(0.0, effect.at - self.now.last)
         self._timers[effect.name] = self._loop.call_later(delay, self._on_timer, effect.name)
 
-    def _cancel_timer(self, effect: SetTimer | CancelTimer) -> None:
-        timer = self._timers.pop(effect.name, None)
+    def _cancel_timer(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
         if timer is not None:
             timer.cancel()
 

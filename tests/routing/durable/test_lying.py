@@ -16,7 +16,7 @@ from palio import Filter, Notification, PalioError
 from palio.routing import Configuration, Router
 from palio.routing.durable.effects import StoreEffect
 from palio.routing.durable.messages import Attach
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Send, SetTimer
 from palio.routing.links import COUNTERPART
 from palio.routing.messages import (
     Component,
@@ -67,8 +67,6 @@ class Alone:
                 self.disk.queue.append(effect)
             elif isinstance(effect, SetTimer):
                 self.timers[effect.name] = effect.at
-            elif isinstance(effect, CancelTimer):
-                self.timers.pop(effect.name, None)
             elif isinstance(effect, CloseLink):
                 closed.append(effect.broker)
             elif isinstance(effect, Send):

@@ -39,7 +39,7 @@ from palio.routing.durable.messages import (
     Taken,
 )
 from palio.routing.durable.outbox import Patience
-from palio.routing.effects import CancelTimer, CloseLink, Reply, Send, SetTimer
+from palio.routing.effects import CloseLink, Reply, Send, SetTimer
 from palio.routing.messages import LinkDown, LinkKind, LinkUp, Open, Publish, Published, Refused
 
 SETTINGS = DurableSettings(
@@ -258,8 +258,6 @@ class World:
                     self.handed(name, effect)
                 case SetTimer(timer, at):
                     self.timers[name, timer] = at
-                case CancelTimer(timer):
-                    self.timers.pop((name, timer), None)
                 case CloseLink(broker, reason):
                     self.up.discard(frozenset((name, broker)))
                     self.note("closed", name, broker, reason)
