@@ -27,11 +27,12 @@ from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import AlreadyLinked, Dialling
 from palio.broker.gateway.counts import GatewayStatistics
-from palio.broker.guard import Guard, require_deliverable
+from palio.broker.guard import Guard, answered, require_deliverable
 from palio.broker.inspection import Inspection
 from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls, WrongCertificate
+from palio.broker.unlisted import UnlistedMessage
 from palio.matching.hints import Hints
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.routing.clients import subject_of
@@ -394,7 +395,11 @@ class Broker:
                 self.refuse_request(connection, subject_of(message), problem)
                 return
         elif (border := connection.border) is not None:
-            taken = border.coming(message)
+            try:
+                taken = border.coming(message)
+            except UnlistedMessage as problem:
+                connection.refuse(problem)
+                return
             if taken is None:
                 if (answer := bounced(message, self.settings.name)) is not None:
                     connection.say(answer)
@@ -438,7 +443,11 @@ class Broker:
             return
         message: Any = effect.message
         if (border := connection.border) is not None:
-            message = border.leaving(message)
+            try:
+                message = border.leaving(message)
+            except UnlistedMessage as problem:
+                self._withhold(problem, connection)
+                return
             if message is None:
                 answer = bounced(effect.message, effect.broker)
                 if answer is not None:
@@ -461,6 +470,11 @@ class Broker:
             else:
                 connection.put(payload, count)
 
+    def _withhold(self, problem: UnlistedMessage, connection: Connection) -> None:
+        """What this broker would say, and may not."""
+        self.dropped["unlisted"] += 1
+        self.log.error("A message is not sent.", extra={"connection": connection.name, "reason": str(problem)})
+
     def _lose(self, connection: Connection) -> None:
         """An event, or an answer, that no frame can bring."""
         self.dropped["too large"] += 1
@@ -473,7 +487,12 @@ class Broker:
             self._refused_requests[effect.answer.error] += 1
         if connection is None:
             return
-        for payload in fitting.answers(self._guard.answered(effect.answer, connection.principal)):
+        try:
+            answer = answered(effect.answer, connection.principal)
+        except UnlistedMessage as problem:
+            self._withhold(problem, connection)
+            return
+        for payload in fitting.answers(answer):
             if payload is not None:
                 connection.put(payload)
                 continue
