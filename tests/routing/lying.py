@@ -42,7 +42,7 @@ class Liar:
         """A value of a type; some types hold others of their own."""
         choose = self._random.choice
         origin, arguments = get_origin(kind), get_args(kind)
-        if kind is str:
+        if kind is str or kind is Any:
             return choose(self._names)
         if kind is bool:
             return choose((True, False))

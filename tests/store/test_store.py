@@ -133,6 +133,13 @@ def test_ids_outlive_trimming_for_the_retention_time(url: str) -> None:
         assert [one.sequence for one in found.envelopes] == list(range(91, 101))
 
 
+def test_as_many_ids_are_recovered_as_are_to_be_remembered(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(Append(1, tuple(envelope(number, id=f"id {number}") for number in range(1, 11)), "p"))
+    with Driven(url, remembered=3) as driven:
+        assert [id for _, id, _, _ in driven.recovered.recent] == ["id 8", "id 9", "id 10"]
+
+
 def test_trimming_is_done_by_and_by(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("palio.store.writer.MIN_SWEPT", 10)
     with Driven(url) as driven:

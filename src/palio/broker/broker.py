@@ -27,11 +27,12 @@ from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import AlreadyLinked, Dialling
 from palio.broker.gateway.counts import GatewayStatistics
-from palio.broker.guard import Guard, require_deliverable
+from palio.broker.guard import Guard, answered, require_deliverable
 from palio.broker.inspection import Inspection
 from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls
+from palio.broker.unlisted import UnlistedMessage
 from palio.matching.hints import Hints
 from palio.model.errors import InvalidNotification, NotAllowed, PalioError
 from palio.protocol.deliveries import Lost
@@ -46,7 +47,7 @@ from palio.protocol.requests import Advertise, Refused, Subscribe
 from palio.routing.clients import subject_of
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.links import COUNTERPART
 from palio.routing.occurrences import (
     Close,
@@ -129,7 +130,6 @@ class Broker:
             Reply: self._reply,
             Hand: self._hand,
             SetTimer: self._set_timer,
-            CancelTimer: self._cancel_timer,
             CloseLink: self._close_link,
         } | dict.fromkeys((Append, Read, Spool, SaveCursor, Trim, Remove), self._to_store.append)
 
@@ -199,6 +199,7 @@ class Broker:
             broken=self._broken_elsewhere,
             sync=settings.sync,
             retention=settings.durable.retention,
+            remembered=settings.durable.remembered,
             lake=settings.lake or None,
         )
         settings.keep_name()
@@ -391,7 +392,11 @@ class Broker:
                 self.refuse_request(connection, subject_of(message), problem)
                 return
         elif (border := connection.border) is not None:
-            taken = border.coming(message)
+            try:
+                taken = border.coming(message)
+            except UnlistedMessage as problem:
+                connection.refuse(problem)
+                return
             if taken is None:
                 if (answer := bounced(message, self.settings.name)) is not None:
                     connection.say(answer)
@@ -435,7 +440,11 @@ class Broker:
             return
         message: Any = effect.message
         if (border := connection.border) is not None:
-            message = border.leaving(message)
+            try:
+                message = border.leaving(message)
+            except UnlistedMessage as problem:
+                self._withhold(problem, connection)
+                return
             if message is None:
                 answer = bounced(effect.message, effect.broker)
                 if answer is not None:
@@ -458,6 +467,11 @@ class Broker:
             else:
                 connection.put(payload, count)
 
+    def _withhold(self, problem: UnlistedMessage, connection: Connection) -> None:
+        """What this broker would say, and may not."""
+        self.dropped["unlisted"] += 1
+        self.log.error("A message is not sent.", extra={"connection": connection.name, "reason": str(problem)})
+
     def _lose(self, connection: Connection) -> None:
         """An event, or an answer, that no frame can bring."""
         self.dropped["too large"] += 1
@@ -470,7 +484,12 @@ class Broker:
             self._refused_requests[effect.answer.error] += 1
         if connection is None:
             return
-        for payload in fitting.answers(self._guard.answered(effect.answer, connection.principal)):
+        try:
+            answer = answered(effect.answer, connection.principal)
+        except UnlistedMessage as problem:
+            self._withhold(problem, connection)
+            return
+        for payload in fitting.answers(answer):
             if payload is not None:
                 connection.put(payload)
                 continue
@@ -499,12 +518,12 @@ class Broker:
             self.handle(message, session)
 
     def _set_timer(self, effect: SetTimer) -> None:
-        self._cancel_timer(effect)
+        self._cancel_timer(effect.name)
         delay = max(0.0, effect.at - self.now.last)
         self._timers[effect.name] = self._loop.call_later(delay, self._on_timer, effect.name)
 
-    def _cancel_timer(self, effect: SetTimer | CancelTimer) -> None:
-        timer = self._timers.pop(effect.name, None)
+    def _cancel_timer(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
         if timer is not None:
             timer.cancel()
 

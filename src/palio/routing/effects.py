@@ -58,10 +58,4 @@ class SetTimer(msgspec.Struct, frozen=True, gc=False):
     at: float
 
 
-class CancelTimer(msgspec.Struct, frozen=True, gc=False):
-    """Forget a timer; it need not exist."""
-
-    name: str
-
-
-Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | CancelTimer | Hand | StoreEffect
+Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | Hand | StoreEffect

@@ -20,7 +20,7 @@ from palio.protocol.peers import Component, Hello, LinkKind
 from palio.protocol.requests import Publish, Subscribe
 from palio.routing import Configuration, Router
 from palio.routing.durable.effects import StoreEffect
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Send, SetTimer
 from palio.routing.links import COUNTERPART
 from palio.routing.occurrences import LinkDown, LinkUp, Open
 from palio.sim.faults.disk import Disk
@@ -60,8 +60,6 @@ class Alone:
                 self.disk.queue.append(effect)
             elif isinstance(effect, SetTimer):
                 self.timers[effect.name] = effect.at
-            elif isinstance(effect, CancelTimer):
-                self.timers.pop(effect.name, None)
             elif isinstance(effect, CloseLink):
                 closed.append(effect.broker)
             elif isinstance(effect, Send):

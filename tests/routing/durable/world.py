@@ -39,7 +39,7 @@ from palio.routing.durable.effects import (
     Subscribed,
     Trim,
 )
-from palio.routing.effects import CancelTimer, CloseLink, Reply, Send, SetTimer
+from palio.routing.effects import CloseLink, Reply, Send, SetTimer
 from palio.routing.occurrences import Found, LinkDown, LinkUp, Open, Stored
 
 SETTINGS = DurableSettings(
@@ -258,8 +258,6 @@ class World:
                     self.handed(name, effect)
                 case SetTimer(timer, at):
                     self.timers[name, timer] = at
-                case CancelTimer(timer):
-                    self.timers.pop((name, timer), None)
                 case CloseLink(broker, reason):
                     self.up.discard(frozenset((name, broker)))
                     self.note("closed", name, broker, reason)

@@ -25,7 +25,7 @@ from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Hand, Trim
 from palio.routing.durable.homes import ABANDON
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import (
     Close,
@@ -300,8 +300,6 @@ class World:
             self.clients.answered(station, effect.session, effect.answer)
         elif kind is Hand:
             self.clients.handed(station, effect)
-        elif kind is CancelTimer:
-            station.timers.pop(effect.name, None)
         elif kind is CloseLink:
             self._close(station, effect.broker, effect.reason)
         elif kind is not Deliver:  # nobody here has a transient subscription
