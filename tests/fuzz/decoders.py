@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import h11
 from starlette.requests import Request
 
 from palio.broker.access.tokens import Token, check_token
-from palio.broker.gateway.binding import read_events, to_binary, to_structured
 from palio.broker.gateway.credentials import bearer
 from palio.broker.gateway.guard import Guard
 from palio.broker.gateway.problems import problem_response
@@ -31,9 +30,11 @@ from palio.model.advertisement import Advertisement
 from palio.model.cloudevents import as_event
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.model.formats import BINARY, STRUCTURED, Format, Message, Reading, read_message
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 from palio.protocol.encoding import decode, encode, refused_subject
+from palio.protocol.envelope import Envelope
 from palio.protocol.frames import GREETING_FRAME, Frames, frame
 from palio.protocol.peers import Forward
 from palio.protocol.requests import Publish
@@ -41,6 +42,7 @@ from palio.protocol.requests import Publish
 _SECRET = "A" * 43
 _TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.encode()).hexdigest(), 0.0)}
 _GUARD = Guard(GatewaySettings(origins=("https://shop.example",), hosts=("broker",)), local=True)
+_READING = Reading(by_source=True, most=50_000)
 _Read = TypeVar("_Read")
 
 
@@ -157,18 +159,24 @@ def events(data: bytes) -> None:
     head, _, body = data.partition(b"\n\n")
     lines = [line.partition(b":") for line in head.split(b"\n")]
     headers = [(name.decode("latin-1").strip(), value.decode("latin-1").strip()) for name, _, value in lines]
-    for notification in _told(lambda: read_events(headers, body, {})) or ():
-        event = as_event(notification)
-        for write in (to_binary, to_structured) if event is not None else ():
-            written = write(_again(*write(event)))  # what looked like a time in plain JSON is one from then on
-            assert write(_again(*written)) == written
+    message = Message.of(headers, body)
+    for notification in _told(lambda: tuple(read_message(message, _READING))) or ():
+        for format in (BINARY, STRUCTURED) if as_event(notification) is not None else ():
+            # What looked like a time in plain JSON is one from then on.
+            written = _again(format, _again(format, notification)[1])[0]
+            assert _again(format, next(_read(written)))[0] == written
 
 
-def _again(headers: dict[str, str], body: bytes) -> dict[str, Any]:
-    (notification,) = read_events(headers.items(), body, {})
-    event = as_event(notification)
-    assert event is not None
-    return event
+def _again(format: Format, notification: Notification) -> tuple[Message, Notification]:
+    """What is written, and what that is read as."""
+    (message,) = format.write([Envelope("siena", 1, 0.0, 0, "siena", notification)])
+    (read,) = _read(message)
+    assert as_event(read) is not None
+    return message, read
+
+
+def _read(message: Message) -> Iterator[Notification]:
+    return read_message(Message.of(message.headers, message.body), _READING)
 
 
 def requests(data: bytes) -> None:

@@ -20,6 +20,7 @@ from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
+from palio.language import read_filter
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.protocol.encoding import (
@@ -152,7 +153,7 @@ class Connection(asyncio.Protocol):
         allowed = self.peer if self.peer is not None else self.principal.rights
         if self._border[0] is not allowed:
             if isinstance(allowed, Peer):
-                found = border(Filter.parse(allowed.export), Filter(), self.broker.dropped)
+                found = border(read_filter(allowed.export), Filter(), self.broker.dropped)
             else:
                 found = border(allowed.subscribe, allowed.publish, self.broker.dropped)
             self._border = allowed, found

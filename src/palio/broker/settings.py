@@ -21,9 +21,9 @@ import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.limits import MAX_NAME
+from palio.language import read_filter
 from palio.matching.hints import Hints
 from palio.model.errors import FilterError, PalioError, UnreadableHints
-from palio.model.filter import Filter
 from palio.model.parser import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
 from palio.protocol.addresses import DEFAULT_PORT
@@ -251,7 +251,7 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         raise WrongSetting("$.name", origins.get("name", file), reason)
     for number, peer in enumerate(settings.peers):
         try:
-            Filter.parse(peer.export)
+            read_filter(peer.export)
         except FilterError as problem:
             raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}

@@ -16,6 +16,7 @@ from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
 from palio.cli.replay import tell_missing
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
+from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
 from palio.model.naming import event_name
@@ -80,7 +81,7 @@ def backtest(
     archived where the brokers know them (their setting lake); with --store, the one
     journal that it names. Exits with 1 if the filter selects nothing.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     begin, end = parse_since(since), None if until is None else parse_moment(until)
     if lake is not None and store is None:

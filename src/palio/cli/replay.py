@@ -11,6 +11,7 @@ from palio.cli.connecting import Server, connected, run
 from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
+from palio.language import read_filter
 from palio.model.filter import Filter
 
 EPILOG = help_epilog(
@@ -40,7 +41,7 @@ def replay(
     not answer is named on standard error. Formats are those of palio sub. Exits
     with 1 if there is nothing.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     end = None if until is None else parse_moment(until)
     shown, missing = run(_replay(server, filter, parse_since(since), end, format_of(format_text)))

@@ -37,6 +37,7 @@ from palio.cli.terminal import (
     printable,
     write_json,
 )
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import UnknownInput
 from palio.spark.jobs.inputs import REASON, past_events
@@ -181,7 +182,7 @@ def backtest(
 
 
 def _satisfiable(text: str) -> Filter:
-    filter = Filter.parse(text)
+    filter = read_filter(text)
     filter.require_satisfiable()
     return filter
 

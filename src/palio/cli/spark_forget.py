@@ -11,7 +11,7 @@ from palio.cli.progress import progress_bar
 from palio.cli.spark_archive import DEFAULT_LAKE, Grace, LakeFolder
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
-from palio.model.filter import Filter
+from palio.language import read_filter
 from palio.spark.lake.rewriting import Forgotten, sweep
 from palio.spark.lake.rewriting import forget as forget_events
 from palio.store.lake.manifests import Lake
@@ -47,7 +47,7 @@ def forget(
     It is done in parts, with a version for each. After an interrupt the same
     command looks through the lake again, and rewrites what is left.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     seconds = parse_span(grace)
     moment = None if before is None else parse_moment(before)

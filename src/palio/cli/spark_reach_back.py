@@ -16,6 +16,7 @@ from palio.cli.spark_options import Master, Remote, Settings, opened, write_tabl
 from palio.cli.sub import Wanted, follow
 from palio.cli.terminal import error_console, help_epilog, plural
 from palio.client import Event
+from palio.language import read_filter
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.spark.lake.table import read_lake
@@ -70,7 +71,7 @@ def reach_back(
     ended, and the same command begins anew. If it was killed, the name is taken,
     and --anew begins anew.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     moment = parse_since(since)
     begin = 0.0 if isinstance(moment, str) else moment

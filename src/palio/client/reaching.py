@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 from palio.client.dialling import Backoff
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.model.values import check_time
 from palio.protocol.durable.retry import Retry
@@ -34,9 +35,7 @@ def as_seconds(moment: datetime | float | None, default: Default) -> float | Def
 
 def as_filter(text: str | Filter) -> Filter:
     """A filter, of which the text may be given. Raises `FilterSyntaxError` or `ContradictoryFilter`."""
-    filter = Filter.parse(text) if isinstance(text, str) else text
-    filter.require_satisfiable()
-    return filter
+    return read_filter(text).require_satisfiable()
 
 
 def temporary_name(client: str, number: int) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from palio.broker.gateway.binding import BATCH, EVENT, JSON
 from palio.broker.gateway.definitions import MAX_SINK, MAX_TEXT
 from palio.broker.gateway.parameters import KEY_PATTERN
 from palio.broker.gateway.problems import MEDIA_TYPE
 from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
 from palio.broker.gateway.streams import LONGEST_WAIT
-from palio.language import DIALECTS
+from palio.language import MEMBERS
+from palio.model.formats import BATCH, JSON, STRUCTURED
 from palio.protocol.durable.wishes import LONGEST_WAIT as LONGEST_PAUSE
 from palio.protocol.durable.wishes import MAX_ATTEMPTS
 
@@ -40,7 +40,7 @@ _ATTRIBUTES = {
 }
 _FILTERS = {
     "type": "array",
-    "description": f"All must hold. Each has one member, its dialect: {', '.join(DIALECTS)}.",
+    "description": f"All must hold. Each has one member, its dialect: {', '.join(MEMBERS)}.",
     "items": {
         "type": "object",
         "minProperties": 1,
@@ -298,8 +298,8 @@ PUBLISH = _route(
                     ]
                 }
             },
-            EVENT: {"schema": _EVENT},
-            BATCH: {"schema": {"type": "array", "items": _EVENT}},
+            STRUCTURED.media_types[0]: {"schema": _EVENT},
+            BATCH.media_types[0]: {"schema": {"type": "array", "items": _EVENT}},
         }
     ),
 )

@@ -21,19 +21,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from palio.broker.gateway import description, pages, websocket
-from palio.broker.gateway.binding import JSON, WrongMediaType, is_json
 from palio.broker.gateway.bodies import Bodies
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.credentials import Credentials, read_credentials
 from palio.broker.gateway.guard import Guard
 from palio.broker.gateway.parameters import read_key
-from palio.broker.gateway.problems import (
-    BrokerMistake,
-    NotFound,
-    WrongMethod,
-    WrongParameter,
-    problem_response,
-)
+from palio.broker.gateway.problems import BrokerMistake, NotFound, WrongMethod, problem_response
 from palio.broker.gateway.publishing import IN_THREAD, Publishing
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.streams import Streams, read_wanted
@@ -41,7 +34,8 @@ from palio.broker.gateway.subscriptions import Enter, Subscriptions
 from palio.broker.gateway.visitor import Visitor
 from palio.broker.settings import split_address
 from palio.model import jsontext
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, WrongParameter
+from palio.model.formats import JSON, WrongMediaType, is_json, media_type_of
 from palio.protocol.greeting import PROTOCOL
 
 if TYPE_CHECKING:
@@ -175,7 +169,7 @@ class Gateway:
         return credentials
 
     async def _read_json(self, request: Request) -> Any:
-        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        media_type = media_type_of(request.headers.get("content-type", ""))
         if not is_json(media_type):
             raise WrongMediaType(media_type, JSON)
         async with self._bodies.read(request, MAX_DOCUMENT) as body:

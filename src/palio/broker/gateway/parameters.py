@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from palio.broker.gateway.problems import WrongParameter
+from palio.model.errors import WrongParameter
 
 KEY_PATTERN = "^[!-~]{1,200}$"
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")

@@ -99,16 +99,6 @@ class WrongMethod(PalioError):
         )
 
 
-class WrongParameter(PalioError):
-    """A parameter, header or member that cannot be used; `path` says which."""
-
-    path: str
-    reason: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", path=path, reason=reason)
-
-
 def error_name(problem: PalioError) -> str:
     """The name of the native error."""
     return problem.error if isinstance(problem, RefusedByBroker) else type(problem).__name__

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.requests import Request
 
-from palio.broker.gateway.binding import read_events
 from palio.broker.gateway.bodies import Bodies
 from palio.broker.gateway.credentials import Credentials
 from palio.broker.gateway.parameters import read_key, read_number
-from palio.broker.gateway.problems import WrongParameter
 from palio.broker.gateway.visitor import Visitor
 from palio.model.body import MAX_PRIORITY
+from palio.model.errors import WrongParameter
+from palio.model.formats import Message, Reading, read_message
 from palio.model.notification import Notification
 from palio.protocol.requests import Publish, Published
 
@@ -32,6 +32,7 @@ MAX_SESSIONS = 256
 IN_THREAD = 32 * 1024
 # So many of them at a time: more would not be faster.
 THREADS = 2
+MAX_EVENTS = 50_000  # in one request
 SHORTEST_LIFETIME, LONGEST_LIFETIME = 0.001, 1e9
 
 
@@ -65,14 +66,14 @@ class Publishing:
 
     async def publish(self, request: Request, credentials: Credentials) -> Confirmed:
         """Publish what a request brings. Raises what is wrong with it, or what the broker refuses with."""
-        properties = read_properties(request)
+        reading = Reading(properties=read_properties(request), by_source=True, most=MAX_EVENTS)
         async with self._bodies.read(request) as body:
-            headers = request.headers.items()
+            message = Message.of(request.headers.items(), body)
             if len(body) <= IN_THREAD:
-                notifications = read_events(headers, body, properties)
+                notifications = tuple(read_message(message, reading))
             else:
                 async with self._threads:
-                    notifications = await asyncio.to_thread(_read_and_encode, headers, body, properties)
+                    notifications = await asyncio.to_thread(_read_and_encode, message, reading)
             return await self._say(notifications, credentials)
 
     async def _say(self, notifications: tuple[Notification, ...], credentials: Credentials) -> Confirmed:
@@ -124,8 +125,8 @@ def _end(session: _Session) -> None:
         session.visitor.result().leave("It was not used any more.")
 
 
-def _read_and_encode(headers: Any, body: bytes, properties: dict[str, Any]) -> tuple[Notification, ...]:
-    notifications = read_events(headers, body, properties)
+def _read_and_encode(message: Message, reading: Reading) -> tuple[Notification, ...]:
+    notifications = tuple(read_message(message, reading))
     for notification in notifications:
         _ = notification.body  # which is then not made in the event loop
     return notifications

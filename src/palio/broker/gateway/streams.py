@@ -19,7 +19,6 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, unquote
 
@@ -28,15 +27,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from palio.broker.gateway.binding import to_json
 from palio.broker.gateway.credentials import Credentials
 from palio.broker.gateway.parameters import read_flag, read_number
-from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
+from palio.broker.gateway.problems import RefusedByBroker, details
 from palio.broker.gateway.protocols import ABORT
 from palio.broker.gateway.visitor import Visitor
-from palio.model.cloudevents import as_event, content_of, wrapped
-from palio.model.errors import PalioError
+from palio.language import read_filter
+from palio.model.errors import PalioError, WrongParameter
 from palio.model.filter import Filter
+from palio.model.formats import PLAIN_JSON, STRUCTURED, Format, to_json
 from palio.model.naming import event_name, read_event_name
 from palio.model.values import parse_time
 from palio.protocol.deliveries import Events, Handed, Lost
@@ -66,6 +65,8 @@ LONGEST_WAIT = 86_400.0
 _RETRY = 500  # milliseconds until a browser comes back
 
 Shape = Literal["json", "cloudevents"]
+# As it was published, or as a CloudEvent in any case.
+SHAPES: dict[str, Format] = {"json": PLAIN_JSON, "cloudevents": STRUCTURED}
 Key = tuple[str, int]
 _PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait", "change"})
 
@@ -126,7 +127,7 @@ def read_wanted(request: Request) -> Wanted:
     shape = query.get("format", "json")
     if shape not in ("json", "cloudevents"):
         raise WrongParameter("format", "It is `json` or `cloudevents`.")
-    filter = Filter.parse(query["filter"]).require_satisfiable() if "filter" in query else None
+    filter = read_filter(query["filter"]).require_satisfiable() if "filter" in query else None
     change = read_flag("change", query.get("change", "false"))
     if change and (durable is None or filter is None):
         raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")
@@ -258,7 +259,7 @@ class _Reader:
     def _text(self, envelope: Envelope) -> bytes:
         id = self._id(envelope)
         line = f"id: {id}\n".encode() if id else b""
-        return b"%sdata: %s\n\n" % (line, to_json(shaped(envelope, self._wanted.shape)))
+        return b"%sdata: %s\n\n" % (line, SHAPES[self._wanted.shape].write((envelope,))[0].body)
 
 
 class _Reaching(_Reader):
@@ -389,15 +390,6 @@ class EventStream(Response):
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def shaped(envelope: Envelope, shape: Shape) -> dict[str, Any]:
-    """An event as plain data: as it was published, or as a CloudEvent in any case."""
-    notification = envelope.notification
-    if shape == "cloudevents":
-        time = datetime.fromtimestamp(envelope.time, UTC)
-        return wrapped(notification, origin=envelope.origin, sequence=envelope.sequence, time=time)
-    return as_event(notification) or content_of(notification)
 
 
 def _named(event: str, document: dict[str, Any]) -> bytes:

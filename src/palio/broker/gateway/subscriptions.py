@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from palio.broker.gateway.definitions import Definition, Keeper, Kept, NotStored
-from palio.broker.gateway.problems import RefusedByBroker, WrongParameter
+from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.pushing import Pusher
 from palio.broker.gateway.sinks import Sinks, require_form
 from palio.broker.gateway.streams import read_position, read_since
 from palio.broker.gateway.visitor import Visitor
 from palio.language import read_filters
 from palio.model.constraint import Constraint
-from palio.model.errors import NoSuchSubscription, PalioError
+from palio.model.errors import NoSuchSubscription, PalioError, WrongParameter
 from palio.model.expression import Condition
 from palio.model.filter import Filter
 from palio.protocol.durable.control import Pause, Resume, Seek
