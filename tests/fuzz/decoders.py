@@ -33,7 +33,7 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.protocol.encoding import decode, encode, refused_subject
+from palio.protocol.encoding import UnreadableMessage, decode, encode, refusal_of
 from palio.protocol.frames import GREETING_FRAME, Frames, frame
 from palio.protocol.peers import Forward
 from palio.protocol.requests import Publish
@@ -63,7 +63,7 @@ def frames(data: bytes) -> None:
 
 def messages(data: bytes) -> None:
     """A message is read, or it is said that it is none; what was read is the same after another round."""
-    refused_subject(data)
+    refusal_of(data, UnreadableMessage("It is none."))
     try:
         message = decode(data)
     except PalioError:

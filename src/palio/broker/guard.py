@@ -257,7 +257,7 @@ class Guard:
         if kind in _NAMED:
             return msgspec.structs.replace(answer, name=principal.called(answer.name))
         if kind is Ended:
-            return Ended(tuple([principal.called(handle) for handle in answer.handles]))
+            return Ended(tuple([principal.called(handle) for handle in answer.handles]), number=answer.number)
         if kind is Refused:
             request, _, name = answer.subject.partition(" ")
             if request in _ABOUT_NAMES:
