@@ -110,9 +110,9 @@ def test_a_stranger_who_says_to_be_a_broker(tmp_path: Path) -> None:
                     talker = await there.greet(there.world.tokens[who], name, Role.PEER)
                     assert (await there.refusal(talker)).error == "NotAllowed"
             talker = await Talker.connect(there.port)
-            talker.say(Greet("palio/2", Role.PEER, "lucca", there.world.tokens["brokers"]))
+            talker.say(Greet("palio/1", Role.PEER, "lucca", there.world.tokens["brokers"]))
             assert (await there.refusal(talker)).error == "ProtocolViolation"
-            assert PROTOCOL == "palio/1"
+            assert PROTOCOL == "palio/2"
 
     play(scene)
 

@@ -33,7 +33,7 @@ from palio.model.filter import Filter
 from palio.model.formats import BINARY, STRUCTURED, Format, Message, Reading, read_message
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.protocol.encoding import decode, encode, refused_subject
+from palio.protocol.encoding import UnreadableMessage, decode, encode, refusal_of
 from palio.protocol.envelope import Envelope
 from palio.protocol.frames import GREETING_FRAME, Frames, frame
 from palio.protocol.peers import Forward
@@ -65,7 +65,7 @@ def frames(data: bytes) -> None:
 
 def messages(data: bytes) -> None:
     """A message is read, or it is said that it is none; what was read is the same after another round."""
-    refused_subject(data)
+    refusal_of(data, UnreadableMessage("It is none."))
     try:
         message = decode(data)
     except PalioError:

@@ -44,7 +44,7 @@ from palio.protocol.greeting import Greet, Role
 from palio.protocol.inquiries import Inspect, Inspected, Requested, Respond, Watch
 from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Advertise, Refused, Subscribe
-from palio.routing.clients import subject_of
+from palio.protocol.subjects import subject_of
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
@@ -389,7 +389,7 @@ class Broker:
                 if type(message) is Attach and not self.router.has_room_for(name, message.name, limit):
                     raise TooManySubscriptions(limit)
             except PalioError as problem:
-                self.refuse_request(connection, subject_of(message), problem)
+                self.refuse_request(connection, message, problem)
                 return
         elif (border := connection.border) is not None:
             try:
@@ -407,10 +407,10 @@ class Broker:
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
 
-    def refuse_request(self, connection: Connection, subject: str, problem: PalioError) -> None:
+    def refuse_request(self, connection: Connection, request: Any, problem: PalioError) -> None:
         """Something that a client asked for is not done."""
         self._refused_requests[type(problem).__name__] += 1
-        connection.say(Refused.of(subject, problem))
+        connection.say(Refused.of(subject_of(request), problem, request.number))
 
     def inspected(self, connection: Connection, message: Inspect) -> None:
         """A question about this broker."""
@@ -418,7 +418,7 @@ class Broker:
             for result, last in self._inspection.answer(message, connection.principal):
                 connection.say(Inspected(message.number, result, last))
         except NotAllowed as problem:
-            self.refuse_request(connection, subject_of(message), problem)
+            self.refuse_request(connection, message, problem)
 
     def handle(self, message: Any, source: str) -> None:
         """Let the router take a message, and do what it says."""

@@ -27,10 +27,11 @@ from palio.protocol.encoding import (
     UnreadableMessage,
     decode,
     encode,
-    refused_subject,
+    refusal_of,
 )
 from palio.protocol.frames import GREETING_FRAME, Frames, FrameTooLarge
 from palio.protocol.greeting import (
+    CONNECTION,
     PROTOCOL,
     Greet,
     Role,
@@ -275,10 +276,10 @@ class Connection(asyncio.Protocol):
         try:
             message = decode(payload)
         except UnreadableMessage as problem:
-            subject = refused_subject(payload) if self.role is Role.CLIENT and problem.error else None
-            if subject is None:
+            refusal = refusal_of(payload, problem) if self.role is Role.CLIENT and problem.error else None
+            if refusal is None:
                 raise
-            self.say(Refused(subject, problem.error, problem.reason))
+            self.say(refusal)
             return None
         kind = type(message)
         if kind in self._allowed:
@@ -393,7 +394,7 @@ class Connection(asyncio.Protocol):
         if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
             return
         self.broker.refused(problem, self.address, self.name)
-        self.say(Refused.of("connection", problem))
+        self.say(Refused.of(CONNECTION, problem))
         self.end(str(problem), quietly=True)
 
     def _refuse_frame(self, problem: FrameTooLarge) -> None:

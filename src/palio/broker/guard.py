@@ -333,7 +333,7 @@ def _with_own_name(answer: Any, principal: Principal) -> Any:
 
 
 def _ended(answer: Ended, principal: Principal) -> Ended:
-    return Ended(tuple([principal.called(handle) for handle in answer.handles]))
+    return Ended(tuple([principal.called(handle) for handle in answer.handles]), number=answer.number)
 
 
 def _refused(answer: Refused, principal: Principal) -> Refused:

@@ -1,4 +1,4 @@
-"""Who speaks HTTP at the port for `palio/1` is answered in HTTP, with the way to the other port."""
+"""Who speaks HTTP at the port for `palio/2` is answered in HTTP, with the way to the other port."""
 
 from __future__ import annotations
 

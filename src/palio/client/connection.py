@@ -17,7 +17,7 @@ from palio.client.reading import read
 from palio.model.errors import PalioError
 from palio.protocol.encoding import encode
 from palio.protocol.frames import Frames, FrameTooLarge, frame
-from palio.protocol.greeting import Greet, Welcome
+from palio.protocol.greeting import CONNECTION, Greet, Welcome
 from palio.protocol.heartbeat import (
     SILENCES,
     Bye,
@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
             self.welcome.set_result(welcome)
 
     def _refused(self, refused: Refused) -> None:
-        if refused.subject == "connection":
+        if refused.subject == CONNECTION:
             self.refusal = error_of(refused)
             self.is_final = self.welcome.done()
             self.abort(refused.reason)

@@ -119,8 +119,6 @@ class Watch(Held):
     Iterating gives the answer of now first, and then each time that it has changed since.
     """
 
-    kind = "watch"
-
     def __init__(self, session: Session, name: str, advertisement: Advertisement) -> None:
         super().__init__(session, name)
         self.advertisement = advertisement

@@ -61,8 +61,6 @@ class Subscription(Held, Generic[Content_co]):
     `UndecodableEvent`, raised where it would have come; whoever goes on gets the next.
     """
 
-    kind = "subscribe"
-
     def __init__(
         self,
         session: Session,

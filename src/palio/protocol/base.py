@@ -14,3 +14,12 @@ Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 
 class WireMessage(msgspec.Struct, frozen=True, tag=str.lower):
     """A message of the wire; its tag is the name of its type."""
+
+
+class Numbered(WireMessage, frozen=True, kw_only=True):
+    """A request of a client, or the answer to one: both have the number that the client gave it.
+
+    Who does not wait for the answer gives none: 0.
+    """
+
+    number: Number = 0

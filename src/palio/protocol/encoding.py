@@ -30,11 +30,8 @@ from palio.protocol.durable.subscriptions import Attach, Change
 from palio.protocol.envelope import Envelope
 from palio.protocol.inquiries import Watch
 from palio.protocol.peers import Forward, Interest, Update
-from palio.protocol.requests import Advertise, Publish, Subscribe, Unadvertise, Unsubscribe
+from palio.protocol.requests import Advertise, Publish, Refused, Subscribe, Unadvertise, Unsubscribe
 from palio.protocol.vocabulary import AnyMessage
-
-# The fields by which a request is told from others of its kind.
-KEYS = ("handle", "name", "request", "number", "id")
 
 
 class UnreadableMessage(PalioError):
@@ -68,7 +65,7 @@ class _Forward(msgspec.Struct, frozen=True, tag="forward"):
 
 class _Publish(msgspec.Struct, frozen=True, tag="publish"):
     notifications: tuple[Body, ...]
-    request: Number = 0
+    number: Number = 0
     publisher: Annotated[str, msgspec.Meta(max_length=255)] = ""
 
 
@@ -92,6 +89,15 @@ class _Interest(msgspec.Struct, frozen=True, tag="interest"):
     broker: str
     update: _Update
     whole: bool = False
+
+
+class _Unread(msgspec.Struct, frozen=True):
+    """What can be said of a request whatever else is in it."""
+
+    kind: str = msgspec.field(name="type")
+    number: Number = 0
+    handle: str | None = None
+    name: str | None = None
 
 
 class _EncodedEvents(msgspec.Struct, frozen=True, tag="events"):
@@ -149,7 +155,7 @@ _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
     Forward: (_Forward, lambda read: Forward(_envelopes(read.envelopes))),
     Publish: (
         _Publish,
-        lambda read: Publish((*map(Notification.of_body, read.notifications),), read.request, read.publisher),
+        lambda read: Publish((*map(Notification.of_body, read.notifications),), read.number, read.publisher),
     ),
     Update: (_Update, _update),
     Interest: (
@@ -224,15 +230,13 @@ def decode(data: bytes) -> AnyMessage:
         raise UnreadableMessage(f"{problem}.") from None
 
 
-def refused_subject(data: bytes) -> str | None:
-    """The subject of a `Refused` for bytes that cannot be read as a message; None if they name none."""
+def refusal_of(data: bytes, problem: UnreadableMessage) -> Refused | None:
+    """What answers a request that cannot be read, such as one with a wrong filter; None if it is none."""
     try:
-        read = msgspec.msgpack.decode(data)
+        read = msgspec.msgpack.decode(data, type=_Unread)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    if not isinstance(read, dict) or not isinstance(read.get("type"), str):
+    if read.number == 0 and read.handle is None and read.name is None:
         return None
-    for key in KEYS:
-        if isinstance(read.get(key), str | int):
-            return f"{read['type']} {read[key]}"
-    return None
+    label = next((one for one in (read.handle, read.name) if one is not None), read.number)
+    return Refused(f"{read.kind} {label}", problem.error, problem.reason, number=read.number)

@@ -9,7 +9,9 @@ from palio.protocol.frames import MAX_FRAME
 from palio.protocol.heartbeat import HEARTBEAT
 from palio.protocol.peers import LinkKind
 
-PROTOCOL = "palio/1"
+PROTOCOL = "palio/2"
+# What a `Refused` is about that has no number: the connection itself.
+CONNECTION = "connection"
 
 
 class Role(Enum):

@@ -18,7 +18,7 @@ import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
-from palio.protocol.base import Moment, Number, WireMessage
+from palio.protocol.base import Moment, Number, Numbered, WireMessage
 from palio.protocol.envelope import Envelope
 
 # Why a taker could not reply, in a sentence or two. Where not everything may be said or seen, it is only that
@@ -35,7 +35,7 @@ class Request(WireMessage, frozen=True):
     timeout: Moment = 5.0
 
 
-class Respond(WireMessage, frozen=True):
+class Respond(Numbered, frozen=True):
     """A taker's reply to a request; without a notification it has nothing to say, or a problem."""
 
     id: str
@@ -50,7 +50,7 @@ class Trace(WireMessage, frozen=True):
     notification: Notification
 
 
-class Watch(WireMessage, frozen=True):
+class Watch(Numbered, frozen=True):
     """Tell me whether anybody wants what this advertisement describes. A `Release` of the handle ends it."""
 
     handle: str
@@ -115,7 +115,7 @@ class Traced(WireMessage, frozen=True):
     route: Hop
 
 
-class Wanted(WireMessage, frozen=True):
+class Wanted(Numbered, frozen=True):
     """Whether anybody wants what was asked about with this handle."""
 
     handle: str

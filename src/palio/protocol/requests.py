@@ -11,10 +11,10 @@ from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.protocol.base import Number, WireMessage
+from palio.protocol.base import Number, Numbered, WireMessage
 
 
-class Subscribe(WireMessage, frozen=True):
+class Subscribe(Numbered, frozen=True):
     """Ask for all that the filter selects.
 
     A filter that the session has subscribed already is the same subscription, with one more handle.
@@ -26,19 +26,19 @@ class Subscribe(WireMessage, frozen=True):
     ready: bool = False
 
 
-class Release(WireMessage, frozen=True):
+class Release(Numbered, frozen=True):
     """Give a handle back; a subscription or an advertisement without handles ends."""
 
     handle: str
 
 
-class Unsubscribe(WireMessage, frozen=True):
+class Unsubscribe(Numbered, frozen=True):
     """End every subscription of the session that the filter covers, whatever its handles."""
 
     filter: Filter
 
 
-class Advertise(WireMessage, frozen=True):
+class Advertise(Numbered, frozen=True):
     """Say what will be published. Handles, repetition and `ready` are as in `Subscribe`."""
 
     handle: str
@@ -46,7 +46,7 @@ class Advertise(WireMessage, frozen=True):
     ready: bool = False
 
 
-class Unadvertise(WireMessage, frozen=True):
+class Unadvertise(Numbered, frozen=True):
     """End every advertisement of the session that this one covers, whatever its handles."""
 
     advertisement: Advertisement
@@ -60,14 +60,14 @@ class Publish(WireMessage, frozen=True):
     """
 
     notifications: tuple[Notification, ...]
-    request: Number = 0
+    number: Number = 0
     publisher: str = ""
 
 
 # The answers.
 
 
-class Accepted(WireMessage, frozen=True):
+class Accepted(Numbered, frozen=True):
     """The broker holds the subscription or advertisement; `handle` is its name."""
 
     handle: str
@@ -79,7 +79,7 @@ class Ready(WireMessage, frozen=True):
     handle: str
 
 
-class Ended(WireMessage, frozen=True):
+class Ended(Numbered, frozen=True):
     """These handles have come to their end, by whatever request."""
 
     handles: tuple[str, ...]
@@ -91,7 +91,7 @@ class Published(WireMessage, frozen=True):
     `sequences` names all of them, where some were known already and have other numbers.
     """
 
-    request: Number
+    number: Number
     origin: str
     sequence: Number
     sequences: tuple[Number, ...] = ()
@@ -111,10 +111,11 @@ def _travels(value: Any) -> bool:
             return isinstance(value, float)
 
 
-class Refused(WireMessage, frozen=True):
-    """A request that was not carried out: `subject` is its kind, and its handle, name or number.
+class Refused(Numbered, frozen=True):
+    """A request that was not carried out, or (without a number) a connection that is not taken, or ends.
 
-    `error` names the type of the error, `reason` is its sentence, `fields` what the sentence is made of.
+    `subject` says for people which it was (`subjects`). `error` names the type of the error, `reason` is its
+    sentence, `fields` what the sentence is made of.
     """
 
     subject: str
@@ -122,8 +123,13 @@ class Refused(WireMessage, frozen=True):
     reason: str
     fields: dict[str, Any] = {}  # noqa: RUF012 (a struct makes a new one each time)
 
+    @property
+    def kind(self) -> str:
+        """What kind of request it was."""
+        return self.subject.partition(" ")[0]
+
     @classmethod
-    def of(cls, subject: str, problem: PalioError) -> Refused:
+    def of(cls, subject: str, problem: PalioError, number: int = 0) -> Refused:
         """What tells somebody of an error."""
         plain = {name: value for name, value in problem.fields.items() if _travels(value)}
-        return cls(subject, type(problem).__name__, str(problem), plain)
+        return cls(subject, type(problem).__name__, str(problem), plain, number=number)

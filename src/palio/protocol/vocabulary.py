@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
@@ -141,3 +141,6 @@ BrokerMessage: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
 # Of the connection itself, and what is said to clients by the broker around the core.
 ConnectionMessage: TypeAlias = Greet | Welcome | Ping | Pong | Bye | Lost | Inspect | Inspected
 AnyMessage: TypeAlias = ClientMessage | AnyAnswer | BrokerMessage | ConnectionMessage | Events | Handed
+
+# What answers a request, by its number.
+ANSWERS = frozenset(get_args(AnyAnswer)) - {Ready, DurableReady, Taken, Requested}

@@ -80,7 +80,7 @@ class Watching:
             self._core.tables.filters.noticed = self._noticed
         self._sessions.setdefault(session, {})[handle] = advertisement
         wanted = watched.told[session, handle] = self._wanted(watched)
-        self._core.effects.append(Reply(session, Wanted(handle, wanted)))
+        self._core.effects.append(Reply(session, Wanted(handle, wanted, number=message.number)))
 
     def has(self, session: str, handle: str) -> bool:
         """Whether a session watches something by that handle."""

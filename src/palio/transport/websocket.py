@@ -76,7 +76,7 @@ class WebSocketDialler:
                 self._url, ssl=self._tls, compression=None, max_size=MAX_MESSAGE, proxy=None
             )
         except InvalidStatus as problem:
-            if problem.response.status_code == MISDIRECTED:  # the port for palio/1, which says so
+            if problem.response.status_code == MISDIRECTED:  # the port for palio/2, which says so
                 raise NotPalio(PROTOCOL) from None
             raise ConnectionError(f"no WebSocket of a broker: {problem}") from None
         except (InvalidHandshake, InvalidURI) as problem:

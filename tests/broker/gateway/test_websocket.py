@@ -1,4 +1,4 @@
-"""`palio/1` over WebSocket: neither the client library nor the broker's bounds notice the difference."""
+"""`palio/2` over WebSocket: neither the client library nor the broker's bounds notice the difference."""
 
 import asyncio
 

@@ -19,6 +19,7 @@ from palio.broker.access.principal import Principal
 from palio.broker.gateway.guard import StrangeOrigin
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.protocols import PEER_CERTIFICATE
+from palio.protocol.greeting import CONNECTION
 
 _ELSEWHERE = ("cross-site", "same-site")
 
@@ -69,5 +70,5 @@ def bearer(headers: Headers) -> str | None:
     scheme, _, token = given.strip().partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         reason = "A token is sent as `Authorization: Bearer TOKEN`."
-        raise RefusedByBroker("connection", "NotAuthenticated", reason)
+        raise RefusedByBroker(CONNECTION, "NotAuthenticated", reason)
     return token.strip()

@@ -384,7 +384,7 @@ _HOME: dict[str, Any] = {
     "properties": {
         "broker": _TEXT,
         "version": {"type": "string", "description": "Only where nobody has to say who they are."},
-        "protocol": {"type": "string", "example": "palio/1"},
+        "protocol": {"type": "string", "example": "palio/2"},
         "links": {"type": "object", "additionalProperties": _TEXT},
     },
 }

@@ -47,11 +47,10 @@ class Confirmed(msgspec.Struct, frozen=True):
 class _Session:
     """A visitor that several requests share."""
 
-    __slots__ = ("request", "using", "visitor")
+    __slots__ = ("using", "visitor")
 
     def __init__(self, visitor: asyncio.Task[Visitor]) -> None:
         self.visitor = visitor
-        self.request = 0
         self.using = 0
 
 
@@ -83,9 +82,7 @@ class Publishing:
             visitor = await asyncio.shield(session.visitor)
             if not notifications:
                 return Confirmed(self._broker.settings.name, (), visitor.journal)
-            session.request += 1
-            number = session.request
-            answer: Published = await visitor.ask(Publish(notifications, number), f"publish {number}")
+            answer: Published = await visitor.ask(Publish(notifications))
         finally:
             session.using -= 1
         sequences = answer.sequences or range(answer.sequence, answer.sequence + len(notifications))

@@ -124,8 +124,7 @@ class Pusher:
 
     async def _visit(self, visitor: Visitor) -> None:
         """Take deliveries until there is trouble."""
-        name = self._kept.definition.id
-        await visitor.ask(self._attach(), f"attach {name}")
+        await visitor.ask(self._attach())
         self._state = "trying again" if self._streak else "pushing"
         under_way: set[asyncio.Task[None]] = set()
         hearing = asyncio.ensure_future(visitor.take())

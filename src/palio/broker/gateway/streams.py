@@ -204,7 +204,7 @@ class _Reader:
         self._position = dict(wanted.after or {})
 
     async def begin(self) -> None:
-        await self.visitor.ask(Subscribe("stream", self._filter), "subscribe stream")
+        await self.visitor.ask(Subscribe("stream", self._filter))
 
     async def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """What is to be sent. When one was taken, the next is asked for."""
@@ -280,7 +280,7 @@ class _Reaching(_Reader):
             in_flight=WINDOW,
             after=wanted.after,
         )
-        await self.visitor.ask(attach, f"attach {self._name}")
+        await self.visitor.ask(attach)
 
     def _was_sent(self, message: Handed) -> None:
         numbers = tuple([number for number, _, _ in message.deliveries])
@@ -322,9 +322,9 @@ class _Durable(_Reader):
             patience=_TAKER,
             as_is=change or self._wanted.filter is None,
         )
-        attached: Attached = await self.visitor.ask(attach, f"attach {self._name}")
+        attached: Attached = await self.visitor.ask(attach)
         if change and attached.filter != self._filter:
-            await self.visitor.ask(Change(self._name, self._filter), f"change {self._name}")
+            await self.visitor.ask(Change(self._name, self._filter))
         self._remember(self._name, self._sent)
 
     @property

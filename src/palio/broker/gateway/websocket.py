@@ -1,4 +1,4 @@
-"""`palio/1` over WebSocket, at the broker: the same frames as on a socket of its own."""
+"""`palio/2` over WebSocket, at the broker: the same frames as on a socket of its own."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ from typing import Annotated
 import msgspec
 
 from palio.model.filter import Filter
-from palio.protocol.base import Moment, Number, WireMessage
+from palio.protocol.base import Moment, Number, Numbered, WireMessage
 from palio.protocol.envelope import Envelope
 
 
-class Forget(WireMessage, frozen=True):
+class Forget(Numbered, frozen=True):
     """From an operator: a broker is gone for good, and nobody shall wait for it any more."""
 
     broker: str
@@ -82,7 +82,7 @@ class TrimJournal(WireMessage, frozen=True):
 # The answers.
 
 
-class Forgot(WireMessage, frozen=True):
+class Forgot(Numbered, frozen=True):
     """That a broker is forgotten is on disk here, and on its way to all others."""
 
     broker: str

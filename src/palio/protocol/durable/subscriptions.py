@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 
 from palio.model.filter import Filter
-from palio.protocol.base import Moment, Number, WireMessage
+from palio.protocol.base import Moment, Number, Numbered, WireMessage
 from palio.protocol.durable.attempts import MAX_REASON
 from palio.protocol.durable.retry import Patience, Retry
 
 
-class Attach(WireMessage, frozen=True):
+class Attach(Numbered, frozen=True):
     """Be the taker of a durable subscription from now on; create it if there is none of that name.
 
     `since` is for a new one: "now", "all", or a time in seconds; and so is `after`, a position: of the origins
@@ -47,21 +47,21 @@ class Attach(WireMessage, frozen=True):
         return None if self.as_is else self.filter
 
 
-class Change(WireMessage, frozen=True):
+class Change(Numbered, frozen=True):
     """Change the filter of a durable subscription in place."""
 
     name: str
     filter: Filter
 
 
-class Acknowledged(WireMessage, frozen=True):
+class Acknowledged(Numbered, frozen=True):
     """The client has done with these deliveries."""
 
     name: str
     deliveries: tuple[Number, ...]
 
 
-class Rejected(WireMessage, frozen=True):
+class Rejected(Numbered, frozen=True):
     """The client could not deal with these deliveries; they shall come again, or become dead letters.
 
     They come after a pause, or after the `delay`, in seconds. A taker that knows that nobody ever will be able
@@ -75,26 +75,26 @@ class Rejected(WireMessage, frozen=True):
     dead_letter: bool = False
 
 
-class Detach(WireMessage, frozen=True):
+class Detach(Numbered, frozen=True):
     """The client goes away; the subscription stays."""
 
     name: str
 
 
-class Finish(WireMessage, frozen=True):
+class Finish(Numbered, frozen=True):
     """End a durable subscription for good."""
 
     name: str
 
 
-class Requeue(WireMessage, frozen=True):
+class Requeue(Numbered, frozen=True):
     """These dead letters shall be delivered after all, as if for the first time, says whoever asks for it."""
 
     name: str
     deliveries: tuple[Number, ...]
 
 
-class Discard(WireMessage, frozen=True):
+class Discard(Numbered, frozen=True):
     """These dead letters are not needed any more, says whoever asks for it."""
 
     name: str
@@ -104,7 +104,7 @@ class Discard(WireMessage, frozen=True):
 # The answers.
 
 
-class Attached(WireMessage, frozen=True):
+class Attached(Numbered, frozen=True):
     """The session is the taker now; the subscription is on disk at this home, with this filter in force."""
 
     name: str
@@ -120,14 +120,14 @@ class DurableReady(WireMessage, frozen=True):
     name: str
 
 
-class Done(WireMessage, frozen=True):
+class Done(Numbered, frozen=True):
     """These acknowledgements are on disk: they will not be delivered again."""
 
     name: str
     deliveries: tuple[Number, ...]
 
 
-class Changed(WireMessage, frozen=True):
+class Changed(Numbered, frozen=True):
     """The new filter is in force; examples of what it drops and of what it adds, if there are any."""
 
     name: str
@@ -142,14 +142,14 @@ class Taken(WireMessage, frozen=True):
     name: str
 
 
-class Requeued(WireMessage, frozen=True):
+class Requeued(Numbered, frozen=True):
     """These were dead letters and are deliveries again, on disk."""
 
     name: str
     deliveries: tuple[Number, ...]
 
 
-class Discarded(WireMessage, frozen=True):
+class Discarded(Numbered, frozen=True):
     """These were dead letters and are gone, on disk."""
 
     name: str

@@ -334,4 +334,4 @@ class Moving:
     def _refuse(self, wish: Wish, problem: PalioError) -> None:
         name = wish.attach.name
         del self.wishes[name]
-        self._desk.answer(wish.session, Refused.of(f"attach {name}", problem))
+        self._desk.answer(wish.session, Refused.of(f"attach {name}", problem, wish.attach.number))

@@ -232,11 +232,13 @@ class Service:
         self._recovered: Recovered | None = recovered
         self.handlers: dict[type, Callable[[str, Any], None]] = {
             Attach: self._on_attach,
-            Change: lambda session, message: self.homes.change(session, message.name, message.filter),
+            Change: lambda session, message: self.homes.change(
+                session, message.name, message.filter, message.number
+            ),
             Acknowledged: self.homes.acknowledge,
             Rejected: self.homes.reject,
             Detach: self._on_detach,
-            Finish: lambda session, message: self.homes.finish_for(session, message.name),
+            Finish: self.homes.finish_for,
             Requeue: self.homes.requeue,
             Discard: self.homes.discard,
             Forget: self._members.forget,
@@ -321,7 +323,7 @@ class Service:
         """Journal notifications; they are confirmed and sent on when they are on disk."""
         append = self.journal.publish(
             session,
-            message.request,
+            message.number,
             message.notifications,
             self._desk.now,
             self._desk.token(),
@@ -344,7 +346,8 @@ class Service:
         if self.journal.is_appending(message.token):
             for request in self.journal.failed(message.token):
                 self._desk.answer(
-                    request.session, Refused(f"publish {request.number}", "NotStored", message.reason)
+                    request.session,
+                    Refused(f"publish {request.number}", "NotStored", message.reason, number=request.number),
                 )
             self._confirm()
         self._desk.failed(message.token, message.reason)

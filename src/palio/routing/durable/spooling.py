@@ -30,13 +30,26 @@ Going: TypeAlias = tuple[int, int, Envelope]  # delivery, attempt, what
 class Change:
     """A change of a filter that is under way: the new one is known to the network beside the old one."""
 
-    __slots__ = ("agreed", "asked", "entry", "filter", "handles", "owner", "session", "writing")
+    __slots__ = (
+        "agreed",
+        "asked",
+        "asker",
+        "entry",
+        "filter",
+        "handles",
+        "number",
+        "owner",
+        "session",
+        "writing",
+    )
 
     entry: Entry[Filter] | None
 
-    def __init__(self, owner: Durable, filter: Filter) -> None:
+    def __init__(self, owner: Durable, filter: Filter, asker: str, number: int) -> None:
         self.owner = owner
         self.filter = filter
+        self.asker = asker  # the session that asked for it, and the number of its request
+        self.number = number
         self.asked = False  # whether a wave has begun since, and the network is being asked
         self.agreed = 0  # the epoch in which everyone has answered
         self.writing = False

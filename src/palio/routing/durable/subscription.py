@@ -93,6 +93,7 @@ class Durable:
     """A durable subscription at its home. Also what the tables hold for it."""
 
     __slots__ = (
+        "asked",
         "catching_up",
         "collecting",
         "dead",
@@ -153,6 +154,7 @@ class Durable:
         self.dead = DeadLetters()
         self.next_delivery = 1
         self.taker: str | None = None
+        self.asked = 0  # the number of its taker's request
         self.timer: float | None = None  # when deliveries are looked at again
         self.detached_at: float | None = None
         self.linger: float | None = None  # how long it outlives its taker; None: as the broker says
