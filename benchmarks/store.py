@@ -33,9 +33,9 @@ from rich.table import Table
 from palio.cli.measuring import machine, show_setup
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Append, Remove, Spool, StoreEffect
-from palio.routing.durable.messages import Failed, StoreMessage
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import Failed, StoreMessage
 from palio.store import Store
 from palio.store.backend import Sync
 from palio.store.records import encode_body, encode_letter

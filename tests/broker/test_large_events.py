@@ -17,13 +17,14 @@ from palio.broker.broker import Broker
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.settings import Limits, Settings
 from palio.model.body import Body
+from palio.protocol.durable.retry import Patience
+from palio.protocol.encoding import encode
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_EVENT, MAX_FRAME, frame
+from palio.protocol.inquiries import Request, Respond
+from palio.protocol.requests import Publish, Published, Refused
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append
-from palio.routing.durable.outbox import Patience
-from palio.routing.inquiries import Request, Respond
-from palio.routing.messages import Envelope, Publish, Published, Refused
-from palio.routing.protocol import MAX_EVENT, MAX_FRAME, frame
-from palio.routing.wire import encode
 from palio.store import Store
 from tests.broker.gateway.calling import Webhook
 from tests.broker.largest import event_of, largest

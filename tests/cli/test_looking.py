@@ -21,10 +21,10 @@ from palio.cli.durations import WrongTime, parse_moment, parse_since, parse_span
 from palio.cli.keys import ended_by
 from palio.cli.looking import size, span
 from palio.cli.trace import tree_of
+from palio.protocol.durable.retry import Patience, Retry
+from palio.protocol.inquiries import Hop, Recipient
+from palio.protocol.peers import LinkKind
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience, Retry
-from palio.routing.inquiries import Hop, Recipient
-from palio.routing.messages import LinkKind
 from tests.cli.live import live_broker
 
 

@@ -34,9 +34,11 @@ from palio.model.filter import Filter
 from palio.model.formats import BINARY, STRUCTURED, Format, Message, Reading, read_message
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.routing.messages import Envelope, Forward, Publish
-from palio.routing.protocol import GREETING_FRAME, Frames, frame
-from palio.routing.wire import decode, encode, refused_subject
+from palio.protocol.encoding import UnreadableMessage, decode, encode, refusal_of
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import GREETING_FRAME, Frames, frame
+from palio.protocol.peers import Forward
+from palio.protocol.requests import Publish
 
 _SECRET = "A" * 43
 _TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.encode()).hexdigest(), 0.0)}
@@ -64,7 +66,7 @@ def frames(data: bytes) -> None:
 
 def messages(data: bytes) -> None:
     """A message is read, or it is said that it is none; what was read is the same after another round."""
-    refused_subject(data)
+    refusal_of(data, UnreadableMessage("It is none."))
     try:
         message = decode(data)
     except PalioError:

@@ -26,7 +26,7 @@ from palio.model.formats import (
     read_message,
     registry,
 )
-from palio.routing.messages import Envelope
+from palio.protocol.envelope import Envelope
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ALL = (PLAIN_JSON, JSON_LINES, STRUCTURED, BATCH, BINARY)

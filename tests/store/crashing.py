@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from palio.routing.durable.effects import Trim
-from palio.routing.durable.messages import StoreMessage
+from palio.routing.occurrences import StoreMessage
 from palio.store import Store
 
 

@@ -11,7 +11,9 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.attempts import Failure, FailuresOf, Kind
+from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
     Append,
     Read,
@@ -22,9 +24,7 @@ from palio.routing.durable.effects import (
     StoreEffect,
     Trim,
 )
-from palio.routing.durable.messages import StoreMessage
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import StoreMessage
 from palio.sim.faults.disk import Disk
 
 FILTERS = [Filter.parse(text) for text in ("true", "x > 4", 's = "a" or x < 2', "absent(x)")]

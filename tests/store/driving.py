@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Append, Recovered, StoreEffect
-from palio.routing.durable.messages import StoreMessage
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import StoreMessage
 from palio.store import Store, StoreError
 
 PATIENCE = 30.0  # seconds after which a test gives up

@@ -7,11 +7,11 @@ from sqlalchemy import create_engine, text
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.attempts import Failure
+from palio.protocol.durable.attempts import Failure
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Read, Spool
-from palio.routing.durable.messages import Found, Stored
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import Found, Stored
 from palio.store import StoreTooNew, schema
 from palio.store.records import encode_body, encode_letter
 from tests.store.driving import Driven, append, envelope

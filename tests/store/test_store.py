@@ -6,7 +6,12 @@ import pytest
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
+from palio.routing.occurrences import (
+    Failed,
+    Found,
+    Stored,
+    StoreMessage,
+)
 from palio.store import StoreError, StoreInUse
 from tests.store.driving import Driven, append, envelope
 
@@ -126,6 +131,13 @@ def test_ids_outlive_trimming_for_the_retention_time(url: str) -> None:
         (found,) = driven.do(Read(3, EVERYTHING, 0, 100, 1_000))
         assert isinstance(found, Found)
         assert [one.sequence for one in found.envelopes] == list(range(91, 101))
+
+
+def test_as_many_ids_are_recovered_as_are_to_be_remembered(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(Append(1, tuple(envelope(number, id=f"id {number}") for number in range(1, 11)), "p"))
+    with Driven(url, remembered=3) as driven:
+        assert [id for _, id, _, _ in driven.recovered.recent] == ["id 8", "id 9", "id 10"]
 
 
 def test_trimming_is_done_by_and_by(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,26 +23,33 @@ from palio.broker.states import TRANSITIONS, State
 from palio.language import read_filter
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
-from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
-from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Publish, Refused
-from palio.routing.protocol import (
-    GREETING_FRAME,
+from palio.protocol.encoding import (
+    UnreadableMessage,
+    decode,
+    encode,
+    refusal_of,
+)
+from palio.protocol.frames import GREETING_FRAME, Frames, FrameTooLarge
+from palio.protocol.greeting import (
+    CONNECTION,
     PROTOCOL,
-    SILENCES,
-    Bye,
-    Frames,
-    FrameTooLarge,
     Greet,
-    Inspect,
-    NotPalio,
-    Ping,
-    Pong,
     Role,
     Welcome,
-    spoken_instead,
 )
-from palio.routing.wire import UnreadableMessage, decode, encode, refused_subject
+from palio.protocol.heartbeat import (
+    SILENCES,
+    Bye,
+    Ping,
+    Pong,
+)
+from palio.protocol.inquiries import Inspect
+from palio.protocol.requests import Publish, Refused
+from palio.protocol.strangers import NotPalio, spoken_instead
+from palio.protocol.vocabulary import (
+    BrokerMessage,
+    ClientMessage,
+)
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -50,10 +57,8 @@ if TYPE_CHECKING:
 # Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
 LONG_THOUGHT = 0.05
 
-_FROM_CLIENTS = frozenset(
-    {*get_args(ClientMessage), *get_args(DurableRequest), *get_args(InquiryMessage), Inspect} - {Open, Close}
-)
-_FROM_PEERS = frozenset({*get_args(PeerMessage), *get_args(DurablePeerMessage), *get_args(InquiryPeerMessage)})
+_FROM_CLIENTS = frozenset({*get_args(ClientMessage), Inspect})
+_FROM_PEERS = frozenset(get_args(BrokerMessage))
 
 
 class ProtocolViolation(PalioError):
@@ -271,10 +276,10 @@ class Connection(asyncio.Protocol):
         try:
             message = decode(payload)
         except UnreadableMessage as problem:
-            subject = refused_subject(payload) if self.role is Role.CLIENT and problem.error else None
-            if subject is None:
+            refusal = refusal_of(payload, problem) if self.role is Role.CLIENT and problem.error else None
+            if refusal is None:
                 raise
-            self.say(Refused(subject, problem.error, problem.reason))
+            self.say(refusal)
             return None
         kind = type(message)
         if kind in self._allowed:
@@ -389,7 +394,7 @@ class Connection(asyncio.Protocol):
         if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
             return
         self.broker.refused(problem, self.address, self.name)
-        self.say(Refused.of("connection", problem))
+        self.say(Refused.of(CONNECTION, problem))
         self.end(str(problem), quietly=True)
 
     def _refuse_frame(self, problem: FrameTooLarge) -> None:

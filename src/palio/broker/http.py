@@ -14,7 +14,7 @@ from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.front import Front
 from palio.broker.gateway.gateway import Gateway
 from palio.broker.gateway.protocols import MAX_HEAD, BoundedSocket, Callers, PatientProtocol
-from palio.broker.gateway.tunnel import MAX_MESSAGE
+from palio.transport.tunnel import MAX_MESSAGE
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

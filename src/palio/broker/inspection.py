@@ -10,7 +10,8 @@ import msgspec
 from palio.broker.access.principal import Principal, sees
 from palio.broker.access.rights import Allowance
 from palio.model.notification import Notification
-from palio.routing.protocol import MAX_FRAME, Inspect
+from palio.protocol.frames import MAX_FRAME
+from palio.protocol.inquiries import Inspect
 from palio.routing.scopes import owner_of
 
 if TYPE_CHECKING:

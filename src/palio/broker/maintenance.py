@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from palio.protocol.durable.journals import JournalTrimmed, TrimJournal
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import JournalTrimmed, TrimJournal
 from palio.routing.effects import Reply
-from palio.routing.messages import Open
+from palio.routing.occurrences import Open
 from palio.routing.router import Router
 from palio.store import Store, StoreError, journals_in
 

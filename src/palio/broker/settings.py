@@ -26,11 +26,13 @@ from palio.matching.hints import Hints
 from palio.model.errors import FilterError, PalioError, UnreadableHints
 from palio.model.parser import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
-from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
+from palio.protocol.addresses import DEFAULT_PORT
+from palio.protocol.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
+from palio.protocol.frames import MAX_FRAME
+from palio.protocol.heartbeat import HEARTBEAT
+from palio.protocol.peers import LinkKind
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.messages import LinkKind
-from palio.routing.protocol import DEFAULT_PORT, HEARTBEAT, MAX_FRAME
 
 DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"

@@ -16,7 +16,7 @@ from palio.cli.terminal import error_console, help_epilog, plural, printable, wr
 from palio.client import Client
 from palio.client.reaching import Since
 from palio.model.errors import PalioError
-from palio.routing.durable.control import Sought
+from palio.protocol.durable.control import Sought
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,7 @@ from palio.cli.templates import parse_event
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model.formats import from_document
 from palio.model.notification import Notification
-from palio.routing.inquiries import Hop, Recipient
+from palio.protocol.inquiries import Hop, Recipient
 
 EPILOG = help_epilog(
     "palio trace symbol=ACME price=101.5",

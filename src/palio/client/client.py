@@ -7,19 +7,18 @@ import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
 from palio.client.arguments import Ready, Subscribing
 from palio.client.content import Content, Properties, is_single, make_body
 from palio.client.decoding import Decoding
-from palio.client.detecting import DELAY, Detection, pattern_set, selected_by
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed, WrongSubscription
 from palio.client.held import Advertised
-from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
+from palio.client.options import DELAY, UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation
 from palio.client.questions import Questions, as_advertisement
 from palio.client.reaching import Since, as_filter, attach_request, temporary_name
@@ -31,8 +30,11 @@ from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.routing.durable.desk import WrongAttachment
-from palio.routing.protocol import HEARTBEAT
+from palio.protocol.durable.wishes import WrongAttachment
+from palio.protocol.heartbeat import HEARTBEAT
+
+if TYPE_CHECKING:
+    from palio.client.detecting import Detection
 
 Value = TypeVar("Value")
 
@@ -343,6 +345,8 @@ class Client(Questions):
 
         Raises `PatternError` for what is no pattern, or one that can never be found, and what `subscribe` does.
         """
+        from palio.client.detecting import Detection, pattern_set, selected_by  # noqa: PLC0415 (it needs matching)
+
         prepared = pattern_set(patterns)
         subscription = await self.subscribe(
             selected_by(prepared), ready=ready, limit=limit, when_full="error", timeout=timeout

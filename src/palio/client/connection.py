@@ -15,21 +15,18 @@ import msgspec
 from palio.client.errors import ConnectionLost, RequestTimeout, error_of
 from palio.client.reading import read
 from palio.model.errors import PalioError
-from palio.routing.messages import Refused
-from palio.routing.protocol import (
+from palio.protocol.encoding import encode
+from palio.protocol.frames import Frames, FrameTooLarge, frame
+from palio.protocol.greeting import CONNECTION, Greet, Welcome
+from palio.protocol.heartbeat import (
     SILENCES,
     Bye,
-    Frames,
-    FrameTooLarge,
-    Greet,
-    NotPalio,
     Ping,
     Pong,
-    Welcome,
-    frame,
-    spoken_instead,
 )
-from palio.routing.wire import AnyMessage, encode
+from palio.protocol.requests import Refused
+from palio.protocol.strangers import NotPalio, spoken_instead
+from palio.protocol.vocabulary import AnyMessage
 
 # What the transport may hold before whoever publishes has to wait.
 HIGH_WATER = 1024 * 1024
@@ -124,7 +121,7 @@ class Connection(asyncio.Protocol):
             self.welcome.set_result(welcome)
 
     def _refused(self, refused: Refused) -> None:
-        if refused.subject == "connection":
+        if refused.subject == CONNECTION:
             self.refusal = error_of(refused)
             self.is_final = self.welcome.done()
             self.abort(refused.reason)

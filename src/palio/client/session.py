@@ -11,7 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any, TypeVar
+
+import msgspec
 
 from palio.client.address import parse_addresses
 from palio.client.connection import Connection
@@ -24,9 +27,10 @@ from palio.client.publishing import Publishing
 from palio.client.states import TRANSITIONS, State
 from palio.client.waiting import OnLoss, Waiting
 from palio.model.errors import PalioError
-from palio.routing.durable.messages import Attached, Changed, DurableReady
-from palio.routing.messages import Accepted, Ended, Published, Ready, Refused
-from palio.routing.protocol import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
+from palio.protocol.subjects import subject_of
 
 Result = TypeVar("Result")
 
@@ -56,14 +60,16 @@ class Session:
         self._failures = 0  # connections that did not last, one after the other
         self._reconnecting: asyncio.Task[None] | None = None
         self._waiting = Waiting()
+        self._numbers = count(1)
+        self._held_by_number: dict[int, Held] = {}
         self.handlers: dict[type, Callable[[Any], None]] = {
             Published: lambda answer: self.publishing.published(answer),  # noqa: PLW0108 (it is made later)
             Refused: self._refused,
-            Accepted: lambda answer: self._answered(answer.handle, answer),
-            Attached: self._attached,
+            Accepted: lambda answer: self._taken(answer.handle, answer),
+            Attached: lambda answer: self._taken(answer.name, answer),
             Ready: lambda answer: self._became_ready(answer.handle),
             DurableReady: lambda answer: self._became_ready(answer.name),
-            Ended: self._ended,
+            Ended: self.answered,
             Changed: self._changed,
         }
 
@@ -76,7 +82,7 @@ class Session:
         if self.connections:
             return
         self.loop = asyncio.get_running_loop()
-        self.publishing = Publishing(self.options.unsent_limit, self.options.publisher)
+        self.publishing = Publishing(self.options.unsent_limit, self.options.publisher, self.number)
         try:
             await self._connect(self.options.connect_within)
         except BaseException as problem:
@@ -107,7 +113,7 @@ class Session:
         self.journal = welcome.journal
         self._go("welcomed", f"The broker {welcome.broker} has taken the connection.")
         for held in self.held.values():
-            connection.say(held.request())
+            connection.say(held.numbered())
         for message in self._waiting.connected():
             connection.say(message)
         self.publishing.connected(connection, welcome.max_frame)
@@ -216,18 +222,26 @@ class Session:
         self._connection.say(message)
         return True
 
-    async def ask(self, message: Any, subject: str, *, on_loss: OnLoss, timeout: float | None = None) -> Any:
+    def number(self) -> int:
+        """A number for a request, the same on every connection."""
+        return next(self._numbers)
+
+    async def ask(self, message: Any, *, on_loss: OnLoss, timeout: float | None = None) -> Any:
         """Send a request and wait for its answer. Raises `RequestTimeout`, or what it is refused with.
 
-        Of several about the same subject, one is made after the other: their answers could not be told apart.
+        Of several of the same subject, one is made after the other: a broker lets go the wish that another one
+        of the same client takes the place of.
         """
-        while (before := self._waiting.get(subject)) is not None:
+        if not message.number:
+            message = msgspec.structs.replace(message, number=self.number())
+        subject = subject_of(message)
+        while (before := self._waiting.of(subject)) is not None:
             await asyncio.wait([before])
-        future = self._waiting.add(subject, message, on_loss, said=self.say(message))
+        future = self._waiting.add(message, on_loss, said=self.say(message))
         try:
             return await self.wait_for(subject, future, timeout)
         finally:
-            self._waiting.forget(subject, future)
+            self._waiting.forget(message.number)
 
     async def wait_for(self, subject: str, awaited: Awaitable[Result], timeout: float | None) -> Result:
         """Wait for something. Raises `RequestTimeout`."""
@@ -240,58 +254,57 @@ class Session:
                 raise
             raise RequestTimeout(subject, seconds) from None
 
-    def answer(self, subject: str, answer: Any) -> None:
+    def answered(self, answer: Any) -> None:
         """An answer has come, to whoever waits for it."""
-        self._waiting.answer(subject, answer)
+        self._waiting.answer(answer.number, answer)
+
+    def resolve(self, number: int, result: Any) -> None:
+        """The answer to a request is known, for whoever waits for it."""
+        self._waiting.answer(number, result)
 
     def _refused(self, refused: Refused) -> None:
-        kind, _, name = refused.subject.partition(" ")
-        if kind == "publish":
-            self.publishing.refused(refused)
+        number = refused.number
+        if self.publishing.refused(refused):
             return
         problem = error_of(refused)
-        held = self.held.get(name) or self.held.get(refused.subject)
-        if self._waiting.refuse(refused.subject, problem):
+        if self._waiting.refuse(number, problem):
             return
-        if held is not None and held.subject == refused.subject:
+        held = self._held_by_number.get(number)
+        if held is not None:
             held.refused(refused, problem)  # it was held before, and could not be asked for again
         else:
             self.dropped[refused.error] += 1
 
-    def _answered(self, name: str, answer: Any) -> None:
+    def _taken(self, name: str, answer: Accepted | Attached) -> None:
         held = self.held.get(name)
         if held is not None:
             held.answered(answer)
-            self.answer(held.subject, answer)
-
-    def _attached(self, answer: Attached) -> None:
-        self._answered(answer.name, answer)
-        if answer.name not in self.held:  # it was asked for in passing
-            self.answer(f"attach {answer.name}", answer)
+        self.answered(answer)
 
     def _changed(self, answer: Changed) -> None:
         held = self.held.get(answer.name)
         if held is not None:
             held.changed(answer)
-        self.answer(f"change {answer.name}", answer)
+        self.answered(answer)
 
     def _became_ready(self, name: str) -> None:
         held = self.held.get(name)
         if held is not None:
             held.became_ready()
 
-    def _ended(self, answer: Ended) -> None:
-        for name in answer.handles:
-            self.answer(f"release {name}", answer)
-            self.answer(f"finish {name}", answer)
-
     # What lasts
 
     def hold(self, held: Held) -> None:
         """Ask for this on each connection."""
         self.held[held.name] = held
+        self._held_by_number[held.number] = held
+
+    def held_by(self, number: int) -> Held | None:
+        """What was asked for by that number, if it lasts."""
+        return self._held_by_number.get(number)
 
     def forget(self, held: Held) -> None:
         """It has ended, and is not asked for again."""
         if self.held.get(held.name) is held:
             del self.held[held.name]
+            self._held_by_number.pop(held.number, None)

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from palio.client.errors import ConnectionLost
 from palio.model.errors import PalioError
+from palio.protocol.subjects import subject_of
 
 # keep: whoever asked says it again by itself; again: the same is said again; done: it has come true by that;
 # fail: nobody knows whether it was carried out.
@@ -14,64 +15,62 @@ OnLoss: TypeAlias = Literal["keep", "again", "done", "fail"]
 
 
 class _Asked:
-    __slots__ = ("future", "message", "on_loss", "said")
+    __slots__ = ("future", "message", "on_loss", "said", "subject")
 
-    def __init__(self, message: Any, on_loss: OnLoss) -> None:
+    def __init__(self, message: Any, on_loss: OnLoss, *, said: bool) -> None:
         self.message = message
+        self.subject = subject_of(message)
         self.on_loss = on_loss
-        self.said = False
+        self.said = said
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
 class Waiting:
-    """By subject: the kind of a request, and what tells it from others of its kind."""
+    """Requests by their numbers."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[int, _Asked] = {}
 
-    def add(self, subject: str, message: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
+    def add(self, message: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
         """A request is made, and was `said` if there is a connection."""
-        asked = self._asked[subject] = _Asked(message, on_loss)
-        asked.said = said
+        asked = self._asked[message.number] = _Asked(message, on_loss, said=said)
         return asked.future
 
-    def get(self, subject: str) -> asyncio.Future[Any] | None:
-        """What somebody waits for already."""
-        asked = self._asked.get(subject)
-        return None if asked is None or asked.future.done() else asked.future
+    def of(self, subject: str) -> asyncio.Future[Any] | None:
+        """What somebody waits for already who has asked for the same."""
+        same = (one.future for one in self._asked.values() if one.subject == subject)
+        return next((future for future in same if not future.done()), None)
 
-    def answer(self, subject: str, answer: Any) -> bool:
+    def answer(self, number: int, answer: Any) -> bool:
         """Returns whether somebody waited for it."""
-        future = self._pop(subject)
+        future = self._pop(number)
         if future is not None:
             future.set_result(answer)
         return future is not None
 
-    def refuse(self, subject: str, problem: PalioError) -> bool:
+    def refuse(self, number: int, problem: PalioError) -> bool:
         """Returns whether somebody waited for it."""
-        future = self._pop(subject)
+        future = self._pop(number)
         if future is not None:
             future.set_exception(problem)
             future.exception()  # whoever waited may have given up
         return future is not None
 
-    def forget(self, subject: str, future: asyncio.Future[Any]) -> None:
+    def forget(self, number: int) -> None:
         """Nobody waits for it any more."""
-        asked = self._asked.get(subject)
-        if asked is not None and asked.future is future:
-            del self._asked[subject]
+        self._asked.pop(number, None)
 
-    def _pop(self, subject: str) -> asyncio.Future[Any] | None:
-        asked = self._asked.pop(subject, None)
+    def _pop(self, number: int) -> asyncio.Future[Any] | None:
+        asked = self._asked.pop(number, None)
         return None if asked is None or asked.future.done() else asked.future
 
     def lost(self, reason: str) -> None:
         """The connection is lost."""
-        for subject, asked in list(self._asked.items()):
+        for number, asked in list(self._asked.items()):
             if asked.said and asked.on_loss == "fail":
-                self.refuse(subject, ConnectionLost(subject, reason))
+                self.refuse(number, ConnectionLost(asked.subject, reason))
             elif asked.on_loss == "done":
-                self.answer(subject, None)
+                self.answer(number, None)
             asked.said = False
 
     def connected(self) -> list[Any]:
@@ -83,8 +82,8 @@ class Waiting:
 
     def close(self, problem: PalioError) -> None:
         """There will be no answers."""
-        for subject in list(self._asked):
-            self.refuse(subject, problem)
+        for number in list(self._asked):
+            self.refuse(number, problem)
 
 
 def lose(waiting: list[asyncio.Future[None]], request: str) -> None:

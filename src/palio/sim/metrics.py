@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from palio.routing.messages import (
+from palio.protocol.peers import (
     Acknowledge,
-    Advertise,
     Forward,
     Goodbye,
     Hello,
@@ -16,11 +15,14 @@ from palio.routing.messages import (
     Joined,
     Known,
     LinkState,
+    Update,
+)
+from palio.protocol.requests import (
+    Advertise,
     Release,
     Subscribe,
     Unadvertise,
     Unsubscribe,
-    Update,
 )
 from palio.routing.router import RouterStatistics
 from palio.sim.network import Network

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from palio.model.errors import PalioError
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Read
-from palio.routing.durable.messages import Failed, Found, StoreMessage
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import Failed, Found, StoreMessage
 from palio.store.lake.reading import Archive
 from palio.store.reading import MAX_FOUND_BYTES
 

@@ -14,10 +14,9 @@ from sqlalchemy import Connection, Row, Table, text
 
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failures
-from palio.routing.durable.desk import DurableSettings
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Recovered, Subscribed
-from palio.routing.messages import Envelope
 from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence
@@ -76,16 +75,18 @@ def unchanged(connection: Connection, standing: Standing, incarnation: int) -> i
 
 
 def recover(
-    connection: Connection, standing: Standing, retention: float, store: str
+    connection: Connection, standing: Standing, store: str, *, retention: float, remembered: int
 ) -> tuple[Recovered, dict[str, Kept]]:
     """All that is on disk. Raises `StoreCorrupt`."""
     try:
-        return _recover(connection, standing, retention)
+        return _recover(connection, standing, retention, remembered)
     except (msgspec.DecodeError, PalioError, ValueError) as problem:
         raise StoreCorrupt(store, str(problem)) from None
 
 
-def _recover(connection: Connection, standing: Standing, retention: float) -> tuple[Recovered, dict[str, Kept]]:
+def _recover(
+    connection: Connection, standing: Standing, retention: float, remembered: int
+) -> tuple[Recovered, dict[str, Kept]]:
     number = standing.broker
     readers = connection.execute(schema.readers.select().where(schema.readers.c.broker == number)).all()
     table = schema.subscriptions
@@ -107,7 +108,7 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
     recovered = Recovered(
         head=standing.head,
         trimmed=standing.trimmed,
-        recent=tuple(deque(_recent(connection, standing, retention), maxlen=DurableSettings().remembered)),
+        recent=tuple(deque(_recent(connection, standing, retention), maxlen=remembered)),
         readers=tuple([(from_column(row.reader), row.sequence) for row in readers]),
         subscriptions=tuple(
             [

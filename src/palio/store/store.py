@@ -75,14 +75,16 @@ class Store:
         broken: Broken | None = None,
         sync: Sync = "full",
         retention: float = DurableSettings().retention,
+        remembered: int = DurableSettings().remembered,
         lake: str | None = None,
     ) -> Store:
         """Open the store of a broker, and create or migrate it where needed.
 
         `completed` is called in the writer's thread with what was done: in the order in which it was
-        submitted, but for appends that are refused early. `broken` is called when the store cannot go on. With
-        the `lake` to which the journal is archived, what was trimmed is read there; of that `completed` is
-        called in another thread, when it was read or could not be.
+        submitted, but for appends that are refused early. `broken` is called when the store cannot go on.
+        Of the ids of what was published, those within the `retention` time are recovered, and at most the
+        last `remembered`. With the `lake` to which the journal is archived, what was trimmed is read there;
+        of that `completed` is called in another thread, when it was read or could not be.
         A subscription or a letter that cannot be read is put aside (`aside`), and the store opens without it.
         Raises `WrongStoreUrl`, `StoreInUse`, `WrongBroker`, `StoreTooNew`, `StoreCorrupt`, `StoreUnavailable`,
         and for a lake `WrongLake` and `MissingDependency`.
@@ -97,7 +99,9 @@ class Store:
                 backend.prepare(connection)
                 schema.prepare(connection, backend.store)
                 standing, incarnation = enter(backend, connection, broker)
-                recovered, kept = recover(connection, standing, retention, backend.store)
+                recovered, kept = recover(
+                    connection, standing, backend.store, retention=retention, remembered=remembered
+                )
                 set_aside = aside.count(connection, standing.broker)
         except BaseException as problem:
             if connection is not None:

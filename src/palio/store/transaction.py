@@ -28,7 +28,12 @@ from palio.routing.durable.effects import (
     Trim,
 )
 from palio.routing.durable.holding import HELD
-from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
+from palio.routing.occurrences import (
+    Failed,
+    Found,
+    Stored,
+    StoreMessage,
+)
 from palio.store import schema
 from palio.store.backend import Backend
 from palio.store.reading import read

@@ -29,7 +29,7 @@ from sqlalchemy import Connection
 
 from palio.model.errors import PalioError
 from palio.routing.durable.effects import Append, Read, StoreEffect
-from palio.routing.durable.messages import Failed, StoreMessage
+from palio.routing.occurrences import Failed, StoreMessage
 from palio.store.backend import Backend, Kind, Trouble
 from palio.store.errors import StoreCorrupt, StoreError, StoreInUse
 from palio.store.lookback import LakeThread

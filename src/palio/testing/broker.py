@@ -14,8 +14,8 @@ from palio.broker.extension import Installer
 from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Limits, Peer, Settings
 from palio.client.blocking import LoopThread
+from palio.protocol.peers import LinkKind
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.messages import LinkKind
 from palio.sim.faults.disk import Disk
 from palio.testing.clock import Clock
 from palio.testing.memory import MemoryBroker

@@ -123,8 +123,8 @@ class MemoryBroker(Broker):
         if self._clock is None:
             super()._set_timer(effect)
             return
-        self._cancel_timer(effect)
         name = effect.name
+        self._cancel_timer(name)
         timer = self._clock.call_at(effect.at, lambda: self._on_timer(name))
         if name in _AMONG_BROKERS:
             timer.also = self._loop.call_later(effect.at - self._clock.now(), timer.run)

@@ -15,7 +15,7 @@ from palio.model.cloudevents import as_event, wrapped
 from palio.model.errors import PalioError
 from palio.model.formats import BINARY, STRUCTURED, Message, Reading, read_message
 from palio.model.values import parse_time
-from palio.routing.messages import Envelope
+from palio.protocol.envelope import Envelope
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 extensions = st.dictionaries(st.from_regex(r"[a-z0-9]{1,10}", fullmatch=True), texts, max_size=3)

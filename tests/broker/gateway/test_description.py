@@ -114,7 +114,7 @@ def test_the_first_page_is_one_for_people_and_data_for_programs(url):
     assert page.headers["Vary"] == data.headers["Vary"] == "Accept"
     assert not re.search(r"(src|href)=[\"']?https?:", page.text)
     told = data.json()
-    assert (told["broker"], told["protocol"]) == ("broker", "palio/1")
+    assert (told["broker"], told["protocol"]) == ("broker", "palio/2")
     assert "<h1>broker</h1>" in page.text
     assert told["version"] in page.text
     assert f"{url}/events" in page.text

@@ -10,7 +10,7 @@ import pytest
 import palio
 from palio.broker.gateway.definitions import FILE, Definition, FileKeeper, Kept, UnreadableDefinitions
 from palio.broker.gateway.settings import GatewaySettings
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.retry import Retry
 from tests.broker.gateway.calling import LOCAL, Webhook, calling, problem, streaming
 
 EVENT = {"specversion": "1.0", "id": "17", "source": "/shop", "type": "order.created", "subject": "Siena €"}

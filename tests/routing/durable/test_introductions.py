@@ -4,10 +4,10 @@ from collections import deque
 
 import pytest
 
+from palio.protocol.durable.subscriptions import Finish
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.introductions import DOUBT_AFTER, INTRODUCED
-from palio.routing.durable.messages import Finish
-from palio.routing.messages import Close
+from palio.routing.occurrences import Close
 from tests.routing.durable.test_rare import forget, got, homes, publish, told
 from tests.routing.durable.world import SETTINGS, Disk, World
 

@@ -2,11 +2,12 @@
 
 import pytest
 
+from palio.protocol.durable.letters import Carry, MoveOut, NotHere
+from palio.protocol.durable.peers import Ask, Head, Told
 from palio.routing.durable.members import KNOWN
-from palio.routing.durable.messages import Ask, Carry, Head, MoveOut, NotHere, Told
 from palio.routing.durable.queries import Queries
 from palio.routing.effects import Send
-from palio.routing.messages import Open
+from palio.routing.occurrences import Open
 from tests.routing.durable.world import World
 
 NOW, BEFORE = 7, 6  # epochs

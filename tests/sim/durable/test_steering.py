@@ -5,7 +5,7 @@ from random import Random
 import msgspec
 import pytest
 
-from palio.routing.durable.control import Paused
+from palio.protocol.durable.control import Paused
 from palio.routing.durable.effects import SaveCursor
 from palio.routing.durable.homes import PAUSED
 from palio.routing.durable.steering import Place, Steering

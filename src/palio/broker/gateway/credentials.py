@@ -20,6 +20,7 @@ from palio.broker.gateway.guard import StrangeOrigin
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.protocols import PEER_CERTIFICATE
 from palio.model.errors import PalioError
+from palio.protocol.greeting import CONNECTION
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -83,5 +84,5 @@ def bearer(headers: Headers) -> str | None:
     scheme, _, token = given.strip().partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         reason = "A token is sent as `Authorization: Bearer TOKEN`."
-        raise RefusedByBroker("connection", "NotAuthenticated", reason)
+        raise RefusedByBroker(CONNECTION, "NotAuthenticated", reason)
     return token.strip()

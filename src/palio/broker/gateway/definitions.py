@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from palio.model.errors import PalioError
-from palio.routing.durable.desk import LONGEST_WAIT, MAX_ATTEMPTS
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.wishes import LONGEST_WAIT, MAX_ATTEMPTS
 
 _log = logging.getLogger("palio.broker.gateway")
 

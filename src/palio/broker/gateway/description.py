@@ -12,8 +12,8 @@ from palio.broker.gateway.parameters import KEY_PATTERN, LONGEST_LIFETIME, LONGE
 from palio.broker.gateway.problems import MEDIA_TYPE
 from palio.language import MEMBERS
 from palio.model.formats import BATCH, JSON, STRUCTURED
-from palio.routing.durable.desk import LONGEST_WAIT as LONGEST_PAUSE
-from palio.routing.durable.desk import MAX_ATTEMPTS
+from palio.protocol.durable.wishes import LONGEST_WAIT as LONGEST_PAUSE
+from palio.protocol.durable.wishes import MAX_ATTEMPTS
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -384,7 +384,7 @@ _HOME: dict[str, Any] = {
     "properties": {
         "broker": _TEXT,
         "version": {"type": "string", "description": "Only where nobody has to say who they are."},
-        "protocol": {"type": "string", "example": "palio/1"},
+        "protocol": {"type": "string", "example": "palio/2"},
         "links": {"type": "object", "additionalProperties": _TEXT},
     },
 }

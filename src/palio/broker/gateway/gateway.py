@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Gateway:
-    """Events, streams, subscriptions, `palio/1` over WebSocket, health and metrics, and the guide to them."""
+    """Events, streams, subscriptions, `palio/2` over WebSocket, health and metrics, and the guide to them."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

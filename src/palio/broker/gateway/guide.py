@@ -10,7 +10,7 @@ from starlette.responses import Response
 from palio.broker.extension import Extension, Route
 from palio.broker.gateway import description, pages
 from palio.broker.gateway.call import Call, json_answer
-from palio.routing.protocol import PROTOCOL
+from palio.protocol.greeting import PROTOCOL
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

@@ -1,6 +1,6 @@
 """What goes wrong, as problem details (RFC 9457): the sentence, the type and the fields of the native error.
 
-`STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/1`, has
+`STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/2`, has
 the same fields as one that was found here.
 """
 

@@ -22,7 +22,7 @@ from palio.model.body import MAX_PRIORITY
 from palio.model.errors import WrongParameter
 from palio.model.formats import Message, Reading, read_message
 from palio.model.notification import Notification
-from palio.routing.messages import Publish, Published
+from palio.protocol.requests import Publish, Published
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -45,11 +45,10 @@ class Confirmed(msgspec.Struct, frozen=True):
 class _Session:
     """A visitor that several requests share."""
 
-    __slots__ = ("request", "using", "visitor")
+    __slots__ = ("using", "visitor")
 
     def __init__(self, visitor: asyncio.Task[Visitor]) -> None:
         self.visitor = visitor
-        self.request = 0
         self.using = 0
 
 
@@ -85,9 +84,7 @@ class Publishing:
             visitor = await asyncio.shield(session.visitor)
             if not notifications:
                 return Confirmed(self._broker.settings.name, (), visitor.journal)
-            session.request += 1
-            number = session.request
-            answer: Published = await visitor.ask(Publish(notifications, number), f"publish {number}")
+            answer: Published = await visitor.ask(Publish(notifications))
         finally:
             session.using -= 1
         sequences = answer.sequences or range(answer.sequence, answer.sequence + len(notifications))

@@ -21,11 +21,11 @@ from palio.broker.gateway.visitor import Visitor
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.formats import BINARY, STRUCTURED, Format
-from palio.routing.durable.attempts import MAX_REASON
-from palio.routing.durable.messages import Acknowledged, Attach, Rejected, Taken
-from palio.routing.durable.outbox import Patience
-from palio.routing.messages import Envelope
-from palio.routing.protocol import Handed
+from palio.protocol.deliveries import Handed
+from palio.protocol.durable.attempts import MAX_REASON
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Rejected, Taken
+from palio.protocol.envelope import Envelope
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -124,8 +124,7 @@ class Pusher:
 
     async def _visit(self, visitor: Visitor) -> None:
         """Take deliveries until there is trouble."""
-        name = self._kept.definition.id
-        await visitor.ask(self._attach(), f"attach {name}")
+        await visitor.ask(self._attach())
         self._state = "trying again" if self._streak else "pushing"
         under_way: set[asyncio.Task[None]] = set()
         hearing = asyncio.ensure_future(visitor.take())

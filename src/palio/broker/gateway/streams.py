@@ -38,10 +38,18 @@ from palio.model.filter import Filter
 from palio.model.formats import PLAIN_JSON, STRUCTURED, Format, to_json
 from palio.model.naming import event_name, read_event_name
 from palio.model.values import parse_time
-from palio.routing.durable.messages import Acknowledged, Attach, Attached, Change, Finish, Taken
-from palio.routing.durable.outbox import Patience
-from palio.routing.messages import Envelope, Subscribe
-from palio.routing.protocol import Events, Handed, Lost
+from palio.protocol.deliveries import Events, Handed, Lost
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Change,
+    Finish,
+    Taken,
+)
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Subscribe
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -203,7 +211,7 @@ class _Reader:
         self._position = dict(wanted.after or {})
 
     async def begin(self) -> None:
-        await self.visitor.ask(Subscribe("stream", self._filter), "subscribe stream")
+        await self.visitor.ask(Subscribe("stream", self._filter))
 
     async def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """What is to be sent. When one was taken, the next is asked for."""
@@ -279,7 +287,7 @@ class _Reaching(_Reader):
             in_flight=WINDOW,
             after=wanted.after,
         )
-        await self.visitor.ask(attach, f"attach {self._name}")
+        await self.visitor.ask(attach)
 
     def _was_sent(self, message: Handed) -> None:
         numbers = tuple([number for number, _, _ in message.deliveries])
@@ -321,9 +329,9 @@ class _Durable(_Reader):
             patience=_TAKER,
             as_is=change or self._wanted.filter is None,
         )
-        attached: Attached = await self.visitor.ask(attach, f"attach {self._name}")
+        attached: Attached = await self.visitor.ask(attach)
         if change and attached.filter != self._filter:
-            await self.visitor.ask(Change(self._name, self._filter), f"change {self._name}")
+            await self.visitor.ask(Change(self._name, self._filter))
         self._remember(self._name, self._sent)
 
     @property

@@ -31,9 +31,14 @@ from palio.model.constraint import Constraint
 from palio.model.errors import NoSuchSubscription, PalioError, WrongParameter
 from palio.model.expression import Condition
 from palio.model.filter import Filter
-from palio.routing.durable.control import Pause, Resume, Seek
-from palio.routing.durable.messages import Attach, Attached, Change, Finish
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.control import Pause, Resume, Seek
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.subscriptions import (
+    Attach,
+    Attached,
+    Change,
+    Finish,
+)
 from palio.routing.scopes import SEPARATOR, owner_of
 
 if TYPE_CHECKING:
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 # How whoever asks comes in: under a name that begins so.
 Enter = Callable[[str], Awaitable[Visitor]]
+# What of an answer is for the connection that it came on.
+_OF_THE_WIRE = ("type", "name", "number")
 # Headers that say what is sent, and are not for others to set.
 _OURS = ("host", "authorization", "cookie", "connection", "transfer-encoding", "te", "upgrade", "expect")
 _OUR_PREFIXES = ("ce-", "content-", "webhook-", "proxy-", "sec-")
@@ -150,7 +157,7 @@ class Subscriptions:
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
             since = read_since(str(definition.config.since)) or "now"
             attach = Attach(definition.id, filter, since=since, retry=definition.config.retry)
-            attached: Attached = await visitor.ask(attach, f"attach {definition.id}")
+            attached: Attached = await visitor.ask(attach)
             kept = Kept(place[0], definition, rate)
             try:
                 await self._keep(place, kept)
@@ -212,7 +219,7 @@ class Subscriptions:
             try:
                 attached = await _attach(visitor, id, former, definition.config.retry)
                 former = attached.filter or former
-                await visitor.ask(Change(id, filter), f"change {id}")
+                await visitor.ask(Change(id, filter))
                 kept = Kept(key[0], definition, rate)
                 await self._keep(key, kept)
             except BaseException:
@@ -232,7 +239,7 @@ class Subscriptions:
             await self._stop_pushing(key)
             # One that was made in another way (`GET /events?durable=…`, any client) has no definition here.
             await _attach(visitor, id, self._filters.get(key))
-            await visitor.ask(Finish(id), f"finish {id}")
+            await visitor.ask(Finish(id))
             if kept is None:
                 return
             try:
@@ -246,20 +253,21 @@ class Subscriptions:
 
     async def pause(self, id: str, enter: Enter) -> dict[str, Any]:
         """Deliver nothing until it is resumed, and keep what comes."""
-        return await self._steer(Pause(id), f"pause {id}", enter)
+        return await self._steer(Pause(id), enter)
 
     async def resume(self, id: str, enter: Enter) -> dict[str, Any]:
         """Deliver again."""
-        return await self._steer(Resume(id), f"resume {id}", enter)
+        return await self._steer(Resume(id), enter)
 
     async def seek(self, id: str, document: Any, enter: Enter) -> dict[str, Any]:
         """Go on from another position."""
-        return await self._steer(read_place(document, id), f"seek {id}", enter)
+        return await self._steer(read_place(document, id), enter)
 
-    async def _steer(self, message: Pause | Resume | Seek, subject: str, enter: Enter) -> dict[str, Any]:
+    async def _steer(self, message: Pause | Resume | Seek, enter: Enter) -> dict[str, Any]:
         async with self._visit(enter, message.name) as visitor:
-            answer = msgspec.to_builtins(await visitor.ask(message, subject))
-            return {"id": answer["name"], **{k: v for k, v in answer.items() if k not in ("type", "name")}}
+            answer = msgspec.to_builtins(await visitor.ask(message))
+            told = {key: value for key, value in answer.items() if key not in _OF_THE_WIRE}
+            return {"id": answer["name"], **told}
 
     # Inside
 
@@ -348,7 +356,7 @@ class Subscriptions:
 async def _attach(visitor: Visitor, id: str, filter: Filter | None, retry: Retry | None = None) -> Attached:
     """Become the taker of a subscription as it is. Raises `UnknownSubscription` if there is none."""
     try:
-        attached: Attached = await visitor.ask(Attach(id, filter, as_is=True, retry=retry), f"attach {id}")
+        attached: Attached = await visitor.ask(Attach(id, filter, as_is=True, retry=retry))
     except RefusedByBroker as problem:
         if problem.error == NoSuchSubscription.__name__:
             raise UnknownSubscription(id) from None

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from palio.model.filter import Filter
+from palio.protocol.durable.letters import Fetch, Page
+from palio.protocol.durable.peers import Head
+from palio.protocol.durable.subscriptions import Changed, DurableReady
 from palio.routing.durable.effects import Spool
-from palio.routing.durable.messages import Changed, DurableReady, Fetch, Head, Page
 from palio.routing.durable.spooling import Change, Spooling
 from palio.routing.durable.subscription import CatchUp, Durable, State
 
@@ -204,12 +206,12 @@ class CatchingUp(Spooling):
         change = self._changes.get(durable.name)
         return durable.filter if change is None else change.filter
 
-    def change(self, session: str, name: str, filter: Filter) -> None:
+    def change(self, session: str, name: str, filter: Filter, number: int = 0) -> None:
         """Let another filter take the place of the present one, at a position that the network agrees on."""
         durable = self.of(session, name)
         filter.require_satisfiable()
         self._end_change(durable)
-        change = self._changes[name] = Change(durable, filter)
+        change = self._changes[name] = Change(durable, filter, session, number)
         self._hold(change, filter, name)
         durable.interrupt()
         self._wake()
@@ -254,6 +256,7 @@ class CatchingUp(Spooling):
                     drops.to_json() if drops else None,
                     adds.to_json() if adds else None,
                     durable.filter,
+                    number=change.number if durable.taker == change.asker else 0,
                 ),
             )
         for origin, catching_up in list(durable.catching_up.items()):

@@ -12,9 +12,9 @@ from typing import TypeAlias
 import msgspec
 
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import FailuresOf
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.protocol.durable.attempts import FailuresOf
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 
 
 class Append(msgspec.Struct, frozen=True):

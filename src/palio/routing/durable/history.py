@@ -17,15 +17,7 @@ from collections import deque
 from collections.abc import Callable
 
 from palio.model.errors import NotAllowed, PalioError
-from palio.routing.durable.counting import MAX_BUCKETS, MAX_SAMPLES, Tally
-from palio.routing.durable.desk import Desk
-from palio.routing.durable.messages import (
-    Ask,
-    Browse,
-    Browsed,
-    Content,
-    Count,
-    Counted,
+from palio.protocol.durable.journals import (
     GoOn,
     JournalRange,
     JournalsListed,
@@ -34,10 +26,21 @@ from palio.routing.durable.messages import (
     Replayed,
     Survey,
     Surveyed,
-    Told,
 )
-from palio.routing.messages import Envelope, Refused
-from palio.routing.protocol import MAX_EVENT
+from palio.protocol.durable.letters import (
+    Browse,
+    Browsed,
+    Content,
+    Count,
+    Counted,
+)
+from palio.protocol.durable.peers import Ask, Told
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_EVENT
+from palio.protocol.requests import Refused
+from palio.protocol.subjects import subject_of
+from palio.routing.durable.counting import MAX_BUCKETS, MAX_SAMPLES, Tally
+from palio.routing.durable.desk import Desk
 from palio.routing.scopes import owner_of
 
 # Surveys and replays that one session may have open.
@@ -272,10 +275,11 @@ class History:
             if owner_of(survey.session) == owner:
                 del self._surveys[number]
                 problem = NotAllowed(owner, "go on with this survey", "its rights have changed; ask again.")
-                self._refuse(survey, f"survey {survey.message.number}", problem)
+                self._refuse(survey, problem)
 
-    def _refuse(self, asked: _Surveying | _Replaying, subject: str, problem: PalioError) -> None:
-        self._desk.answer(asked.session, Refused.of(subject, problem))
+    def _refuse(self, asked: _Surveying | _Replaying, problem: PalioError) -> None:
+        message = asked.message
+        self._desk.answer(asked.session, Refused.of(subject_of(message), problem, message.number))
 
     def session_closed(self, session: str) -> None:
         """Nobody waits for what a session has asked."""
@@ -327,7 +331,7 @@ class History:
             narrow = self._desk.scopes.exactly(replay.session, message.filter, "read these")
         except PalioError as problem:  # the rights have changed meanwhile
             del self._replays[number]
-            self._refuse(replay, f"replay {message.number}", problem)
+            self._refuse(replay, problem)
             return
         self._write(origin, Browse(number, narrow, *span, message.since, until, message.page))
 

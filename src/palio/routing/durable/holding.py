@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from palio.protocol.durable.journals import (
+    Held,
+    Hold,
+    JournalRange,
+    JournalTrimmed,
+    TrimJournal,
+)
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveCursor
 from palio.routing.durable.journal import Journal
-from palio.routing.durable.messages import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
 from palio.routing.durable.readers import Readers
 
 HELD = "held: "  # before the name of a reader in the name of its cursor

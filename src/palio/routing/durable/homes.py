@@ -7,12 +7,9 @@ from math import inf
 
 from palio.model.errors import FilterDiffers, HistoryUnavailable
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failure, FailuresOf, Kind
-from palio.routing.durable.catching import FROM_NOW, CatchingUp
-from palio.routing.durable.desk import ANSWER_WITHIN, NotHome, require_delay
-from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
-from palio.routing.durable.journal import AT
-from palio.routing.durable.messages import (
+from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
+from palio.protocol.durable.letters import Page
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
@@ -20,16 +17,21 @@ from palio.routing.durable.messages import (
     Discarded,
     Done,
     DurableReady,
-    Page,
+    Finish,
     Rejected,
     Requeue,
     Requeued,
     Taken,
 )
+from palio.protocol.durable.wishes import NotHome, require_delay
+from palio.protocol.requests import Ended, Refused
+from palio.routing.durable.catching import FROM_NOW, CatchingUp
+from palio.routing.durable.desk import ANSWER_WITHIN
+from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
+from palio.routing.durable.journal import AT
 from palio.routing.durable.outbox import DeadLetters
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
-from palio.routing.messages import Ended, Refused
 
 # Cursors of the store under this prefix are generations that ended here, not readers of the journal; where one
 # was handed over, with the next home as in the cursors of readers.
@@ -267,7 +269,7 @@ class Homes(CatchingUp):
         present, expected = self.filter_of(durable), attach.expected
         if expected is not None and expected != present:
             problem = FilterDiffers(self._desk.called(durable.name), str(present), str(expected))
-            self._desk.answer(session, Refused.of(f"attach {durable.name}", problem))
+            self._desk.answer(session, Refused.of(f"attach {durable.name}", problem, attach.number))
             return
         if durable.taker != session:
             self.tell_taken(durable)
@@ -287,7 +289,14 @@ class Homes(CatchingUp):
     def _welcome(self, durable: Durable, *, created: bool = False) -> None:
         """Tell the taker, if there is one, that it is the taker of what is on disk, and let it have that."""
         if durable.taker is not None:
-            attached = Attached(durable.name, self._desk.broker, created, durable.filter, durable.paused)
+            attached = Attached(
+                durable.name,
+                self._desk.broker,
+                created,
+                durable.filter,
+                durable.paused,
+                number=durable.asked,
+            )
             self._desk.answer(durable.taker, attached)
             if durable.ready_told:
                 self._desk.answer(durable.taker, DurableReady(durable.name))
@@ -295,6 +304,7 @@ class Homes(CatchingUp):
 
     def _treat(self, durable: Durable, attach: Attach) -> None:
         """Its taker is treated as it wishes, or else as the broker says; and as the subscription wants it."""
+        durable.asked = attach.number
         patience = attach.patience or self._desk.settings.patience
         durable.outbox.patience = patience if durable.retry is None else durable.retry.applied(patience)
         durable.outbox.in_flight = attach.in_flight or durable.outbox.patience.in_flight
@@ -309,6 +319,9 @@ class Homes(CatchingUp):
         """There is no taker any more."""
         durable.outbox.recall(self._failure(durable, "taker left"))
         durable.taker = None
+        change = self._changes.get(durable.name)
+        if change is not None:
+            change.asker = ""  # who comes next may have the same name, and the same number for another request
         self.leave_alone(durable)
 
     def leave_alone(self, durable: Durable) -> None:
@@ -330,7 +343,7 @@ class Homes(CatchingUp):
         patience = ANSWER_WITHIN * self._desk.settings.tick
         if durable.taker is not None and now >= catching_up.failing_since + patience:
             problem = HistoryUnavailable(origin, page.problem or "")
-            self._desk.answer(durable.taker, Refused.of(f"attach {durable.name}", problem))
+            self._desk.answer(durable.taker, Refused.of(f"attach {durable.name}", problem, durable.asked))
             self.detach(durable)
 
     def acknowledge(self, session: str, message: Acknowledged) -> None:
@@ -338,7 +351,7 @@ class Homes(CatchingUp):
         durable = self.of(session, message.name)
         done = tuple([number for number in message.deliveries if durable.outbox.remove(number) is not None])
         durable.outbox.done += len(done)
-        answer = Done(durable.name, message.deliveries)
+        answer = Done(durable.name, message.deliveries, number=message.number)
         self._write(durable, remove=done, then=lambda: self._desk.answer(session, answer))
         self._pump(durable)  # what goes out next is on disk already, and need not wait for this to be
 
@@ -406,7 +419,8 @@ class Homes(CatchingUp):
         def stored() -> None:
             for letter in letters:
                 durable.outbox.add(*letter)
-            self._desk.answer(session, Requeued(durable.name, tuple([number for number, *_ in letters])))
+            requeued = tuple([number for number, *_ in letters])
+            self._desk.answer(session, Requeued(durable.name, requeued, number=message.number))
             self._pump(durable)
 
         self._write(durable, add=tuple(letters), then=stored)
@@ -417,7 +431,7 @@ class Homes(CatchingUp):
         numbers = tuple(_known(message.deliveries, durable))
         for number in numbers:
             durable.dead.take(number)
-        answer = Discarded(durable.name, numbers)
+        answer = Discarded(durable.name, numbers, number=message.number)
         self._write(durable, remove=numbers, then=lambda: self._desk.answer(session, answer))
 
     def home_of(self, name: str) -> Durable:
@@ -452,6 +466,7 @@ class Homes(CatchingUp):
             self._abandon_at = due
             self._desk.effects.append(SetTimer(ABANDON, due))
 
-    def finish_for(self, session: str, name: str) -> None:
+    def finish_for(self, session: str, message: Finish) -> None:
         """The taker ends a subscription for good."""
-        self.finish(self.of(session, name), then=lambda: self._desk.answer(session, Ended((name,))))
+        ended = Ended((message.name,), number=message.number)
+        self.finish(self.of(session, message.name), then=lambda: self._desk.answer(session, ended))

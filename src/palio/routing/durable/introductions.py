@@ -32,11 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from palio.protocol.durable.peers import Ask, Introduction, Told
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.effects import SaveCursor
 from palio.routing.durable.homes import Homes
 from palio.routing.durable.journal import Journal
-from palio.routing.durable.messages import Ask, Introduction, Told
 
 # Cursors of the store under this prefix are brokers whose readers this journal knows.
 INTRODUCED = "introduced: "

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from palio.protocol.durable.letters import Carry, Content, ReaderEnded
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
-from palio.routing.durable.messages import Carry, Content, ReaderEnded
 from palio.routing.durable.queries import Queries
 from palio.routing.durable.subscription import Durable
 from palio.routing.effects import Send

@@ -25,9 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from palio.protocol.durable.journals import Forget, Forgot
+from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
 from palio.routing.durable.effects import SaveCursor
-from palio.routing.durable.messages import Forget, Forgot, TopologyChanged
 from palio.routing.durable.topology import Topology
 from palio.routing.effects import Send
 
@@ -163,12 +164,13 @@ class Members:
         if broker == self._desk.broker or not (broker in self.known or broker in self.topology.forgotten):
             raise UnknownBroker(broker)
         version = self.topology.versions.get(broker, 0)
-        if self._forget(broker, version, lambda: self._desk.answer(session, Forgot(broker))):
+        forgot = Forgot(broker, number=message.number)
+        if self._forget(broker, version, lambda: self._desk.answer(session, forgot)):
             for name in self.links():
                 self._tell(name, (), ((broker, version),))
             self._changed()
         else:
-            self._desk.answer(session, Forgot(broker))
+            self._desk.answer(session, forgot)
 
     def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
         """Wait no more for a broker, and keep nothing for its subscriptions. False if that is no news."""

@@ -24,11 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
-from palio.routing.durable.desk import Desk, HomeUnreachable, created_at
-from palio.routing.durable.homes import Homes
-from palio.routing.durable.messages import (
-    Ask,
-    Attach,
+from palio.protocol.durable.letters import (
     Content,
     Differs,
     MovedIn,
@@ -36,12 +32,15 @@ from palio.routing.durable.messages import (
     MoveOut,
     Newer,
     NotHere,
-    Taken,
-    Told,
 )
+from palio.protocol.durable.peers import Ask, Told
+from palio.protocol.durable.subscriptions import Attach, Taken
+from palio.protocol.durable.wishes import HomeUnreachable
+from palio.protocol.requests import Refused
+from palio.routing.durable.desk import Desk, created_at
+from palio.routing.durable.homes import Homes
 from palio.routing.durable.outbox import DeadLetters
 from palio.routing.durable.subscription import Durable, State
-from palio.routing.messages import Refused
 
 # Who looks for a subscription answers others who do with its name and this: of several, one creates it.
 LOOKING = "?"
@@ -335,4 +334,4 @@ class Moving:
     def _refuse(self, wish: Wish, problem: PalioError) -> None:
         name = wish.attach.name
         del self.wishes[name]
-        self._desk.answer(wish.session, Refused.of(f"attach {name}", problem))
+        self._desk.answer(wish.session, Refused.of(f"attach {name}", problem, wish.attach.number))

@@ -25,7 +25,12 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from palio.routing.durable.messages import Ask, Head, Introduction, Told
+from palio.protocol.durable.peers import (
+    Ask,
+    Head,
+    Introduction,
+    Told,
+)
 
 
 class Question:

@@ -15,10 +15,55 @@ from typing import Any, Protocol
 import msgspec
 
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failures
-from palio.routing.durable.control import Pause, Resume, Seek
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.control import Pause, Resume, Seek
+from palio.protocol.durable.journals import (
+    Forget,
+    GoOn,
+    Hold,
+    ListJournals,
+    Replay,
+    Survey,
+    TrimJournal,
+)
+from palio.protocol.durable.letters import (
+    Browse,
+    Browsed,
+    Carry,
+    Count,
+    Counted,
+    Differs,
+    Fetch,
+    MovedIn,
+    MoveIn,
+    MoveOut,
+    Newer,
+    NotHere,
+    Page,
+    ReaderEnded,
+)
+from palio.protocol.durable.peers import (
+    Ask,
+    Head,
+    Marks,
+    Told,
+    TopologyChanged,
+)
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Change,
+    Detach,
+    Discard,
+    Finish,
+    Rejected,
+    Requeue,
+)
+from palio.protocol.durable.wishes import require_sound
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Publish, Published, Refused
 from palio.routing.durable.counting import Origin
-from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
+from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.history import History
 from palio.routing.durable.holding import HELD, Holding
@@ -27,45 +72,6 @@ from palio.routing.durable.introductions import INTRODUCED, Introductions
 from palio.routing.durable.journal import Journal
 from palio.routing.durable.letters import Letters
 from palio.routing.durable.members import FORGOTTEN, KNOWN, Members, under
-from palio.routing.durable.messages import (
-    Acknowledged,
-    Ask,
-    Attach,
-    Browse,
-    Browsed,
-    Carry,
-    Change,
-    Count,
-    Counted,
-    Detach,
-    Differs,
-    Discard,
-    Failed,
-    Fetch,
-    Finish,
-    Forget,
-    Found,
-    GoOn,
-    Head,
-    Hold,
-    ListJournals,
-    Marks,
-    MovedIn,
-    MoveIn,
-    MoveOut,
-    Newer,
-    NotHere,
-    Page,
-    ReaderEnded,
-    Rejected,
-    Replay,
-    Requeue,
-    Stored,
-    Survey,
-    Told,
-    TopologyChanged,
-    TrimJournal,
-)
 from palio.routing.durable.moving import Moving
 from palio.routing.durable.queries import Queries
 from palio.routing.durable.readers import Readers
@@ -75,7 +81,7 @@ from palio.routing.durable.subscription import Durable, State
 from palio.routing.durable.telling import Telling
 from palio.routing.durable.topology import Topology
 from palio.routing.effects import Send, SetTimer
-from palio.routing.messages import Envelope, Publish, Published, Refused
+from palio.routing.occurrences import Failed, Found, Stored
 from palio.routing.scopes import Scopes, not_seen
 from palio.routing.tables import Side
 
@@ -226,11 +232,13 @@ class Service:
         self._recovered: Recovered | None = recovered
         self.handlers: dict[type, Callable[[str, Any], None]] = {
             Attach: self._on_attach,
-            Change: lambda session, message: self.homes.change(session, message.name, message.filter),
+            Change: lambda session, message: self.homes.change(
+                session, message.name, message.filter, message.number
+            ),
             Acknowledged: self.homes.acknowledge,
             Rejected: self.homes.reject,
             Detach: self._on_detach,
-            Finish: lambda session, message: self.homes.finish_for(session, message.name),
+            Finish: self.homes.finish_for,
             Requeue: self.homes.requeue,
             Discard: self.homes.discard,
             Forget: self._members.forget,
@@ -315,7 +323,7 @@ class Service:
         """Journal notifications; they are confirmed and sent on when they are on disk."""
         append = self.journal.publish(
             session,
-            message.request,
+            message.number,
             message.notifications,
             self._desk.now,
             self._desk.token(),
@@ -338,7 +346,8 @@ class Service:
         if self.journal.is_appending(message.token):
             for request in self.journal.failed(message.token):
                 self._desk.answer(
-                    request.session, Refused(f"publish {request.number}", "NotStored", message.reason)
+                    request.session,
+                    Refused(f"publish {request.number}", "NotStored", message.reason, number=request.number),
                 )
             self._confirm()
         self._desk.failed(message.token, message.reason)

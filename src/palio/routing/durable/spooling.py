@@ -11,14 +11,15 @@ from math import inf
 from typing import TypeAlias
 
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import FailuresOf
-from palio.routing.durable.desk import Desk, NotTaker
+from palio.protocol.durable.attempts import FailuresOf
+from palio.protocol.durable.letters import Fetch
+from palio.protocol.durable.wishes import NotTaker
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Hand, Spool
-from palio.routing.durable.messages import Fetch
 from palio.routing.durable.outbox import has_expired
 from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
-from palio.routing.messages import Envelope
 from palio.routing.scopes import owner_of
 from palio.routing.table import Entry
 from palio.routing.tables import Side
@@ -29,13 +30,26 @@ Going: TypeAlias = tuple[int, int, Envelope]  # delivery, attempt, what
 class Change:
     """A change of a filter that is under way: the new one is known to the network beside the old one."""
 
-    __slots__ = ("agreed", "asked", "entry", "filter", "handles", "owner", "session", "writing")
+    __slots__ = (
+        "agreed",
+        "asked",
+        "asker",
+        "entry",
+        "filter",
+        "handles",
+        "number",
+        "owner",
+        "session",
+        "writing",
+    )
 
     entry: Entry[Filter] | None
 
-    def __init__(self, owner: Durable, filter: Filter) -> None:
+    def __init__(self, owner: Durable, filter: Filter, asker: str, number: int) -> None:
         self.owner = owner
         self.filter = filter
+        self.asker = asker  # the session that asked for it, and the number of its request
+        self.number = number
         self.asked = False  # whether a wave has begun since, and the network is being asked
         self.agreed = 0  # the epoch in which everyone has answered
         self.writing = False

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from palio.protocol.durable.peers import Mark, Marks, Progress
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.homes import Homes
 from palio.routing.durable.journal import Journal
-from palio.routing.durable.messages import Mark, Marks, Progress
 from palio.routing.durable.readers import Readers
 from palio.routing.durable.subscription import State
 from palio.routing.effects import Send

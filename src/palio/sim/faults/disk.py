@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections import deque
 
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failures
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
     Append,
     Read,
@@ -28,9 +30,12 @@ from palio.routing.durable.effects import (
     Trim,
 )
 from palio.routing.durable.holding import HELD
-from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import (
+    Failed,
+    Found,
+    Stored,
+    StoreMessage,
+)
 
 Letter = tuple[int, Envelope]  # attempts, what
 # Of so many reads in a lake one fails.

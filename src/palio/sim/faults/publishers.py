@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
-from palio.routing.messages import Advertise, Open, Publish, Published, Refused
+from palio.protocol.requests import (
+    Advertise,
+    Publish,
+    Published,
+    Refused,
+)
+from palio.routing.occurrences import Open
 from palio.sim.faults.record import Publication
 from palio.sim.faults.station import Station
 from palio.sim.faults.steps import Say

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from palio.routing.protocol import DEFAULT_PORT
-
+DEFAULT_PORT = 7070
 SCHEME = "palio://"
 SECURE_SCHEME = "palios://"  # the same over TLS
 

@@ -8,41 +8,55 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, Notification
-from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.routing.durable.messages import (
-    Ask,
-    Attach,
-    Attached,
-    Browse,
-    Browsed,
-    Carry,
-    Changed,
-    Count,
-    Counted,
-    Differs,
-    Discard,
-    Discarded,
+from palio.protocol.durable.control import (
+    Pause,
+    Paused,
+    Resume,
+    Seek,
+    Sought,
+)
+from palio.protocol.durable.journals import (
     GoOn,
-    Head,
     Held,
     Hold,
-    Introduction,
     JournalRange,
     JournalsListed,
     JournalTrimmed,
     ListJournals,
-    MoveIn,
-    MoveOut,
     Replay,
     Replayed,
-    Requeue,
-    Requeued,
     Survey,
     Surveyed,
-    Told,
     TrimJournal,
 )
-from palio.routing.inquiries import (
+from palio.protocol.durable.letters import (
+    Browse,
+    Browsed,
+    Carry,
+    Count,
+    Counted,
+    Differs,
+    MoveIn,
+    MoveOut,
+)
+from palio.protocol.durable.peers import (
+    Ask,
+    Head,
+    Introduction,
+    Told,
+)
+from palio.protocol.durable.subscriptions import (
+    Attach,
+    Attached,
+    Changed,
+    Discard,
+    Discarded,
+    Requeue,
+    Requeued,
+)
+from palio.protocol.encoding import UnreadableMessage, decode, encode
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import (
     Answered,
     Enquire,
     Hop,
@@ -58,25 +72,23 @@ from palio.routing.inquiries import (
     Wanted,
     Watch,
 )
-from palio.routing.messages import (
-    Accepted,
+from palio.protocol.peers import (
     Acknowledge,
-    Advertise,
-    Close,
     Component,
-    Ended,
-    Envelope,
     Forward,
     Goodbye,
     Hello,
     Interest,
     Joined,
     Known,
-    LinkDown,
     LinkKind,
     LinkState,
-    LinkUp,
-    Open,
+    Update,
+)
+from palio.protocol.requests import (
+    Accepted,
+    Advertise,
+    Ended,
     Publish,
     Published,
     Ready,
@@ -85,9 +97,15 @@ from palio.routing.messages import (
     Subscribe,
     Unadvertise,
     Unsubscribe,
-    Update,
 )
-from palio.routing.wire import UnreadableMessage, decode, encode
+from palio.routing.occurrences import (
+    Close,
+    Failed,
+    LinkDown,
+    LinkUp,
+    Open,
+    Stored,
+)
 from tests.generators import Maker, random_advertisement
 
 FILTER = Filter.parse('symbol = "ACME" and price > 100 or tags has "red"')
@@ -110,11 +128,11 @@ ENVELOPE = Envelope("b", 17, 1.5, 2, "c", NOTIFICATION)
 ROUTE = Hop("a", (Recipient("ann", False, ("x > 3",), ("h",), 2),), (Hop("b", problem="Gone."),))
 UPDATE = Update(3, ((1, FILTER),), (2,), ((4, ADVERTISEMENT),), (5,), confirm=True)
 MESSAGES = [
-    Open(), Close(), Subscribe("h", FILTER, ready=True), Release("h"), Unsubscribe(FILTER),
+    Subscribe("h", FILTER, ready=True), Release("h"), Unsubscribe(FILTER),
     Advertise("h", ADVERTISEMENT), Unadvertise(ADVERTISEMENT), Publish((NOTIFICATION, Notification({})), 3),
     Accepted("h"), Ready("h"), Ended(("h", "i")), Published(3, "b", 17),
     Refused("h", "HandleInUse", "No.", {"handle": "h"}),
-    LinkUp(LinkKind.GRAPH, 2.0), LinkDown(), Hello(LinkKind.MASTER, 1.5, "terms", Component("a", 3), ("a",)),
+    Hello(LinkKind.MASTER, 1.5, "terms", Component("a", 3), ("a",)),
     Hello(LinkKind.PEER, 1.0, "terms", Component("a", 3), ("a",), 1), Goodbye("because"),
     Joined(Component("a"), ("a",)), UPDATE, Acknowledge(3),
     Forward((ENVELOPE,)),
@@ -150,6 +168,14 @@ MESSAGES = [
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 def test_every_message_comes_back_as_it_was(message):
     assert decode(encode(message)) == message
+
+
+@pytest.mark.parametrize(
+    "message", [Open(), Close(), LinkUp(LinkKind.GRAPH), LinkDown(), Stored(1), Failed(1, "")]
+)
+def test_what_only_the_shell_of_a_broker_says_is_not_of_the_wire(message):
+    with pytest.raises(UnreadableMessage):
+        decode(encode(message))
 
 
 def test_content_that_is_not_indexed_comes_back():

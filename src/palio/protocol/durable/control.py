@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from palio.routing.messages import Moment, Number, _Message
+from palio.protocol.base import Moment, Number, Numbered
 
 
-class Pause(_Message, frozen=True):
+class Pause(Numbered, frozen=True):
     """Keep what comes for a durable subscription, and deliver nothing until it is resumed."""
 
     name: str
 
 
-class Resume(_Message, frozen=True):
+class Resume(Numbered, frozen=True):
     """Deliver again."""
 
     name: str
 
 
-class Seek(_Message, frozen=True):
+class Seek(Numbered, frozen=True):
     """Move a durable subscription: `since` a time, "all" or "now", or `after` a position of some origins.
 
     What follows comes, also what had been acknowledged, as far back as journals and lakes have it; what is
@@ -30,14 +30,14 @@ class Seek(_Message, frozen=True):
     dry: bool = False
 
 
-class Paused(_Message, frozen=True):
+class Paused(Numbered, frozen=True):
     """Whether it is paused now, on disk."""
 
     name: str
     paused: bool
 
 
-class Sought(_Message, frozen=True):
+class Sought(Numbered, frozen=True):
     """It is moved, on disk. So many deliveries were dropped; `unread` if journals may have had more of them."""
 
     name: str

@@ -11,13 +11,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from palio.routing.messages import Moment
+from palio.protocol.base import Moment
 
 # Of one delivery. The first attempts fail as the last do, mostly.
 MAX_FAILURES = 8
 # Characters of a reason: a sentence or two. A taker cuts what is longer.
 MAX_REASON = 500
-
 Kind: TypeAlias = Literal["rejected", "not acknowledged in time", "taker left"]
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from palio.broker.gateway.transports import BufferedTransport
+from palio.transport.buffered import BufferedTransport
 
 # What one message carries at the most: others need not wait long for it.
 PIECE = 256 * 1024
@@ -47,6 +47,10 @@ class Tunnel:
         self._something = asyncio.Event()
         self._over = asyncio.get_running_loop().create_future()
         self._transport = BufferedTransport(protocol, self._written, self._ended, address, peercert=certificate)
+
+    def start(self) -> None:
+        """Run in a task of its own, which lasts as long as the protocol has its transport."""
+        self._running = asyncio.get_running_loop().create_task(self.run())
 
     async def run(self) -> None:
         """Carry bytes both ways until either end has enough."""

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from palio.broker.gateway.tunnel import MAX_MESSAGE, Tunnel
-from palio.client.connection import Connection
 from palio.model.errors import MissingDependency
-from palio.routing.protocol import MISDIRECTED, PROTOCOL, NotPalio
+from palio.protocol.greeting import PROTOCOL
+from palio.protocol.strangers import MISDIRECTED, NotPalio
+from palio.transport.interface import End
+from palio.transport.tunnel import MAX_MESSAGE, Tunnel
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -56,26 +57,32 @@ class _Socket:
         await self._socket.close()
 
 
-async def connect(url: str, make: Callable[[], Connection], tls: ssl.SSLContext | None) -> Connection:
-    """A connection within a WebSocket. Raises OSError, and `MissingDependency`."""
-    try:
-        from websockets.asyncio.client import connect as open_socket  # noqa: PLC0415 (an extra)
-        from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI  # noqa: PLC0415
-    except ImportError:
-        raise MissingDependency("websockets", "websocket") from None
-    secure = tls if url.startswith("wss://") else None
-    try:
-        socket = await open_socket(url, ssl=secure, compression=None, max_size=MAX_MESSAGE, proxy=None)
-    except InvalidStatus as problem:
-        if problem.response.status_code == MISDIRECTED:  # the port for palio/1, which says so
-            raise NotPalio(PROTOCOL) from None
-        raise ConnectionError(f"no WebSocket of a broker: {problem}") from None
-    except (InvalidHandshake, InvalidURI) as problem:
-        raise ConnectionError(f"no WebSocket of a broker: {problem}") from None
-    connection = make()
-    address = socket.remote_address
-    tunnel = Tunnel(connection, _Socket(socket), address[:2] if address else None)
-    running = asyncio.get_running_loop().create_task(tunnel.run())
-    connection.closed.add_done_callback(lambda _: running)  # which keeps it until then
-    await asyncio.sleep(0)
-    return connection
+class WebSocketDialler:
+    """A URL of a broker's, with a path."""
+
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+        self._url = url
+        self._tls = tls if url.startswith("wss://") else None
+
+    async def dial(self, make: Callable[[], End]) -> End:
+        """A stream within a WebSocket. Raises OSError, and `MissingDependency`."""
+        try:
+            from websockets.asyncio.client import connect as open_socket  # noqa: PLC0415 (an extra)
+            from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI  # noqa: PLC0415
+        except ImportError:
+            raise MissingDependency("websockets", "websocket") from None
+        try:
+            socket = await open_socket(
+                self._url, ssl=self._tls, compression=None, max_size=MAX_MESSAGE, proxy=None
+            )
+        except InvalidStatus as problem:
+            if problem.response.status_code == MISDIRECTED:  # the port for palio/2, which says so
+                raise NotPalio(PROTOCOL) from None
+            raise ConnectionError(f"no WebSocket of a broker: {problem}") from None
+        except (InvalidHandshake, InvalidURI) as problem:
+            raise ConnectionError(f"no WebSocket of a broker: {problem}") from None
+        end = make()
+        address = socket.remote_address
+        Tunnel(end, _Socket(socket), address[:2] if address else None).start()
+        await asyncio.sleep(0)
+        return end

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Annotated, Any, TypeAlias, Union, get_args
+from typing import Annotated, Any, Union, get_args
 
 import msgspec
 
@@ -22,20 +22,16 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.form import UnreadableForm
 from palio.model.notification import Notification
-from palio.routing import messages
-from palio.routing.clients import KEYS
-from palio.routing.durable.messages import (
-    Attach,
-    Carry,
-    Change,
-    DurableAnswer,
-    DurableMessage,
-    Replay,
-    Survey,
-)
-from palio.routing.inquiries import InquiryAnswer, InquiryMessage, InquiryPeerMessage, Watch
-from palio.routing.messages import Moment, Number
-from palio.routing.protocol import ConnectionMessage, Events, Handed
+from palio.protocol.base import Moment, Number
+from palio.protocol.deliveries import Events
+from palio.protocol.durable.journals import Replay, Survey
+from palio.protocol.durable.letters import Carry
+from palio.protocol.durable.subscriptions import Attach, Change
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import Watch
+from palio.protocol.peers import Forward, Interest, Update
+from palio.protocol.requests import Advertise, Publish, Refused, Subscribe, Unadvertise, Unsubscribe
+from palio.protocol.vocabulary import AnyMessage
 
 
 class UnreadableMessage(PalioError):
@@ -69,7 +65,7 @@ class _Forward(msgspec.Struct, frozen=True, tag="forward"):
 
 class _Publish(msgspec.Struct, frozen=True, tag="publish"):
     notifications: tuple[Body, ...]
-    request: Number = 0
+    number: Number = 0
     publisher: Annotated[str, msgspec.Meta(max_length=255)] = ""
 
 
@@ -93,6 +89,15 @@ class _Interest(msgspec.Struct, frozen=True, tag="interest"):
     broker: str
     update: _Update
     whole: bool = False
+
+
+class _Unread(msgspec.Struct, frozen=True):
+    """What can be said of a request whatever else is in it."""
+
+    kind: str = msgspec.field(name="type")
+    number: Number = 0
+    handle: str | None = None
+    name: str | None = None
 
 
 class _EncodedEvents(msgspec.Struct, frozen=True, tag="events"):
@@ -121,27 +126,13 @@ def _from_plain(kind: type, value: Any) -> Any:
     return notification
 
 
-AnyMessage: TypeAlias = (
-    messages.Message
-    | messages.Answer
-    | DurableMessage
-    | DurableAnswer
-    | InquiryMessage
-    | InquiryAnswer
-    | InquiryPeerMessage
-    | ConnectionMessage
-    | Events
-    | Handed
-)
-
-
-def _envelopes(read: tuple[_Envelope, ...]) -> tuple[messages.Envelope, ...]:
-    envelope, lazy = messages.Envelope, Notification.of_body
+def _envelopes(read: tuple[_Envelope, ...]) -> tuple[Envelope, ...]:
+    envelope, lazy = Envelope, Notification.of_body
     return tuple([envelope(o.origin, o.sequence, o.time, o.hops, o.entry, lazy(o.body), o.epoch) for o in read])
 
 
-def _update(read: _Update) -> messages.Update:
-    return messages.Update(
+def _update(read: _Update) -> Update:
+    return Update(
         read.version,
         tuple([(number, _wanted(form)) for number, form in read.add]),
         read.remove,
@@ -161,17 +152,15 @@ def _wanted(form: bytes) -> Filter:
 
 # What msgspec reads, and what becomes of it.
 _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
-    messages.Forward: (_Forward, lambda read: messages.Forward(_envelopes(read.envelopes))),
-    messages.Publish: (
+    Forward: (_Forward, lambda read: Forward(_envelopes(read.envelopes))),
+    Publish: (
         _Publish,
-        lambda read: messages.Publish(
-            (*map(Notification.of_body, read.notifications),), read.request, read.publisher
-        ),
+        lambda read: Publish((*map(Notification.of_body, read.notifications),), read.number, read.publisher),
     ),
-    messages.Update: (_Update, _update),
-    messages.Interest: (
+    Update: (_Update, _update),
+    Interest: (
         _Interest,
-        lambda read: messages.Interest(read.broker, _update(read.update), read.whole),
+        lambda read: Interest(read.broker, _update(read.update), read.whole),
     ),
     Events: (_Events, lambda read: Events(read.handles, _envelopes(read.envelopes))),
 }
@@ -184,10 +173,8 @@ _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_readable
 
 # Requests of clients, in which there is text: of what.
 _TEXTS: dict[type, Callable[[Any], Filter | Advertisement | None]] = {
-    **dict.fromkeys(
-        (messages.Subscribe, messages.Unsubscribe, Attach, Change, Survey, Replay), attrgetter("filter")
-    ),
-    **dict.fromkeys((messages.Advertise, messages.Unadvertise, Watch), attrgetter("advertisement")),
+    **dict.fromkeys((Subscribe, Unsubscribe, Attach, Change, Survey, Replay), attrgetter("filter")),
+    **dict.fromkeys((Advertise, Unadvertise, Watch), attrgetter("advertisement")),
 }
 
 
@@ -214,8 +201,8 @@ def encode(message: AnyMessage) -> bytes:
     return (_asking_encoder if type(message) in _TEXTS else _encoder).encode(message)
 
 
-def encode_envelopes(envelopes: tuple[messages.Envelope, ...]) -> msgspec.Raw:
-    """The bytes of envelopes, to be put into several messages."""
+def encode_envelopes(envelopes: tuple[Envelope, ...]) -> msgspec.Raw:
+    """The bytes of envelopes, to be put into several"""
     return msgspec.Raw(_encoder.encode(envelopes))
 
 
@@ -243,15 +230,13 @@ def decode(data: bytes) -> AnyMessage:
         raise UnreadableMessage(f"{problem}.") from None
 
 
-def refused_subject(data: bytes) -> str | None:
-    """The subject of a `Refused` for bytes that cannot be read as a message; None if they name none."""
+def refusal_of(data: bytes, problem: UnreadableMessage) -> Refused | None:
+    """What answers a request that cannot be read, such as one with a wrong filter; None if it is none."""
     try:
-        read = msgspec.msgpack.decode(data)
+        read = msgspec.msgpack.decode(data, type=_Unread)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    if not isinstance(read, dict) or not isinstance(read.get("type"), str):
+    if read.number == 0 and read.handle is None and read.name is None:
         return None
-    for key in KEYS:
-        if isinstance(read.get(key), str | int):
-            return f"{read['type']} {read[key]}"
-    return None
+    label = next((one for one in (read.handle, read.name) if one is not None), read.number)
+    return Refused(f"{read.kind} {label}", problem.error, problem.reason, number=read.number)

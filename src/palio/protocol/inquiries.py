@@ -1,4 +1,4 @@
-"""Questions to a network: requests that expect replies, traces, and whether anybody is interested.
+"""Questions to a network: requests that expect replies, traces, whether anybody is interested.
 
 A *request* is a notification that every taker may answer. It travels as notifications do, and each broker
 counts to how many takers and neighbours it went; replies come back the same way, and the last one says so. So
@@ -12,13 +12,14 @@ Who *watches* is told whether anybody wants what an advertisement describes, and
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
-from palio.routing.messages import Envelope, Moment, Number, _Message
+from palio.protocol.base import Moment, Number, Numbered, WireMessage
+from palio.protocol.envelope import Envelope
 
 # Why a taker could not reply, in a sentence or two. Where not everything may be said or seen, it is only that
 # it could not.
@@ -26,7 +27,7 @@ Problem: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
 UNTOLD = "It does not say why."
 
 
-class Request(_Message, frozen=True):
+class Request(WireMessage, frozen=True):
     """Ask all that take this notification. After `timeout` seconds what is missing is given up."""
 
     number: Number
@@ -34,7 +35,7 @@ class Request(_Message, frozen=True):
     timeout: Moment = 5.0
 
 
-class Respond(_Message, frozen=True):
+class Respond(Numbered, frozen=True):
     """A taker's reply to a request; without a notification it has nothing to say, or a problem."""
 
     id: str
@@ -42,24 +43,32 @@ class Respond(_Message, frozen=True):
     problem: Problem | None = None
 
 
-class Trace(_Message, frozen=True):
+class Trace(WireMessage, frozen=True):
     """Who would get this notification, and by which way?"""
 
     number: Number
     notification: Notification
 
 
-class Watch(_Message, frozen=True):
+class Watch(Numbered, frozen=True):
     """Tell me whether anybody wants what this advertisement describes. A `Release` of the handle ends it."""
 
     handle: str
     advertisement: Advertisement
 
 
-InquiryMessage: TypeAlias = Request | Respond | Trace | Watch
+class Inspect(WireMessage, frozen=True):
+    """A question about the broker itself; what can be asked, the broker knows."""
+
+    number: int
+    what: str
+    argument: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Requested(_Message, frozen=True):
+# The answers.
+
+
+class Requested(WireMessage, frozen=True):
     """A request for a taker, who shall answer with its id."""
 
     id: str
@@ -67,7 +76,7 @@ class Requested(_Message, frozen=True):
     envelope: Envelope
 
 
-class Responded(_Message, frozen=True):
+class Responded(WireMessage, frozen=True):
     """A reply to a request, or (`last`) that there will be no more; `missing` have not answered by then.
 
     A `problem` comes in the place of a reply that could not be given.
@@ -99,35 +108,40 @@ class Hop(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
-class Traced(_Message, frozen=True):
+class Traced(WireMessage, frozen=True):
     """The whole way."""
 
     number: Number
     route: Hop
 
 
-class Wanted(_Message, frozen=True):
+class Wanted(Numbered, frozen=True):
     """Whether anybody wants what was asked about with this handle."""
 
     handle: str
     wanted: bool
 
 
-InquiryAnswer: TypeAlias = Requested | Responded | Traced | Wanted
+class Inspected(WireMessage, frozen=True):
+    """The answer, as plain data. A long one comes in parts; `last` is the end."""
+
+    number: int
+    result: Any
+    last: bool = True
 
 
 # Between brokers. Origin and sequence of the envelope are the asker's broker and a number of its own: they name
 # the inquiry in the whole network, and nothing in a journal. `within` is how long the answer may take.
 
 
-class Probe(_Message, frozen=True):
+class Probe(WireMessage, frozen=True):
     """Who would get this at the receiver and behind it?"""
 
     envelope: Envelope
     within: Moment
 
 
-class Probed(_Message, frozen=True):
+class Probed(WireMessage, frozen=True):
     """The answer: the way from the sender on."""
 
     origin: str
@@ -135,14 +149,14 @@ class Probed(_Message, frozen=True):
     route: Hop
 
 
-class Enquire(_Message, frozen=True):
+class Enquire(WireMessage, frozen=True):
     """A request for all that take it at the receiver and behind it."""
 
     envelope: Envelope
     within: Moment
 
 
-class Answered(_Message, frozen=True):
+class Answered(WireMessage, frozen=True):
     """A reply from the sender or behind it, or (`last`) that no more will come; `missing` did not answer."""
 
     origin: str
@@ -151,6 +165,3 @@ class Answered(_Message, frozen=True):
     last: bool = False
     missing: Number = 0
     problem: Problem | None = None
-
-
-InquiryPeerMessage: TypeAlias = Probe | Probed | Enquire | Answered

@@ -1,0 +1,51 @@
+"""The greeting: who connects says `Greet`, and waits for `Welcome`, or for `Refused` and the end."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from palio.protocol.base import WireMessage
+from palio.protocol.frames import MAX_FRAME
+from palio.protocol.heartbeat import HEARTBEAT
+from palio.protocol.peers import LinkKind
+
+PROTOCOL = "palio/2"
+# What a `Refused` is about that has no number: the connection itself.
+CONNECTION = "connection"
+
+
+class Role(Enum):
+    """Who connects."""
+
+    CLIENT = "client"
+    PEER = "peer"
+
+
+class Greet(WireMessage, frozen=True):
+    """The first message of whoever connects.
+
+    `name` is a client's own identity, the same whenever it comes back: a session of that name that is still
+    there gives way, and notifications published again with the same id are recognised. A peer's is its
+    broker's name; `kind` and `cost` are what the broker that connects wants the other to be to it.
+    """
+
+    protocol: str
+    role: Role
+    name: str
+    token: str | None = None
+    kind: LinkKind = LinkKind.PEER
+    cost: float = 1.0
+    heartbeat: float = HEARTBEAT
+
+    def __repr__(self) -> str:  # the token is a secret
+        return f"Greet({self.protocol!r}, {self.role}, {self.name!r})"
+
+
+class Welcome(WireMessage, frozen=True):
+    """The connection may be used. `journal` says whether a confirmation means that it is on disk."""
+
+    protocol: str
+    broker: str
+    heartbeat: float = HEARTBEAT
+    max_frame: int = MAX_FRAME
+    journal: bool = False
