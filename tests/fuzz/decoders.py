@@ -23,7 +23,7 @@ from palio.broker.gateway.protocols import MAX_HEAD
 from palio.broker.gateway.publishing import read_properties
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.sinks import require_form
-from palio.broker.gateway.streams import read_position, read_wanted, write_position
+from palio.broker.gateway.stream_request import read_position, read_wanted, write_position
 from palio.broker.gateway.subscriptions import filter_of, read_definition
 from palio.matching import MatchIndex
 from palio.model import jsontext

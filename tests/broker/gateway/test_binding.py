@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import palio
 from palio import testing
-from palio.broker.gateway.streams import read_position, write_position
+from palio.broker.gateway.stream_request import read_position, write_position
 from palio.model.cloudevents import as_event, wrapped
 from palio.model.errors import PalioError
 from palio.model.formats import BINARY, STRUCTURED, Message, Reading, read_message

@@ -34,10 +34,10 @@ class Gateway:
     def extensions(self) -> tuple[Extension, ...]:
         broker = self._broker
         return (
-            Guide(broker).extension(),
             Publishing(broker).extension(),
             self._streams.extension(),
             Resources(self._subscriptions, self._sinks).extension(),
+            Guide(broker).extension(),
             Health(broker).extension(),
             Extension(name="websocket", sockets=(Socket(websocket.PATH, self._websocket, open=True),)),
         )

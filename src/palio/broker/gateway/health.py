@@ -10,12 +10,21 @@ from starlette.responses import Response
 
 from palio.broker.access.rights import Allowance
 from palio.broker.extension import Extension, Route
-from palio.broker.gateway import description
 from palio.broker.gateway.call import Call
+from palio.broker.gateway.openapi import TEXT, Given, Operation, good
 from palio.broker.metrics import Metrics
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
+
+
+HEALTH = Operation(
+    summary="Whether the broker is well",
+    answers={200: Given("It is.", {TEXT: str}), 503: Given("It cannot write, and why.", {TEXT: str})},
+)
+METRICS = Operation(
+    summary="Metrics for Prometheus", answers=good("All of them.", str, TEXT), problems=(401, 403)
+)
 
 
 class Health:
@@ -31,8 +40,8 @@ class Health:
         well = "health", "whether the broker is well"
         counts = "metrics", "counts, for Prometheus"
         routes = (
-            Route("GET", "/health", self.health, description.HEALTH, open=True, reads=True, link=well),
-            Route("GET", "/metrics", self.metrics, description.METRICS, reads=True, link=counts),
+            Route("GET", "/health", self.health, HEALTH, open=True, reads=True, link=well),
+            Route("GET", "/metrics", self.metrics, METRICS, reads=True, link=counts),
         )
         return Extension(name="health", routes=routes)
 

@@ -41,10 +41,10 @@ def page(description: dict[str, Any], url: str, *, known: bool) -> Response:
     return _page(title, "".join(parts))
 
 
-def home(home: dict[str, Any], links: Iterable[tuple[str, str]], url: str, *, known: bool) -> Response:
-    """The first page that somebody sees, from what programs are told. Links are paths with a sentence."""
-    name = escape(home["broker"])
-    version = f" Its version is {escape(home['version'])}." if "version" in home else ""
+def home(broker: str, version: str, links: Iterable[tuple[str, str]], url: str, *, known: bool) -> Response:
+    """The first page that somebody sees. Links are paths with a sentence; a version may be kept to oneself."""
+    name = escape(broker)
+    version = f" Its version is {escape(version)}." if version else ""
     rows = "".join(
         f"<tr><td><a href='{escape(path)}'>{escape(path)}</a><td>{escape(sentence)}" for path, sentence in links
     )

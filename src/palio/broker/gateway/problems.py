@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from starlette.responses import Response
 
 from palio.model.errors import PalioError
@@ -56,6 +57,16 @@ STATUSES = {
     "VisitEnded": 503,
     "NoAnswer": 504,
 }
+
+
+class Problem(msgspec.Struct):
+    """A problem (RFC 9457): beside these members it has the fields of the error."""
+
+    type: Annotated[str, msgspec.Meta(examples=[f"{TYPE}InvalidNotification"])]
+    title: str
+    status: int
+    detail: Annotated[str, msgspec.Meta(description="A finished sentence.")]
+    error: Annotated[str, msgspec.Meta(description="The name of the error, as in the client library.")]
 
 
 class RefusedByBroker(PalioError):

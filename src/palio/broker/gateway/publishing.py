@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from palio.broker.extension import Extension, Route
-from palio.broker.gateway import description
 from palio.broker.gateway.call import IN_THREAD, Call
 from palio.broker.gateway.credentials import Credentials
-from palio.broker.gateway.parameters import LONGEST_LIFETIME, SHORTEST_LIFETIME, read_key, read_number
+from palio.broker.gateway.openapi import COMMON, Operation, Parameter, good
+from palio.broker.gateway.parameters import KEY, Key, read_key, read_number
 from palio.broker.gateway.visitor import Visitor
 from palio.model.body import MAX_PRIORITY
 from palio.model.errors import WrongParameter
-from palio.model.formats import Message, Reading, read_message
+from palio.model.formats import BATCH, JSON, STRUCTURED, Message, Reading, read_message
 from palio.model.notification import Notification
 from palio.protocol.requests import Publish, Published
 
@@ -32,14 +33,56 @@ MAX_SESSIONS = 256
 # Large bodies that are read in threads at a time: more would not be faster.
 THREADS = 2
 MAX_EVENTS = 50_000  # in one request
+SHORTEST_LIFETIME, LONGEST_LIFETIME = 0.001, 1e9
 
 
 class Confirmed(msgspec.Struct, frozen=True):
     """The broker has taken the events; with a journal, they are on disk."""
 
-    origin: str
-    sequences: tuple[int, ...]
-    journaled: bool
+    origin: Annotated[str, Meta(description="The broker that took the events.")]
+    sequences: Annotated[tuple[int, ...], Meta(description="Their numbers there.")]
+    journaled: Annotated[bool, Meta(description="Whether they are on disk.")]
+
+
+_Priority = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
+_Lifetime = Annotated[float, Meta(ge=SHORTEST_LIFETIME, le=LONGEST_LIFETIME)]
+_QUERY = (
+    Parameter("id", Key, "As Idempotency-Key."),
+    Parameter("priority", _Priority, "Of plain JSON; 9 first."),
+    Parameter("lifetime", _Lifetime, "Of plain JSON, in seconds."),
+)
+_Object = Annotated[dict[str, Any], Meta(examples=[{"symbol": "ACME", "price": 101.5}])]
+_Filled = Annotated[str, Meta(min_length=1)]
+
+
+class EventDocument(msgspec.Struct):
+    """A CloudEvent in structured JSON; it may have further context attributes."""
+
+    specversion: Literal["1.0"]
+    id: _Filled
+    source: _Filled
+    type: _Filled
+    time: Annotated[str, Meta(extra_json_schema={"format": "date-time"})] | None = None
+    data: Any = None
+
+
+PUBLISH = Operation(
+    summary="Publish events",
+    description=(
+        "One event or several: plain JSON (an object, or an array of objects), JSON lines, or CloudEvents in "
+        "binary (ce-… headers), structured or batch mode. All are published, in their order, or none. The "
+        "answer is the confirmation. A CloudEvent is known by source and id, other events by Idempotency-Key "
+        "or id: what was published before is answered with its first sequence."
+    ),
+    parameters=(KEY, *_QUERY),
+    body={
+        JSON: _Object | list[dict[str, Any]],
+        STRUCTURED.media_types[0]: EventDocument,
+        BATCH.media_types[0]: list[EventDocument],
+    },
+    answers=good("The broker has taken them; with a journal, they are on disk.", Confirmed),
+    problems=(400, 408, 413, 415, *COMMON),
+)
 
 
 class _Session:
@@ -62,7 +105,7 @@ class Publishing:
 
     def extension(self) -> Extension:
         """Publishing, as a part of the gateway."""
-        routes = (Route("POST", "/events", self._publish, description.PUBLISH),)
+        routes = (Route("POST", "/events", self._publish, PUBLISH),)
         return Extension(name="publishing", routes=routes, stop=self._stop)
 
     async def _publish(self, call: Call) -> Confirmed:
@@ -133,7 +176,7 @@ def _read_and_encode(message: Message, reading: Reading) -> tuple[Notification, 
 def read_properties(call: Call) -> dict[str, Any]:
     """What plain JSON is published with: `Idempotency-Key` or `id`, `priority`, `lifetime`."""
     query = call.query
-    unknown = set(query) - {"id", "priority", "lifetime"}
+    unknown = set(query) - {one.name for one in _QUERY}
     if unknown:
         raise WrongParameter(
             min(unknown)[:80], "There is no such parameter; there are id, lifetime and priority."

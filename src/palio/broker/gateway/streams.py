@@ -18,26 +18,28 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote, unquote
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from palio.broker.extension import Extension, Route
-from palio.broker.gateway import description
 from palio.broker.gateway.call import Call
-from palio.broker.gateway.parameters import LONGEST_WAIT, read_flag, read_number
 from palio.broker.gateway.problems import RefusedByBroker, details
 from palio.broker.gateway.protocols import ABORT
+from palio.broker.gateway.stream_request import (
+    MAX_ORIGINS,
+    SHAPES,
+    STREAM,
+    Wanted,
+    read_position,
+    read_wanted,
+    write_position,
+)
 from palio.broker.gateway.visitor import Visitor
-from palio.language import read_filter
-from palio.model.errors import PalioError, WrongParameter
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.model.formats import PLAIN_JSON, STRUCTURED, Format, to_json
-from palio.model.naming import event_name, read_event_name
-from palio.model.values import parse_time
+from palio.model.formats import to_json
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.retry import Patience
 from palio.protocol.durable.subscriptions import (
@@ -58,90 +60,9 @@ if TYPE_CHECKING:
 WINDOW = 256
 # Durable streams of which is remembered what they have sent.
 MAX_REMEMBERED = 1_000
-# Origins that the id of an event names; a stream from more cannot be resumed.
-MAX_ORIGINS = 64
 _TAKER = Patience(in_flight=WINDOW, acknowledge_within=86_400.0)  # until the reader comes back or goes away
-_RETRY = 500  # milliseconds until a browser comes back
-
-Shape = Literal["json", "cloudevents"]
-# As it was published, or as a CloudEvent in any case.
-SHAPES: dict[str, Format] = {"json": PLAIN_JSON, "cloudevents": STRUCTURED}
 Key = tuple[str, int]
-_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait", "change"})
-
-
-class Wanted(msgspec.Struct, frozen=True):
-    """What the reader of a stream asks for. No filter is everything, or that of the durable subscription."""
-
-    filter: Filter | None
-    durable: str | None = None
-    since: str | float | None = None
-    after: dict[str, int] | None = None
-    last: str | None = None
-    shape: Shape = "json"
-    wait: float | None = None
-    change: bool = False
-
-
-def read_since(text: str | None) -> str | float | None:
-    """`all`, `now`, seconds since 1970 or a time. Raises `WrongParameter`."""
-    if text is None or text in ("all", "now"):
-        return text
-    with suppress(WrongParameter):
-        return read_number("since", text, 0, 1e11)
-    try:
-        return parse_time(text).timestamp()
-    except (ValueError, OverflowError):
-        reason = "It is `all`, `now`, seconds since 1970, or a time such as 2026-01-31T12:00:00Z."
-        raise WrongParameter("since", reason) from None
-
-
-def read_position(text: str) -> dict[str, int]:
-    """The id of an event: origins and sequences. Raises `WrongParameter`."""
-    position: dict[str, int] = {}
-    for part in text.split(","):
-        named = read_event_name(part)
-        if named is None:
-            raise WrongParameter("Last-Event-ID", "This is no id of an event of a stream, such as siena/17.")
-        position[unquote(named[0])] = named[1]
-    if len(position) > MAX_ORIGINS:
-        raise WrongParameter("Last-Event-ID", f"It names more than {MAX_ORIGINS} brokers.")
-    return position
-
-
-def write_position(position: dict[str, int]) -> str:
-    return ",".join(event_name(quote(origin, safe=""), sequence) for origin, sequence in position.items())
-
-
-def read_wanted(call: Call) -> Wanted:
-    """What a reader asks for. Raises what is wrong with it."""
-    query = call.query
-    unknown = set(query) - _PARAMETERS
-    if unknown:
-        known = ", ".join(sorted(_PARAMETERS))
-        raise WrongParameter(min(unknown)[:80], f"There is no such parameter; there are {known}.")
-    durable = query.get("durable")
-    if durable is not None and not 0 < len(durable) <= 255:
-        raise WrongParameter("durable", "The name of a durable subscription has 1 to 255 characters.")
-    shape = query.get("format", "json")
-    if shape not in ("json", "cloudevents"):
-        raise WrongParameter("format", "It is `json` or `cloudevents`.")
-    filter = read_filter(query["filter"]).require_satisfiable() if "filter" in query else None
-    change = read_flag("change", query.get("change", "false"))
-    if change and (durable is None or filter is None):
-        raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")
-    given = [one for one in (call.headers.get("last-event-id"), query.get("last")) if one]
-    positions = [read_position(one) for one in given]
-    return Wanted(
-        filter,
-        durable,
-        read_since(query.get("since")),
-        positions[0] if positions and durable is None else None,
-        given[0] if given else None,
-        shape,  # type: ignore[arg-type]
-        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
-        change,
-    )
+_RETRY = 500  # milliseconds until a browser comes back
 
 
 class Streams:
@@ -157,9 +78,7 @@ class Streams:
     def extension(self) -> Extension:
         """Streams, as a part of the gateway."""
         link = "events", "all events, as they come (server-sent events)"
-        return Extension(
-            name="streams", routes=(Route("GET", "/events", self._stream, description.STREAM, link=link),)
-        )
+        return Extension(name="streams", routes=(Route("GET", "/events", self._stream, STREAM, link=link),))
 
     async def _stream(self, call: Call) -> EventStream:
         """Subscribe. Raises what the broker refuses with."""

@@ -16,22 +16,29 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from msgspec import UNSET
 
 from palio.broker.gateway.definitions import Definition, Keeper, Kept, NotStored
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.pushing import Pusher
+from palio.broker.gateway.representations import (
+    PausedSubscription,
+    Place,
+    ShownSubscription,
+    SoughtSubscription,
+)
 from palio.broker.gateway.sinks import Sinks, require_form
-from palio.broker.gateway.streams import read_position, read_since
+from palio.broker.gateway.stream_request import read_position, read_since
 from palio.broker.gateway.visitor import Visitor
 from palio.language import read_filters
 from palio.model.constraint import Constraint
 from palio.model.errors import NoSuchSubscription, PalioError, WrongParameter
 from palio.model.expression import Condition
 from palio.model.filter import Filter
-from palio.protocol.durable.control import Pause, Resume, Seek
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.protocol.durable.retry import Retry
 from palio.protocol.durable.subscriptions import (
     Attach,
@@ -48,7 +55,6 @@ Key = tuple[str, str]
 # How whoever asks comes in: under a name that begins so.
 Enter = Callable[[str], Awaitable[Visitor]]
 # What of an answer is for the connection that it came on.
-_OF_THE_WIRE = ("type", "name", "number")
 # Headers that say what is sent, and are not for others to set.
 _OURS = ("host", "authorization", "cookie", "connection", "transfer-encoding", "te", "upgrade", "expect")
 _OUR_PREFIXES = ("ce-", "content-", "webhook-", "proxy-", "sec-")
@@ -142,7 +148,7 @@ class Subscriptions:
 
     # What can be asked for
 
-    async def create(self, document: Any, key: str | None, enter: Enter) -> tuple[dict[str, Any], bool]:
+    async def create(self, document: Any, key: str | None, enter: Enter) -> tuple[ShownSubscription, bool]:
         """Make a subscription. Returns it, and whether it is new."""
         definition = read_definition(document, _new_id(document, key))
         filter = filter_of(definition)
@@ -168,7 +174,7 @@ class Subscriptions:
             self._take(kept, filter)
         return self._shown(kept), True
 
-    async def all(self, enter: Enter) -> list[dict[str, Any]]:
+    async def all(self, enter: Enter) -> list[ShownSubscription]:
         """Everything that whoever asks has made."""
         visitor = await enter("subscriptions")
         visitor.leave()
@@ -176,7 +182,7 @@ class Subscriptions:
         others = {id: shown for id, shown in self._others(visitor) if id not in made}
         return [shown for _, shown in sorted({**made, **others}.items())]
 
-    async def get(self, id: str, enter: Enter) -> dict[str, Any]:
+    async def get(self, id: str, enter: Enter) -> ShownSubscription:
         visitor = await enter("subscriptions")
         visitor.leave()
         kept = self._kept.get((visitor.principal, id))
@@ -185,16 +191,19 @@ class Subscriptions:
             raise UnknownSubscription(id)
         return shown
 
-    def _others(self, visitor: Visitor) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _others(self, visitor: Visitor) -> Iterator[tuple[str, ShownSubscription]]:
         """What is at home here of whoever asks, however it was made, but for what ends with its client."""
         for row in self._broker.router.subscriptions():
             name, linger = row.get("durable"), row.get("linger")
             if name is not None and (linger is None or linger > LINGER):
                 if owner_of(name) == visitor.principal or not visitor.principal:
                     id = visitor.connection.principal.called(name)
-                    yield id, {"id": id, "protocol": "HTTP", "filter": row["filter"], "paused": row["paused"]}
+                    yield (
+                        id,
+                        ShownSubscription(id=id, protocol="HTTP", filter=row["filter"], paused=row["paused"]),
+                    )
 
-    async def update(self, id: str, document: Any, enter: Enter) -> dict[str, Any]:
+    async def update(self, id: str, document: Any, enter: Enter) -> ShownSubscription:
         """Replace a subscription by another one; what is out or waits for it stays."""
         definition = read_definition(document, id)
         if definition.id != id:
@@ -251,23 +260,24 @@ class Subscriptions:
 
     # Steering; also one that was made in another way
 
-    async def pause(self, id: str, enter: Enter) -> dict[str, Any]:
+    async def pause(self, id: str, enter: Enter) -> PausedSubscription:
         """Deliver nothing until it is resumed, and keep what comes."""
-        return await self._steer(Pause(id), enter)
+        paused: Paused = await self._steer(Pause(id), enter)
+        return PausedSubscription(paused.name, paused.paused)
 
-    async def resume(self, id: str, enter: Enter) -> dict[str, Any]:
+    async def resume(self, id: str, enter: Enter) -> PausedSubscription:
         """Deliver again."""
-        return await self._steer(Resume(id), enter)
+        paused: Paused = await self._steer(Resume(id), enter)
+        return PausedSubscription(paused.name, paused.paused)
 
-    async def seek(self, id: str, document: Any, enter: Enter) -> dict[str, Any]:
+    async def seek(self, id: str, document: Any, enter: Enter) -> SoughtSubscription:
         """Go on from another position."""
-        return await self._steer(read_place(document, id), enter)
+        sought: Sought = await self._steer(read_place(document, id), enter)
+        return SoughtSubscription(sought.name, sought.dropped, sought.unread)
 
-    async def _steer(self, message: Pause | Resume | Seek, enter: Enter) -> dict[str, Any]:
+    async def _steer(self, message: Pause | Resume | Seek, enter: Enter) -> Any:
         async with self._visit(enter, message.name) as visitor:
-            answer = msgspec.to_builtins(await visitor.ask(message))
-            told = {key: value for key, value in answer.items() if key not in _OF_THE_WIRE}
-            return {"id": answer["name"], **told}
+            return await visitor.ask(message)
 
     # Inside
 
@@ -333,24 +343,24 @@ class Subscriptions:
 
         await self.delete(kept.definition.id, enter)
 
-    def _shown(self, kept: Kept) -> dict[str, Any]:
-        """A subscription as everybody may see it who may see it: without secrets, and with how it is doing."""
-        shown: dict[str, Any] = msgspec.to_builtins(kept.definition)
-        shown.pop("sinkcredential", None)
-        shown["protocol"] = kept.definition.protocol
-        shown["filter"] = str(self._filters.get(kept.key, "")) or "true"
-        inside = self._broker.router.durable
+    def _shown(self, kept: Kept) -> ShownSubscription:
+        definition, inside = kept.definition, self._broker.router.durable
         name = SEPARATOR.join(filter(None, kept.key))
-        if (
-            inside is not None
-            and name in inside.homes.subscriptions
-            and inside.homes.subscriptions[name].paused
-        ):
-            shown["paused"] = True
+        known = inside.homes.subscriptions.get(name) if inside is not None else None
         pusher = self._pushers.get(kept.key)
-        if pusher is not None:
-            shown["status"] = msgspec.to_builtins(pusher.statistics())
-        return shown
+        return ShownSubscription(
+            id=definition.id,
+            source=definition.source,
+            types=definition.types,
+            filters=cast("Any", definition.filters),
+            sink=definition.sink,
+            protocolsettings=definition.protocolsettings,
+            config=definition.config,
+            protocol=definition.protocol,
+            filter=str(self._filters.get(kept.key, "")) or "true",
+            paused=True if known is not None and known.paused else UNSET,
+            status=pusher.statistics() if pusher is not None else UNSET,
+        )
 
 
 async def _attach(visitor: Visitor, id: str, filter: Filter | None, retry: Retry | None = None) -> Attached:
@@ -389,18 +399,10 @@ def read_definition(document: Any, id: str) -> Definition:
     return definition
 
 
-class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a subscription shall go on: after a position as streams name it, or since a time."""
-
-    since: str | float | None = None
-    position: str | None = None
-    dry: bool = False
-
-
 def read_place(document: Any, id: str) -> Seek:
     """Where a subscription shall go on. Raises `WrongParameter`."""
     try:
-        place = msgspec.convert(document, _Place)
+        place = msgspec.convert(document, Place)
     except msgspec.ValidationError as problem:
         reason, _, path = str(problem).partition(" - at `")
         raise WrongParameter(path.rstrip("`") or "$", f"{reason}.") from None
