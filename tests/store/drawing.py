@@ -14,23 +14,15 @@ from palio.model.notification import Notification
 from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
-from palio.routing.durable.effects import (
-    Append,
-    Read,
-    Recovered,
-    Remove,
-    SaveCursor,
-    Spool,
-    StoreEffect,
-    Trim,
-)
+from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveFact, Spool, StoreEffect, Trim
+from palio.routing.durable.facts import FactKind
 from palio.routing.occurrences import StoreMessage
 from palio.sim.faults.disk import Disk
 
 FILTERS = [Filter.parse(text) for text in ("true", "x > 4", 's = "a" or x < 2', "absent(x)")]
 NAMES = ["one", "two", "three\0\\"]
 ORIGINS = ["b", "elsewhere"]
-KINDS = ["append"] * 3 + ["spool"] * 4 + ["read", "cursor", "trim", "remove"]
+KINDS = ["append"] * 3 + ["spool"] * 4 + ["read", "fact", "trim", "remove"]
 
 
 def draw_notification(choose: random.Random) -> Notification:
@@ -122,8 +114,10 @@ def draw_effects(choose: random.Random, count: int) -> Iterator[StoreEffect]:
                 after = choose.randint(0, head + 2)
                 upto, since = after + choose.randint(0, 20), choose.choice([0.0, time - 20, time + 1])
                 yield Read(token, choose.choice(FILTERS), after, upto, choose.randint(1, 5), since)
-            case "cursor":
-                yield SaveCursor(token, choose.choice(NAMES), choose.randint(-1, 50))
+            case "fact":
+                kind = choose.choice([FactKind.READER, FactKind.HELD, FactKind.ENDED])
+                fact = kind.of(choose.choice(NAMES), choose.choice(["", *ORIGINS]))
+                yield SaveFact(token, fact, choose.choice([None, choose.randint(0, 50)]))
             case "trim":
                 yield Trim(choose.randint(0, head))
             case "remove":
@@ -149,4 +143,4 @@ def comparable(recovered: Recovered) -> Any:
         )
         for one in recovered.subscriptions
     }
-    return recovered.head, recovered.trimmed, recovered.recent, dict(recovered.readers), subscriptions
+    return recovered.head, recovered.trimmed, recovered.recent, dict(recovered.facts), subscriptions

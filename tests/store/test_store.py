@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.occurrences import (
-    Failed,
-    Found,
-    Stored,
-    StoreMessage,
-)
+from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, Trim
+from palio.routing.durable.facts import FactKind
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 from palio.store import StoreError, StoreInUse
 from tests.store.driving import Driven, append, envelope
 
@@ -96,7 +92,9 @@ def test_a_subscription_with_all_that_belongs_to_it(url: str) -> None:
     )
     with Driven(url) as driven:
         driven.do(
-            created, Spool(2, ODD_NAME, dead=((2, 5, letters[1][2]),), remove=(2,)), SaveCursor(3, ODD_NAME, 9)
+            created,
+            Spool(2, ODD_NAME, dead=((2, 5, letters[1][2]),), remove=(2,)),
+            SaveFact(3, FactKind.READER.of(ODD_NAME), 9),
         )
     with Driven(url) as driven:
         (found,) = driven.recovered.subscriptions
@@ -106,11 +104,15 @@ def test_a_subscription_with_all_that_belongs_to_it(url: str) -> None:
         assert found.spool == (letters[0], letters[2])
         assert found.dead == ((2, 5, letters[1][2]),)
         assert found.next_delivery == 4
-        assert driven.recovered.readers == ((ODD_NAME, 9),)
-        driven.do(Remove(4, ODD_NAME), SaveCursor(5, ODD_NAME, -1), Spool(6, ODD_NAME, add=letters))
+        assert driven.recovered.facts == ((FactKind.READER.of(ODD_NAME), 9),)
+        driven.do(
+            Remove(4, ODD_NAME),
+            SaveFact(5, FactKind.READER.of(ODD_NAME), None),
+            Spool(6, ODD_NAME, add=letters),
+        )
     with Driven(url) as driven:
         assert driven.recovered.subscriptions == ()
-        assert driven.recovered.readers == ()
+        assert driven.recovered.facts == ()
 
 
 def test_no_delivery_number_is_given_twice(url: str) -> None:
@@ -123,7 +125,7 @@ def test_no_delivery_number_is_given_twice(url: str) -> None:
 def test_ids_outlive_trimming_for_the_retention_time(url: str) -> None:
     with Driven(url, retention=50.0) as driven:
         driven.do(Append(1, tuple(envelope(number, id=f"id {number}") for number in range(1, 101)), "p"))
-        driven.do(Trim(90), SaveCursor(2, "r", 90))
+        driven.do(Trim(90), SaveFact(2, FactKind.READER.of("r"), 90))
     with Driven(url, retention=50.0) as driven:
         assert driven.recovered.trimmed == 90
         expected = [("p", f"id {number}", number, 1_000.0 + number) for number in range(50, 101)]
@@ -144,7 +146,7 @@ def test_trimming_is_done_by_and_by(url: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("palio.store.writer.MIN_SWEPT", 10)
     with Driven(url) as driven:
         driven.do(append(1, 1, 95))
-        driven.do(Trim(95), SaveCursor(2, "r", 95))
+        driven.do(Trim(95), SaveFact(2, FactKind.READER.of("r"), 95))
         driven.wait_for(lambda: driven.store.statistics().swept == 95)
         assert driven.store.statistics().commits >= 10
     with Driven(url) as driven:
@@ -172,7 +174,7 @@ def test_after_the_end_nothing_is_taken(url: str) -> None:
 
 def test_statistics_tell_what_waits_and_what_was_done(url: str) -> None:
     with Driven(url) as driven:
-        driven.do(append(1, 1, 10), SaveCursor(2, "r", 3))
+        driven.do(append(1, 1, 10), SaveFact(2, FactKind.READER.of("r"), 3))
         driven.wait_for(lambda: driven.store.statistics().queued == 0)
         statistics = driven.store.statistics()
         assert (statistics.writes, statistics.head, statistics.queued_bytes) == (2, 10, 0)

@@ -46,15 +46,10 @@ from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Advertise, Refused, Subscribe
 from palio.protocol.subjects import subject_of
 from palio.routing.configuration import Configuration
-from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
+from palio.routing.durable.effects import STORE_EFFECTS, Hand
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.links import COUNTERPART
-from palio.routing.occurrences import (
-    Close,
-    LinkDown,
-    LinkUp,
-    Open,
-)
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
 from palio.transport.tcp import Tcp
@@ -131,7 +126,7 @@ class Broker:
             Hand: self._hand,
             SetTimer: self._set_timer,
             CloseLink: self._close_link,
-        } | dict.fromkeys((Append, Read, Spool, SaveCursor, Trim, Remove), self._to_store.append)
+        } | dict.fromkeys(STORE_EFFECTS, self._to_store.append)
 
     # Beginning and end
 
@@ -172,7 +167,7 @@ class Broker:
             raise
         self.port = self._server.sockets[0].getsockname()[1]
         if settings.http != "off":
-            from palio.broker.http import HttpServer  # noqa: PLC0415 (only where it is wanted)
+            from palio.broker.http import HttpServer
 
             self._http = HttpServer(self)
             self.http_port = await self._http.start(*split_address(settings.http))
@@ -187,7 +182,7 @@ class Broker:
 
     async def open_store(self) -> Any:
         """The store that the settings ask for. Raises what it does."""
-        from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
+        from palio.store import Store
 
         settings = self.settings
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
@@ -207,7 +202,7 @@ class Broker:
 
     def keeper(self) -> Keeper:
         """Where the gateway keeps its subscriptions."""
-        from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper  # noqa: PLC0415 (only with HTTP)
+        from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper
 
         return FileKeeper(Path(self.settings.data)) if self.settings.journal else MemoryKeeper()
 

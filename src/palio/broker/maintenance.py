@@ -12,7 +12,7 @@ from typing import Any
 from palio.protocol.durable.journals import JournalTrimmed, TrimJournal
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
+from palio.routing.durable.effects import StoreEffect
 from palio.routing.effects import Reply
 from palio.routing.occurrences import Open
 from palio.routing.router import Router
@@ -43,8 +43,7 @@ def trim_store(
         answer: Any = None
         for message in (Open(), TrimJournal(1, upto, dry)):
             effects = router.handle(message, _OPERATOR, time.time())
-            kinds = (Append, Read, Remove, SaveCursor, Spool, Trim)
-            store.submit([effect for effect in effects if isinstance(effect, kinds)])
+            store.submit([effect for effect in effects if isinstance(effect, StoreEffect)])
             answer = next((one.answer for one in effects if isinstance(one, Reply)), answer)
         while not problems and not _is_swept(store, answer):
             time.sleep(_PAUSE)

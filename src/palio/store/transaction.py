@@ -18,26 +18,13 @@ import msgspec
 from sqlalchemy import Connection, text
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import (
-    Append,
-    Read,
-    Remove,
-    SaveCursor,
-    Spool,
-    StoreEffect,
-    Trim,
-)
-from palio.routing.durable.holding import HELD
-from palio.routing.occurrences import (
-    Failed,
-    Found,
-    Stored,
-    StoreMessage,
-)
+from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, StoreEffect, Trim
+from palio.routing.durable.facts import Fact, FactKind
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 from palio.store import schema
 from palio.store.backend import Backend
 from palio.store.reading import read
-from palio.store.records import encode_body, encode_letter, encode_retry, to_column
+from palio.store.records import encode_body, encode_letter, encode_retry, fact_columns, to_column
 
 NOT_FOLLOWING = "It does not follow what is on disk."
 
@@ -45,12 +32,7 @@ _POSITION = text(
     "INSERT INTO palio_positions (subscription, origin, sequence) VALUES (:subscription, :origin, :sequence) "
     "ON CONFLICT (subscription, origin) DO UPDATE SET sequence = excluded.sequence"
 )
-_READER = text(
-    "INSERT INTO palio_readers (broker, reader, sequence) VALUES (:broker, :reader, :sequence) "
-    "ON CONFLICT (broker, reader) DO UPDATE SET sequence = excluded.sequence"
-)
-_FORGET_READER = text("DELETE FROM palio_readers WHERE broker = :broker AND reader = :reader")
-_HELD = text("SELECT min(sequence) FROM palio_readers WHERE broker = :broker AND reader LIKE :prefix")
+_HELD = text("SELECT min(value) FROM palio_facts WHERE broker = :broker AND kind = :kind")
 _NUMBER = text(
     "UPDATE palio_subscriptions SET next_delivery = :next_delivery WHERE subscription = :subscription"
 )
@@ -116,7 +98,7 @@ class Transaction:
         self._fresh: dict[tuple[int, int], None] = {}  # of the spool, in order: numbers never given before
         self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
         self._positions: dict[tuple[int, str], int] = {}
-        self._readers: dict[str, int] = {}
+        self._facts: dict[Fact, int | None] = {}
         self._numbers: dict[int, int] = {}
         self._wrote = False
         self.appended = 0
@@ -132,8 +114,8 @@ class Transaction:
                     continue
                 case Spool():
                     self._write_spool(effect)
-                case SaveCursor():
-                    self._readers[effect.reader] = effect.sequence
+                case SaveFact():
+                    self._facts[effect.fact] = effect.value
                 case Remove():
                     self._remove(effect.name)
                 case Trim():
@@ -263,8 +245,8 @@ class Transaction:
 
     def _held(self, upto: int) -> int:
         """Up to which sequence, at the most, no reader that is no subscription needs anything."""
-        self._flush_readers()
-        held = self._connection.execute(_HELD, {"broker": self._broker, "prefix": f"{HELD}%"}).scalar()
+        self._flush_facts()
+        held = self._connection.execute(_HELD, {"broker": self._broker, "kind": FactKind.HELD.value}).scalar()
         return upto if held is None else min(upto, int(held))
 
     # What was gathered
@@ -309,16 +291,16 @@ class Transaction:
             )
             self._numbers = {}
             self._wrote = True
-        self._flush_readers()
+        self._flush_facts()
 
-    def _flush_readers(self) -> None:
-        for statement, wanted in ((_READER, True), (_FORGET_READER, False)):
+    def _flush_facts(self) -> None:
+        for statement, wanted in ((schema.PUT_FACT, True), (schema.DROP_FACT, False)):
             rows = [
-                {"broker": self._broker, "reader": to_column(reader), "sequence": sequence}
-                for reader, sequence in self._readers.items()
-                if (sequence >= 0) is wanted
+                {"broker": self._broker, **fact_columns(fact), "value": value}
+                for fact, value in self._facts.items()
+                if (value is not None) is wanted
             ]
             if rows:
                 self._connection.execute(statement, rows)
                 self._wrote = True
-        self._readers = {}
+        self._facts = {}

@@ -7,7 +7,7 @@ completed. After a restart, `Router.recover` is given what is on disk (`Recovere
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 
@@ -15,6 +15,7 @@ from palio.model.filter import Filter
 from palio.protocol.durable.attempts import FailuresOf
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
+from palio.routing.durable.facts import Fact
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -72,12 +73,12 @@ class Spool(msgspec.Struct, frozen=True):
     failures: FailuresOf = ()
 
 
-class SaveCursor(msgspec.Struct, frozen=True):
-    """Remember how far a reader of this journal is; -1 forgets it."""
+class SaveFact(msgspec.Struct, frozen=True):
+    """Remember a fact with its value, in the place of the one before; without a value, forget it."""
 
     token: int
-    reader: str
-    sequence: int
+    fact: Fact
+    value: int | None
 
 
 class Trim(msgspec.Struct, frozen=True):
@@ -104,7 +105,8 @@ class Hand(msgspec.Struct, frozen=True):
     deliveries: tuple[tuple[int, int, Envelope], ...]
 
 
-StoreEffect: TypeAlias = Append | Read | Spool | SaveCursor | Trim | Remove
+StoreEffect: TypeAlias = Append | Read | Spool | SaveFact | Trim | Remove
+STORE_EFFECTS: tuple[type, ...] = get_args(StoreEffect)
 
 
 class Subscribed(msgspec.Struct, frozen=True):
@@ -131,6 +133,6 @@ class Recovered(msgspec.Struct, frozen=True):
     head: int = 0
     trimmed: int = 0
     recent: tuple[tuple[str, str, int, float], ...] = ()  # publisher, id, sequence, time: against duplicates
-    readers: tuple[tuple[str, int], ...] = ()
+    facts: tuple[tuple[Fact, int], ...] = ()
     subscriptions: tuple[Subscribed, ...] = ()
     archived: bool = False  # what was trimmed can still be read

@@ -23,19 +23,14 @@ from palio.routing.durable.effects import (
     Read,
     Recovered,
     Remove,
-    SaveCursor,
+    SaveFact,
     Spool,
     StoreEffect,
     Subscribed,
     Trim,
 )
-from palio.routing.durable.holding import HELD
-from palio.routing.occurrences import (
-    Failed,
-    Found,
-    Stored,
-    StoreMessage,
-)
+from palio.routing.durable.facts import Fact, FactKind
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 
 Letter = tuple[int, Envelope]  # attempts, what
 # Of so many reads in a lake one fails.
@@ -76,7 +71,7 @@ class Kept:
 
 
 class Disk:
-    """Journal, cursors and durable subscriptions of one broker, and the writes that are under way."""
+    """Journal, facts and durable subscriptions of one broker, and the writes that are under way."""
 
     def __init__(self, *, archived: bool = False) -> None:
         self._lake: dict[int, Envelope] | None = {} if archived else None
@@ -84,7 +79,7 @@ class Disk:
         self.head = 0
         self.trimmed = 0
         self.recent: list[tuple[str, str, int, float]] = []
-        self.cursors: dict[str, int] = {}
+        self.facts: dict[Fact, int] = {}
         self.subscriptions: dict[str, Kept] = {}
         self.queue: deque[StoreEffect] = deque()
         self.full = False
@@ -95,7 +90,7 @@ class Disk:
     @property
     def is_blocked(self) -> bool:
         """Whether the next write has to wait until there is room."""
-        return self.full and bool(self.queue) and isinstance(self.queue[0], SaveCursor | Spool)
+        return self.full and bool(self.queue) and isinstance(self.queue[0], SaveFact | Spool)
 
     @property
     def will_be_trimmed(self) -> int:
@@ -145,12 +140,13 @@ class Disk:
                         self.recent.append(
                             (publisher, envelope.notification.id, envelope.sequence, envelope.time)
                         )
-            case SaveCursor(_, reader, sequence):
-                self.cursors[reader] = sequence
-                if sequence < 0:
-                    del self.cursors[reader]
+            case SaveFact(_, fact, value):
+                if value is None:
+                    self.facts.pop(fact, None)
+                else:
+                    self.facts[fact] = value
             case Trim(upto):
-                upto = min([upto, *[at for cursor, at in self.cursors.items() if cursor.startswith(HELD)]])
+                upto = min([upto, *[value for fact, value in self.facts.items() if fact.kind is FactKind.HELD]])
                 for sequence in range(self.trimmed + 1, upto + 1):
                     envelope = self.journal.pop(sequence)
                     if self._lake is not None:
@@ -214,7 +210,7 @@ class Disk:
             head=self.head,
             trimmed=self.trimmed,
             recent=tuple(self.recent),
-            readers=tuple(self.cursors.items()),
+            facts=tuple(self.facts.items()),
             archived=self._lake is not None,
             subscriptions=tuple(
                 Subscribed(
