@@ -14,7 +14,7 @@ from palio.broker.gateway.binding import read_events, to_binary, to_structured
 from palio.broker.gateway.streams import read_position, write_position
 from palio.model.cloudevents import as_event, wrapped
 from palio.model.errors import PalioError
-from palio.model.values import parse_time
+from palio.model.moments import parse_time
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 extensions = st.dictionaries(st.from_regex(r"[a-z0-9]{1,10}", fullmatch=True), texts, max_size=3)

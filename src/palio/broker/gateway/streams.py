@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -35,10 +36,10 @@ from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, detai
 from palio.broker.gateway.protocols import ABORT
 from palio.broker.gateway.visitor import Visitor
 from palio.model.cloudevents import as_event, content_of, wrapped
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, WrongTime
 from palio.model.filter import Filter
+from palio.model.moments import parse_since
 from palio.model.naming import event_name, read_event_name
-from palio.model.values import parse_time
 from palio.routing.durable.messages import Acknowledged, Attach, Attached, Change, Finish, Taken
 from palio.routing.durable.outbox import Patience
 from palio.routing.messages import Envelope, Subscribe
@@ -75,17 +76,16 @@ class Wanted(msgspec.Struct, frozen=True):
     change: bool = False
 
 
-def read_since(text: str | None) -> str | float | None:
-    """`all`, `now`, seconds since 1970 or a time. Raises `WrongParameter`."""
-    if text is None or text in ("all", "now"):
-        return text
-    with suppress(WrongParameter):
-        return read_number("since", text, 0, 1e11)
+def read_since(given: str | float | None) -> str | float | None:
+    """`all`, `now`, or a moment; a number (of JSON) is seconds since 1970. Raises `WrongParameter`."""
+    if isinstance(given, float):
+        return read_number("since", str(given), 0, 1e11)
+    if given is None or given == "now":
+        return given
     try:
-        return parse_time(text).timestamp()
-    except (ValueError, OverflowError):
-        reason = "It is `all`, `now`, seconds since 1970, or a time such as 2026-01-31T12:00:00Z."
-        raise WrongParameter("since", reason) from None
+        return parse_since(given, now=time.time())
+    except WrongTime as problem:
+        raise WrongParameter("since", f"{problem} `all` and `now` are understood, too.") from None
 
 
 def read_position(text: str) -> dict[str, int]:
