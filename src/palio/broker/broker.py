@@ -167,7 +167,7 @@ class Broker:
             raise
         self.port = self._server.sockets[0].getsockname()[1]
         if settings.http != "off":
-            from palio.broker.http import HttpServer
+            from palio.broker.http import HttpServer  # noqa: PLC0415 (only where it is wanted)
 
             self._http = HttpServer(self)
             self.http_port = await self._http.start(*split_address(settings.http))
@@ -182,7 +182,7 @@ class Broker:
 
     async def open_store(self) -> Any:
         """The store that the settings ask for. Raises what it does."""
-        from palio.store import Store
+        from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
 
         settings = self.settings
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
@@ -202,7 +202,7 @@ class Broker:
 
     def keeper(self) -> Keeper:
         """Where the gateway keeps its subscriptions."""
-        from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper
+        from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper  # noqa: PLC0415 (only with HTTP)
 
         return FileKeeper(Path(self.settings.data)) if self.settings.journal else MemoryKeeper()
 

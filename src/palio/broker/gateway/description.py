@@ -327,7 +327,7 @@ STREAM = _route(
             "Whether a durable subscription that is there gets this filter; else another one is refused.",
             {"type": "boolean", "default": False},
         ),
-        _query("since", "Begin in the past: all, now, seconds since 1970, or a time.", _TEXT),
+        _query("since", "Begin in the past: all, now, a date, a time, 7d, or @ and seconds since 1970.", _TEXT),
         _query(
             "format",
             "As published, or all as CloudEvents.",

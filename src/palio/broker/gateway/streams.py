@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -33,21 +34,14 @@ from palio.broker.gateway.problems import RefusedByBroker, details
 from palio.broker.gateway.protocols import ABORT
 from palio.broker.gateway.visitor import Visitor
 from palio.language import read_filter
-from palio.model.errors import PalioError, WrongParameter
+from palio.model.errors import PalioError, WrongParameter, WrongTime
 from palio.model.filter import Filter
 from palio.model.formats import PLAIN_JSON, STRUCTURED, Format, to_json
+from palio.model.moments import parse_since
 from palio.model.naming import event_name, read_event_name
-from palio.model.values import parse_time
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.retry import Patience
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Attached,
-    Change,
-    Finish,
-    Taken,
-)
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Attached, Change, Finish, Taken
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Subscribe
 
@@ -84,17 +78,16 @@ class Wanted(msgspec.Struct, frozen=True):
     change: bool = False
 
 
-def read_since(text: str | None) -> str | float | None:
-    """`all`, `now`, seconds since 1970 or a time. Raises `WrongParameter`."""
-    if text is None or text in ("all", "now"):
-        return text
-    with suppress(WrongParameter):
-        return read_number("since", text, 0, 1e11)
+def read_since(given: str | float | None) -> str | float | None:
+    """`all`, `now`, or a moment; a number (of JSON) is seconds since 1970. Raises `WrongParameter`."""
+    if isinstance(given, float):
+        return read_number("since", str(given), 0, 1e11)
+    if given is None or given == "now":
+        return given
     try:
-        return parse_time(text).timestamp()
-    except (ValueError, OverflowError):
-        reason = "It is `all`, `now`, seconds since 1970, or a time such as 2026-01-31T12:00:00Z."
-        raise WrongParameter("since", reason) from None
+        return parse_since(given, now=time.time())
+    except WrongTime as problem:
+        raise WrongParameter("since", f"{problem} `all` and `now` are understood, too.") from None
 
 
 def read_position(text: str) -> dict[str, int]:
