@@ -26,6 +26,7 @@ from palio.broker.border import bounced
 from palio.broker.clock import Clock
 from palio.broker.connection import Connection, ProtocolViolation
 from palio.broker.dialling import AlreadyLinked, Dialling
+from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.guard import Guard, answered, require_deliverable
 from palio.broker.inspection import Inspection
@@ -34,7 +35,7 @@ from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.tls import ServerTls
 from palio.broker.unlisted import UnlistedMessage
 from palio.matching.hints import Hints
-from palio.model.errors import InvalidNotification, NotAllowed, PalioError
+from palio.model.errors import InvalidNotification, PalioError
 from palio.protocol.deliveries import Lost
 from palio.protocol.durable.subscriptions import Attach, Rejected
 from palio.protocol.encoding import encode_envelopes
@@ -84,7 +85,13 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
 class Broker:
     """One broker. `start` and `stop` it; everything else it does by itself."""
 
-    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.time,
+        extensions: Iterable[Installer] = (),
+    ) -> None:
         self.settings = settings.named()
         self.now = Clock(clock)
         self.log = logging.getLogger(f"palio.broker.{self.settings.name}")
@@ -119,6 +126,8 @@ class Broker:
         self._watching: asyncio.Task[None] | None = None
         self._dialling = Dialling(self)
         self._inspection = Inspection(self)
+        self._installers = tuple(extensions)
+        self.extensions = Extensions(self.log)
         self._handlers = {
             Send: self._send,
             Deliver: self._deliver,
@@ -166,10 +175,15 @@ class Broker:
             await self._close_store()
             raise
         self.port = self._server.sockets[0].getsockname()[1]
+        for install in self._installers:
+            for extension in install(self):
+                self.extensions.add(extension)
         if settings.http != "off":
             from palio.broker.http import HttpServer  # noqa: PLC0415 (only where it is wanted)
 
             self._http = HttpServer(self)
+        await self.extensions.start()
+        if self._http is not None:
             self.http_port = await self._http.start(*split_address(settings.http))
         self.started = self.now()
         self._beating = self._loop.create_task(self._beat())
@@ -226,6 +240,7 @@ class Broker:
                     await asyncio.gather(*[connection.closed for connection in open_ones])
         for connection in list(self.connections):
             connection.abort(reason)
+        await self.extensions.stop()
         if self._http is not None:
             await self._http.stop()
         for timer in self._timers.values():
@@ -412,7 +427,7 @@ class Broker:
         try:
             for result, last in self._inspection.answer(message, connection.principal):
                 connection.say(Inspected(message.number, result, last))
-        except NotAllowed as problem:
+        except PalioError as problem:
             self.refuse_request(connection, message, problem)
 
     def handle(self, message: Any, source: str) -> None:
@@ -590,7 +605,7 @@ class Broker:
 
     def gateway_statistics(self) -> GatewayStatistics:
         """What was done over HTTP; nothing, where there is none."""
-        return self._http.gateway.statistics() if self._http is not None else GatewayStatistics()
+        return self._http.statistics() if self._http is not None else GatewayStatistics()
 
     def statistics(self) -> BrokerStatistics:
         dropped = Counter(self.dropped)

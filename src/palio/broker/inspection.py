@@ -43,9 +43,10 @@ class Inspection:
 
         Without the right to inspect, a principal sees what is its own: subscriptions, dead letters, rights.
         """
-        question = self.questions.get(message.what)
+        questions = self._broker.extensions.questions | self.questions
+        question = questions.get(message.what)
         if question is None:
-            known = ", ".join(sorted(self.questions))
+            known = ", ".join(sorted(questions))
             yield {"error": f"{message.what!r} cannot be asked; there are {known}."}, True
             return
         if message.what in _ABOUT_THE_BROKER:

@@ -10,6 +10,7 @@ import msgspec
 
 from palio.broker.broker import Broker
 from palio.broker.clock import Clock as BrokerClock
+from palio.broker.extension import Installer
 from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Settings
 from palio.routing.durable.effects import Recovered, StoreEffect
@@ -97,13 +98,14 @@ class MemoryBroker(Broker):
         *,
         changed: Callable[[], None],
         keeper: MemoryKeeper,
+        extensions: Sequence[Installer] = (),
     ) -> None:
         self._keeper = keeper
         self._clock = clock
         self._changed = changed
         self._disk = disk
         self._incarnation = incarnation
-        super().__init__(settings)
+        super().__init__(settings, extensions=extensions)
         if clock is not None:
             self.now = BrokerClock(clock.now, clock.now)
 

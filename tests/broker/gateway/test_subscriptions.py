@@ -420,7 +420,7 @@ class FullDisk:
     """While it is, no subscription can be written down."""
 
     def __init__(self, broker, monkeypatch) -> None:
-        self.keeper = broker.running._http.gateway._subscriptions._keeper
+        self.keeper = broker.running.keeper()
         self.patch = monkeypatch
 
     def __enter__(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
+from palio.broker.extension import Route
 from palio.broker.gateway.definitions import MAX_SINK, MAX_TEXT
-from palio.broker.gateway.parameters import KEY_PATTERN
+from palio.broker.gateway.parameters import KEY_PATTERN, LONGEST_LIFETIME, LONGEST_WAIT, SHORTEST_LIFETIME
 from palio.broker.gateway.problems import MEDIA_TYPE
-from palio.broker.gateway.publishing import LONGEST_LIFETIME, SHORTEST_LIFETIME
-from palio.broker.gateway.streams import LONGEST_WAIT
 from palio.language import MEMBERS
 from palio.model.formats import BATCH, JSON, STRUCTURED
 from palio.protocol.durable.wishes import LONGEST_WAIT as LONGEST_PAUSE
@@ -195,7 +196,7 @@ _SENTENCES = {
 }
 
 
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def _problems(*statuses: int) -> dict[int, dict[str, Any]]:
     answer = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _SENTENCES[status], "content": answer} for status in statuses}
 
@@ -217,10 +218,9 @@ def _route(summary: str, statuses: tuple[int, ...], answers: dict[int, Any], **e
     return {
         "summary": summary,
         "description": extra.pop("description", summary),
-        "responses": {**answers, **_problems(*statuses)},
-        "response_model": None,
-        "status_code": next(iter(answers)),
-        "openapi_extra": {"security": security, **extra},
+        "responses": {str(status): one for status, one in (answers | _problems(*statuses)).items()},
+        "security": security,
+        **extra,
     }
 
 
@@ -453,6 +453,7 @@ HEALTH = _route(
 )
 METRICS = _route("Metrics for Prometheus", (401, 403), {200: _answer("All of them.", _TEXT, "text/plain")})
 
+VERSION = "0.1.0"  # of what is described
 COMPONENTS = {
     "schemas": {"Problem": _PROBLEM},
     "securitySchemes": {
@@ -465,10 +466,13 @@ COMPONENTS = {
 }
 
 
-def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """The description as FastAPI makes it, with what it does not know of."""
-    document["components"] = COMPONENTS
-    for path in document["paths"].values():
-        for operation in path.values():
-            operation["responses"].pop("422", None)
-    return document
+def document(title: str, routes: Iterable[Route]) -> dict[str, Any]:
+    """The description of all routes that have one."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        if route.description is not None:
+            method = route.method.lower()
+            id = re.sub(r"\W", "_", f"{getattr(route.handle, '__name__', '')}{route.path}") + f"_{method}"
+            paths.setdefault(route.path, {})[method] = {"operationId": id, **route.description}
+    info = {"title": title, "version": VERSION}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": COMPONENTS}

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from palio.model.errors import WrongParameter
 
+SHORTEST_LIFETIME, LONGEST_LIFETIME = 0.001, 1e9
+LONGEST_WAIT = 86_400.0
 KEY_PATTERN = "^[!-~]{1,200}$"
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 

@@ -71,13 +71,6 @@ class RefusedByBroker(PalioError):
         )
 
 
-class BrokerMistake(PalioError):
-    """Something that should not have happened, and is not the caller's fault."""
-
-    def __init__(self) -> None:
-        super().__init__("The broker could not handle this request; this is its mistake.")
-
-
 class NotFound(PalioError):
     """A path that leads nowhere."""
 

@@ -11,11 +11,12 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.requests import Request
 
-from palio.broker.gateway.bodies import Bodies
+from palio.broker.extension import Extension, Route
+from palio.broker.gateway import description
+from palio.broker.gateway.call import IN_THREAD, Call
 from palio.broker.gateway.credentials import Credentials
-from palio.broker.gateway.parameters import read_key, read_number
+from palio.broker.gateway.parameters import LONGEST_LIFETIME, SHORTEST_LIFETIME, read_key, read_number
 from palio.broker.gateway.visitor import Visitor
 from palio.model.body import MAX_PRIORITY
 from palio.model.errors import WrongParameter
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
 
 # Sessions kept for publishers; the least recently used one gives way, unless it is waited for.
 MAX_SESSIONS = 256
-# A body of more bytes is read in a thread, so that everybody else need not wait for it.
-IN_THREAD = 32 * 1024
-# So many of them at a time: more would not be faster.
+# Large bodies that are read in threads at a time: more would not be faster.
 THREADS = 2
 MAX_EVENTS = 50_000  # in one request
-SHORTEST_LIFETIME, LONGEST_LIFETIME = 0.001, 1e9
 
 
 class Confirmed(msgspec.Struct, frozen=True):
@@ -57,23 +55,27 @@ class _Session:
 class Publishing:
     """Everybody who publishes by HTTP."""
 
-    def __init__(self, broker: Broker, bodies: Bodies) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._bodies = bodies
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._threads = asyncio.Semaphore(THREADS)
 
-    async def publish(self, request: Request, credentials: Credentials) -> Confirmed:
+    def extension(self) -> Extension:
+        """Publishing, as a part of the gateway."""
+        routes = (Route("POST", "/events", self._publish, description.PUBLISH),)
+        return Extension(name="publishing", routes=routes, stop=self._stop)
+
+    async def _publish(self, call: Call) -> Confirmed:
         """Publish what a request brings. Raises what is wrong with it, or what the broker refuses with."""
-        reading = Reading(properties=read_properties(request), by_source=True, most=MAX_EVENTS)
-        async with self._bodies.read(request) as body:
-            message = Message.of(request.headers.items(), body)
+        reading = Reading(properties=read_properties(call), by_source=True, most=MAX_EVENTS)
+        async with call.body() as body:
+            message = Message.of(call.headers.items(), body)
             if len(body) <= IN_THREAD:
                 notifications = tuple(read_message(message, reading))
             else:
                 async with self._threads:
                     notifications = await asyncio.to_thread(_read_and_encode, message, reading)
-            return await self._say(notifications, credentials)
+            return await self._say(notifications, call.credentials)
 
     async def _say(self, notifications: tuple[Notification, ...], credentials: Credentials) -> Confirmed:
         session = self._session(credentials)
@@ -102,8 +104,7 @@ class Publishing:
             _end(self._sessions.pop(idle))
         return session
 
-    def close(self) -> None:
-        """Nobody publishes any more."""
+    async def _stop(self) -> None:
         while self._sessions:
             _end(self._sessions.popitem()[1])
 
@@ -129,16 +130,16 @@ def _read_and_encode(message: Message, reading: Reading) -> tuple[Notification, 
     return notifications
 
 
-def read_properties(request: Request) -> dict[str, Any]:
+def read_properties(call: Call) -> dict[str, Any]:
     """What plain JSON is published with: `Idempotency-Key` or `id`, `priority`, `lifetime`."""
-    query = request.query_params
+    query = call.query
     unknown = set(query) - {"id", "priority", "lifetime"}
     if unknown:
         raise WrongParameter(
             min(unknown)[:80], "There is no such parameter; there are id, lifetime and priority."
         )
     properties: dict[str, Any] = {}
-    id = read_key(request.headers, query)
+    id = read_key(call.headers, query)
     if id is not None:
         properties["id"] = id
     if "priority" in query:

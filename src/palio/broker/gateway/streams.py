@@ -15,7 +15,6 @@ told in the stream (`event: lost`); after `stalled` seconds it is cut off.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -24,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, unquote
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from palio.broker.gateway.credentials import Credentials
-from palio.broker.gateway.parameters import read_flag, read_number
+from palio.broker.extension import Extension, Route
+from palio.broker.gateway import description
+from palio.broker.gateway.call import Call
+from palio.broker.gateway.parameters import LONGEST_WAIT, read_flag, read_number
 from palio.broker.gateway.problems import RefusedByBroker, details
 from palio.broker.gateway.protocols import ABORT
 from palio.broker.gateway.visitor import Visitor
@@ -55,7 +55,6 @@ MAX_REMEMBERED = 1_000
 # Origins that the id of an event names; a stream from more cannot be resumed.
 MAX_ORIGINS = 64
 _TAKER = Patience(in_flight=WINDOW, acknowledge_within=86_400.0)  # until the reader comes back or goes away
-LONGEST_WAIT = 86_400.0
 _RETRY = 500  # milliseconds until a browser comes back
 
 Shape = Literal["json", "cloudevents"]
@@ -107,9 +106,9 @@ def write_position(position: dict[str, int]) -> str:
     return ",".join(event_name(quote(origin, safe=""), sequence) for origin, sequence in position.items())
 
 
-def read_wanted(request: Request) -> Wanted:
+def read_wanted(call: Call) -> Wanted:
     """What a reader asks for. Raises what is wrong with it."""
-    query = request.query_params
+    query = call.query
     unknown = set(query) - _PARAMETERS
     if unknown:
         known = ", ".join(sorted(_PARAMETERS))
@@ -124,7 +123,7 @@ def read_wanted(request: Request) -> Wanted:
     change = read_flag("change", query.get("change", "false"))
     if change and (durable is None or filter is None):
         raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")
-    given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
+    given = [one for one in (call.headers.get("last-event-id"), query.get("last")) if one]
     positions = [read_position(one) for one in given]
     return Wanted(
         filter,
@@ -148,9 +147,17 @@ class Streams:
         self.open = 0
         self.cut_off = 0
 
-    async def begin(self, wanted: Wanted, credentials: Credentials) -> EventStream:
+    def extension(self) -> Extension:
+        """Streams, as a part of the gateway."""
+        link = "events", "all events, as they come (server-sent events)"
+        return Extension(
+            name="streams", routes=(Route("GET", "/events", self._stream, description.STREAM, link=link),)
+        )
+
+    async def _stream(self, call: Call) -> EventStream:
         """Subscribe. Raises what the broker refuses with."""
-        visitor = await Visitor.enter(self._broker, f"stream-{secrets.token_hex(8)}", credentials)
+        wanted = read_wanted(call)
+        visitor = await call.enter("stream")
         try:
             if wanted.durable is not None:
                 owner = visitor.principal
