@@ -24,7 +24,7 @@ from palio.broker.access import Access
 from palio.broker.access.rights import Allowance
 from palio.broker.border import bounced
 from palio.broker.clock import Clock
-from palio.broker.connection import Connection, ProtocolViolation
+from palio.broker.connection import Connection
 from palio.broker.dialling import AlreadyLinked, Dialling
 from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
@@ -42,10 +42,12 @@ from palio.protocol.encoding import encode_envelopes
 from palio.protocol.envelope import Envelope
 from palio.protocol.frames import MAX_EVENT, MAX_FRAME
 from palio.protocol.greeting import Greet, Role
+from palio.protocol.heartbeat import LOOKS
 from palio.protocol.inquiries import Inspect, Inspected, Requested, Respond, Watch
 from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Advertise, Refused, Subscribe
 from palio.protocol.subjects import subject_of
+from palio.protocol.violations import ProtocolViolation
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import STORE_EFFECTS, Hand
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
@@ -63,8 +65,6 @@ if TYPE_CHECKING:
 _HELD = frozenset((Subscribe, Advertise, Watch))
 # Why something that is kept cannot be delivered.
 TOO_LARGE = f"It has more than the {MAX_FRAME:,} bytes that a frame may have."
-# How many times in a heartbeat all connections are looked at.
-_LOOKS = 4
 # Seconds after which tokens, rights and certificates that have changed count at the latest.
 _LOOK_AT_FILES_EVERY = 0.5
 
@@ -254,7 +254,7 @@ class Broker:
             await asyncio.to_thread(self.store.close)
 
     async def _beat(self) -> None:
-        pause = self.settings.heartbeat / _LOOKS
+        pause = self.settings.heartbeat / LOOKS
         now = self._loop.time()
         while True:
             await asyncio.sleep(pause)
