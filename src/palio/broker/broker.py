@@ -196,12 +196,12 @@ class Broker:
 
     async def open_store(self) -> Any:
         """The store that the settings ask for. Raises what it does."""
-        from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
+        from palio.store import SqlStore  # noqa: PLC0415 (not needed without a journal)
 
         settings = self.settings
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
         store = await asyncio.to_thread(
-            Store.open,
+            SqlStore.open,
             settings.store_url,
             broker=settings.name,
             completed=self._completed_elsewhere,
