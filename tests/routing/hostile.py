@@ -24,7 +24,7 @@ from palio.protocol.frames import MAX_FRAME
 from palio.protocol.requests import Refused
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveCursor, Spool, Trim
+from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveFact, Spool, Trim
 from palio.routing.effects import CloseLink, Reply, Send, SetTimer
 from palio.routing.occurrences import Found, LinkUp, Open, Stored
 from palio.routing.scopes import SetScope
@@ -38,7 +38,7 @@ KINDS = (
     *("subscribe", "attach", "advertise", "subscribe", "attach", "advertise", "change", "watch"),
     *("unsubscribe", "unadvertise", "survey", "replay", "release", "finish", "publish"),
 )
-_STORED = (Append, Spool, SaveCursor, Remove)
+_STORED = (Append, Spool, SaveFact, Remove)
 
 
 class Attacker:

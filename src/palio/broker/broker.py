@@ -24,7 +24,7 @@ from palio.broker.access import Access
 from palio.broker.access.rights import Allowance
 from palio.broker.border import bounced
 from palio.broker.clock import Clock
-from palio.broker.connection import Connection, ProtocolViolation
+from palio.broker.connection import Connection
 from palio.broker.dialling import AlreadyLinked, Dialling
 from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
@@ -42,20 +42,17 @@ from palio.protocol.encoding import encode_envelopes
 from palio.protocol.envelope import Envelope
 from palio.protocol.frames import MAX_EVENT, MAX_FRAME
 from palio.protocol.greeting import Greet, Role
+from palio.protocol.heartbeat import LOOKS
 from palio.protocol.inquiries import Inspect, Inspected, Requested, Respond, Watch
 from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Advertise, Refused, Subscribe
 from palio.protocol.subjects import subject_of
+from palio.protocol.violations import ProtocolViolation
 from palio.routing.configuration import Configuration
-from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
+from palio.routing.durable.effects import STORE_EFFECTS, Hand
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.links import COUNTERPART
-from palio.routing.occurrences import (
-    Close,
-    LinkDown,
-    LinkUp,
-    Open,
-)
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
 from palio.transport.tcp import Tcp
@@ -68,8 +65,6 @@ if TYPE_CHECKING:
 _HELD = frozenset((Subscribe, Advertise, Watch))
 # Why something that is kept cannot be delivered.
 TOO_LARGE = f"It has more than the {MAX_FRAME:,} bytes that a frame may have."
-# How many times in a heartbeat all connections are looked at.
-_LOOKS = 4
 # Seconds after which tokens, rights and certificates that have changed count at the latest.
 _LOOK_AT_FILES_EVERY = 0.5
 
@@ -140,7 +135,7 @@ class Broker:
             Hand: self._hand,
             SetTimer: self._set_timer,
             CloseLink: self._close_link,
-        } | dict.fromkeys((Append, Read, Spool, SaveCursor, Trim, Remove), self._to_store.append)
+        } | dict.fromkeys(STORE_EFFECTS, self._to_store.append)
 
     # Beginning and end
 
@@ -201,12 +196,12 @@ class Broker:
 
     async def open_store(self) -> Any:
         """The store that the settings ask for. Raises what it does."""
-        from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
+        from palio.store import SqlStore  # noqa: PLC0415 (not needed without a journal)
 
         settings = self.settings
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
         store = await asyncio.to_thread(
-            Store.open,
+            SqlStore.open,
             settings.store_url,
             broker=settings.name,
             completed=self._completed_elsewhere,
@@ -259,7 +254,7 @@ class Broker:
             await asyncio.to_thread(self.store.close)
 
     async def _beat(self) -> None:
-        pause = self.settings.heartbeat / _LOOKS
+        pause = self.settings.heartbeat / LOOKS
         now = self._loop.time()
         while True:
             await asyncio.sleep(pause)

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_span
 from palio.cli.templates import fill, parse_event
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
 from palio.model.formats import from_document
+from palio.model.moments import parse_span
 from palio.model.notification import Notification
 
 EPILOGS = {

@@ -70,7 +70,7 @@ def stats(
         str | None, typer.Option("--filter", metavar="FILTER", help="Only events that it selects.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="From then on: 1h, 7d, a date or a time.")
+        str | None, typer.Option("--since", metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
     ] = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="WHEN", help="Up to then; else up to now.")
@@ -143,6 +143,9 @@ def stats(
     )
     if figures.traffic.unreadable:
         told = f"{plural(figures.traffic.unreadable, 'event')} could not be read, and are left out."
+        console.print(told, style="yellow", soft_wrap=True)
+    if figures.traffic.untimed and (time is not None or figures.traffic.first is not None):
+        told = f"{plural(figures.traffic.untimed, 'event')} without a time: in no plot over time."
         console.print(told, style="yellow", soft_wrap=True)
     if show:
         webbrowser.open(place.resolve().as_uri())

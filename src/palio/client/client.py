@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
+from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
@@ -45,6 +46,7 @@ class Client(Questions):
     def __init__(self, address: str, options: Options) -> None:
         super().__init__(Session(address, options))
         self._ids = secrets.token_hex(8)
+        self._count = count(1).__next__  # what gets a name here: people see them, so they count by themselves
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state.value} {self.broker}>"
@@ -138,7 +140,7 @@ class Client(Questions):
         if not self._session.journal:
             return bodies
         return [
-            body if body.id is not None else msgspec.structs.replace(body, id=f"{self._ids}-{self._number()}")
+            body if body.id is not None else msgspec.structs.replace(body, id=f"{self._ids}-{self._count()}")
             for body in bodies
         ]
 
@@ -194,7 +196,7 @@ class Client(Questions):
     ) -> Advertised:
         """Say what will be published. Returns when the broker, or (`ready`) the whole network knows."""
         self._session.require_open()
-        advertised = Advertised(self._session, f"a{self._number()}", as_advertisement(advertisement))
+        advertised = Advertised(self._session, f"a{self._count()}", as_advertisement(advertisement))
         await advertised.ask(timeout, ready=ready == "network")
         return advertised
 
@@ -298,10 +300,10 @@ class Client(Questions):
         subscription: Subscription[Any]
         if durable is None and since is None and after is None:
             assert wanted is not None
-            subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full, into=decoding)
+            subscription = Subscription(session, f"s{self._count()}", wanted, limit, when_full, into=decoding)
         else:
             temporary = durable is None
-            name = temporary_name(session.name, self._number()) if durable is None else durable
+            name = temporary_name(session.name, self._count()) if durable is None else durable
             if name in session.held:
                 raise AlreadySubscribed(name)
             attach = attach_request(

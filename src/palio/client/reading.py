@@ -94,13 +94,16 @@ class Page(msgspec.Struct, frozen=True, tag="replayed"):
     missing: tuple[str, ...] = ()
 
 
-_heard = (
-    *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
-    *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
-    *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed, Paused, Sought),
-    *(Welcome, Ping, Pong, Bye, Lost),
+# What a client hears from a broker that it is welcome at.
+HEARD: frozenset[type] = frozenset(
+    (
+        *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
+        *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
+        *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed, Paused, Sought),
+        Lost,
+    )
 )
-_decoder = decoder_of(*_heard)
+_decoder = decoder_of(*HEARD, Welcome, Ping, Pong, Bye)
 
 
 def read(payload: bytes) -> Any:

@@ -11,10 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from itertools import count
 from typing import Any, TypeVar
-
-import msgspec
 
 from palio.client.address import parse_addresses
 from palio.client.connection import Connection
@@ -29,6 +26,7 @@ from palio.client.waiting import OnLoss, Waiting
 from palio.model.errors import PalioError
 from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.heartbeat import Ping, Pong
 from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
 from palio.protocol.subjects import subject_of
 
@@ -60,7 +58,7 @@ class Session:
         self._failures = 0  # connections that did not last, one after the other
         self._reconnecting: asyncio.Task[None] | None = None
         self._waiting = Waiting()
-        self._numbers = count(1)
+        self.number = self._waiting.pairing.number  # for a request, the same on every connection
         self._held_by_number: dict[int, Held] = {}
         self.handlers: dict[type, Callable[[Any], None]] = {
             Published: lambda answer: self.publishing.published(answer),  # noqa: PLW0108 (it is made later)
@@ -70,6 +68,7 @@ class Session:
             Ready: lambda answer: self._became_ready(answer.handle),
             DurableReady: lambda answer: self._became_ready(answer.name),
             Ended: self.answered,
+            Pong: self.answered,
             Changed: self._changed,
         }
 
@@ -94,7 +93,7 @@ class Session:
         greet = Greet(PROTOCOL, Role.CLIENT, self.name, options.token, heartbeat=options.heartbeat)
         connection, welcome = await dial(
             self._addresses,
-            lambda: Connection(greet, self.handlers, self._lost, self.publishing.send),
+            lambda: Connection(greet, self._waiting.pairing, self.handlers, self._lost, self.publishing.send),
             options.tls,
             timeout=options.connect_timeout,
             within=within,
@@ -211,7 +210,7 @@ class Session:
         """Wait until the broker has taken all that was said. Raises `ConnectionLost` or `RequestTimeout`."""
         if self._connection is None:
             raise ConnectionLost("flush", self.reason)
-        await self._connection.ping(self.options.request_timeout if timeout is None else timeout)
+        await self._ask_now(Ping(number=self.number()), "ping", "fail", timeout)
 
     # Requests and their answers
 
@@ -222,26 +221,24 @@ class Session:
         self._connection.say(message)
         return True
 
-    def number(self) -> int:
-        """A number for a request, the same on every connection."""
-        return next(self._numbers)
-
-    async def ask(self, message: Any, *, on_loss: OnLoss, timeout: float | None = None) -> Any:
+    async def ask(self, request: Any, *, on_loss: OnLoss, timeout: float | None = None) -> Any:
         """Send a request and wait for its answer. Raises `RequestTimeout`, or what it is refused with.
 
         Of several of the same subject, one is made after the other: a broker lets go the wish that another one
         of the same client takes the place of.
         """
-        if not message.number:
-            message = msgspec.structs.replace(message, number=self.number())
-        subject = subject_of(message)
+        request = self._waiting.pairing.numbered(request)
+        subject = subject_of(request)
         while (before := self._waiting.of(subject)) is not None:
             await asyncio.wait([before])
-        future = self._waiting.add(message, on_loss, said=self.say(message))
+        return await self._ask_now(request, subject, on_loss, timeout)
+
+    async def _ask_now(self, request: Any, subject: str, on_loss: OnLoss, timeout: float | None) -> Any:
+        future = self._waiting.add(request, on_loss, said=self.say(request))
         try:
             return await self.wait_for(subject, future, timeout)
         finally:
-            self._waiting.forget(message.number)
+            self._waiting.pairing.pop(request.number)
 
     async def wait_for(self, subject: str, awaited: Awaitable[Result], timeout: float | None) -> Result:
         """Wait for something. Raises `RequestTimeout`."""

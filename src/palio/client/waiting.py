@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from palio.client.errors import ConnectionLost
 from palio.model.errors import PalioError
-from palio.protocol.subjects import subject_of
+from palio.protocol.pairing import Pairing
 
 # keep: whoever asked says it again by itself; again: the same is said again; done: it has come true by that;
 # fail: nobody knows whether it was carried out.
@@ -15,31 +15,30 @@ OnLoss: TypeAlias = Literal["keep", "again", "done", "fail"]
 
 
 class _Asked:
-    __slots__ = ("future", "message", "on_loss", "said", "subject")
+    __slots__ = ("future", "on_loss", "said")
 
-    def __init__(self, message: Any, on_loss: OnLoss, *, said: bool) -> None:
-        self.message = message
-        self.subject = subject_of(message)
+    def __init__(self, on_loss: OnLoss, *, said: bool) -> None:
         self.on_loss = on_loss
         self.said = said
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
 class Waiting:
-    """Requests by their numbers."""
+    """Whoever waits, by the number of the request; whatever connection it was made on."""
 
     def __init__(self) -> None:
-        self._asked: dict[int, _Asked] = {}
+        self.pairing: Pairing[_Asked] = Pairing()
 
-    def add(self, message: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
+    def add(self, request: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
         """A request is made, and was `said` if there is a connection."""
-        asked = self._asked[message.number] = _Asked(message, on_loss, said=said)
+        asked = _Asked(on_loss, said=said)
+        self.pairing.add(request, asked)
         return asked.future
 
     def of(self, subject: str) -> asyncio.Future[Any] | None:
         """What somebody waits for already who has asked for the same."""
-        same = (one.future for one in self._asked.values() if one.subject == subject)
-        return next((future for future in same if not future.done()), None)
+        same = self.pairing.of(subject)
+        return None if same is None or same.kept.future.done() else same.kept.future
 
     def answer(self, number: int, answer: Any) -> bool:
         """Returns whether somebody waited for it."""
@@ -56,34 +55,30 @@ class Waiting:
             future.exception()  # whoever waited may have given up
         return future is not None
 
-    def forget(self, number: int) -> None:
-        """Nobody waits for it any more."""
-        self._asked.pop(number, None)
-
     def _pop(self, number: int) -> asyncio.Future[Any] | None:
-        asked = self._asked.pop(number, None)
-        return None if asked is None or asked.future.done() else asked.future
+        asked = self.pairing.pop(number)
+        return None if asked is None or asked.kept.future.done() else asked.kept.future
 
     def lost(self, reason: str) -> None:
         """The connection is lost."""
-        for number, asked in list(self._asked.items()):
+        for request, subject, asked in self.pairing.all():
             if asked.said and asked.on_loss == "fail":
-                self.refuse(number, ConnectionLost(asked.subject, reason))
+                self.refuse(request.number, ConnectionLost(subject, reason))
             elif asked.on_loss == "done":
-                self.answer(number, None)
+                self.answer(request.number, None)
             asked.said = False
 
     def connected(self) -> list[Any]:
         """What is to be said on a new connection."""
-        unsaid = [asked for asked in self._asked.values() if not asked.said and asked.on_loss != "keep"]
-        for asked in unsaid:
-            asked.said = True
-        return [asked.message for asked in unsaid]
+        unsaid = [one for one in self.pairing.all() if not one.kept.said and one.kept.on_loss != "keep"]
+        for one in unsaid:
+            one.kept.said = True
+        return [one.request for one in unsaid]
 
     def close(self, problem: PalioError) -> None:
         """There will be no answers."""
-        for number in list(self._asked):
-            self.refuse(number, problem)
+        for one in self.pairing.all():
+            self.refuse(one.request.number, problem)
 
 
 def lose(waiting: list[asyncio.Future[None]], request: str) -> None:

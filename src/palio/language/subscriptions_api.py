@@ -24,8 +24,9 @@ from palio.model.constraint import Constraint
 from palio.model.errors import FilterTooLarge, InvalidNotification
 from palio.model.expression import Condition, Expression, Not, conjunction, disjunction
 from palio.model.filter import Filter
+from palio.model.moments import parse_time
 from palio.model.parser import parse
-from palio.model.values import INT_MAX, INT_MIN, Kind, check_name, check_scalar, parse_time
+from palio.model.values import INT_MAX, INT_MIN, Kind, check_name, check_scalar
 
 # Deeper or longer ones are nobody's wish: an attack, or a mistake.
 MAX_DEPTH = 32

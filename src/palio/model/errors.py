@@ -389,3 +389,12 @@ class TooFast(PalioError):
             "this request was. Wait a moment, or raise the limit `limits.publish_rate` of the broker.",
             limit=limit,
         )
+
+
+class WrongTime(PalioError):
+    """A text that names no moment, or no span of time."""
+
+    text: str
+
+    def __init__(self, text: str, reason: str, what: str) -> None:
+        super().__init__(f"{text[:60]!r} cannot be read: {reason}. Write {what}.", text=text)

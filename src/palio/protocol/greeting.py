@@ -8,7 +8,9 @@ from palio.protocol.base import WireMessage
 from palio.protocol.frames import MAX_FRAME
 from palio.protocol.heartbeat import HEARTBEAT
 from palio.protocol.peers import LinkKind
+from palio.protocol.violations import ProtocolViolation
 
+# Messages before palio/2 had no numbers. `Greet` and `Refused` are written so that all versions read them.
 PROTOCOL = "palio/2"
 # What a `Refused` is about that has no number: the connection itself.
 CONNECTION = "connection"
@@ -49,3 +51,12 @@ class Welcome(WireMessage, frozen=True):
     heartbeat: float = HEARTBEAT
     max_frame: int = MAX_FRAME
     journal: bool = False
+
+
+def require_version(spoken: str) -> None:
+    """Raises `ProtocolViolation` if the other end speaks another version."""
+    if spoken != PROTOCOL:
+        raise ProtocolViolation(
+            f"{PROTOCOL} is spoken at this end, and {spoken[:32]!r} at the other; both need the same version: "
+            "bring the older one up to date."
+        )

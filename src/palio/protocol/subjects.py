@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, get_args
 
 from palio.protocol.base import Numbered
+from palio.protocol.heartbeat import Ping
 from palio.protocol.inquiries import Inspect
 from palio.protocol.vocabulary import ClientMessage
 
@@ -18,7 +19,7 @@ def _called(kind: type) -> Callable[[Any], Any] | None:
     return next((attrgetter(name) for name in names if name in fields), None)
 
 
-_CALLED = {kind: _called(kind) for kind in (*get_args(ClientMessage), Inspect)}
+_CALLED = {kind: _called(kind) for kind in (*get_args(ClientMessage), Inspect, Ping)}
 
 
 def subject_of(request: Any) -> str:

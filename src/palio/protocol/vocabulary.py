@@ -142,5 +142,9 @@ BrokerMessage: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
 ConnectionMessage: TypeAlias = Greet | Welcome | Ping | Pong | Bye | Lost | Inspect | Inspected
 AnyMessage: TypeAlias = ClientMessage | AnyAnswer | BrokerMessage | ConnectionMessage | Events | Handed
 
-# What answers a request, by its number.
-ANSWERS = frozenset(get_args(AnyAnswer)) - {Ready, DurableReady, Taken, Requested}
+# What a client hears from a broker that it is welcome at; and what of it answers a request, by its number.
+TO_CLIENTS: frozenset[type] = frozenset({*get_args(AnyAnswer), Events, Handed, Lost, Inspected})
+ANSWERS = TO_CLIENTS - {Ready, DurableReady, Taken, Requested, Events, Handed, Lost}
+# What a broker hears from clients, and from its neighbours.
+FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), Inspect})
+FROM_BROKERS: frozenset[type] = frozenset(get_args(BrokerMessage))

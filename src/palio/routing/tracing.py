@@ -19,7 +19,7 @@ from palio.protocol.inquiries import (
     Traced,
 )
 from palio.routing.core import Core
-from palio.routing.durable.subscription import Durable
+from palio.routing.durable.home.subscription import Durable
 from palio.routing.echoes import Asker, Echo, Echoes
 from palio.routing.effects import Send
 from palio.routing.table import Entry

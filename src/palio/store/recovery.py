@@ -17,6 +17,7 @@ from palio.model.filter import Filter
 from palio.protocol.durable.attempts import Failures
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Recovered, Subscribed
+from palio.routing.durable.facts import FactKind
 from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence
@@ -88,7 +89,7 @@ def _recover(
     connection: Connection, standing: Standing, retention: float, remembered: int
 ) -> tuple[Recovered, dict[str, Kept]]:
     number = standing.broker
-    readers = connection.execute(schema.readers.select().where(schema.readers.c.broker == number)).all()
+    facts = connection.execute(schema.facts.select().where(schema.facts.c.broker == number)).all()
     table = schema.subscriptions
     found = connection.execute(
         table.select().where(table.c.broker == number).order_by(table.c.subscription)
@@ -109,7 +110,12 @@ def _recover(
         head=standing.head,
         trimmed=standing.trimmed,
         recent=tuple(deque(_recent(connection, standing, retention), maxlen=remembered)),
-        readers=tuple([(from_column(row.reader), row.sequence) for row in readers]),
+        facts=tuple(
+            [
+                (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)
+                for row in facts
+            ]
+        ),
         subscriptions=tuple(
             [
                 Subscribed(

@@ -14,7 +14,7 @@ from palio.broker.gateway.stream_request import read_position, write_position
 from palio.model.cloudevents import as_event, wrapped
 from palio.model.errors import PalioError
 from palio.model.formats import BINARY, STRUCTURED, Message, Reading, read_message
-from palio.model.values import parse_time
+from palio.model.moments import parse_time
 from palio.protocol.envelope import Envelope
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)

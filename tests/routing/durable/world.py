@@ -34,7 +34,7 @@ from palio.routing.durable.effects import (
     Read,
     Recovered,
     Remove,
-    SaveCursor,
+    SaveFact,
     Spool,
     Subscribed,
     Trim,
@@ -54,7 +54,7 @@ class Disk:
         self.journal = {}
         self.trimmed = 0
         self.recent = []
-        self.cursors = {}
+        self.facts = {}
         self.subscriptions = {}
 
     def write(self, effect) -> None:
@@ -66,10 +66,10 @@ class Disk:
                     if envelope.notification.id is not None:
                         key = publisher, envelope.notification.id, envelope.sequence, envelope.time
                         self.recent.append(key)
-            case SaveCursor(_, reader, sequence):
-                self.cursors[reader] = sequence
-                if sequence < 0:
-                    del self.cursors[reader]
+            case SaveFact(_, fact, None):
+                self.facts.pop(fact, None)
+            case SaveFact(_, fact, value):
+                self.facts[fact] = value
             case Remove(_, name):
                 self.subscriptions.pop(name, None)
             case Spool():
@@ -106,7 +106,7 @@ class Disk:
             head=max(self.journal, default=self.trimmed),
             trimmed=self.trimmed,
             recent=tuple(self.recent),
-            readers=tuple(self.cursors.items()),
+            facts=tuple(self.facts.items()),
             subscriptions=tuple(
                 Subscribed(
                     name,

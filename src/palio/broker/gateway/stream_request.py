@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import time
 from typing import Annotated, Literal
 from urllib.parse import quote, unquote
 
@@ -13,11 +13,11 @@ from palio.broker.gateway.call import Call
 from palio.broker.gateway.openapi import COMMON, Operation, Parameter, good
 from palio.broker.gateway.parameters import POSITION_PATTERN, read_flag, read_number
 from palio.language import read_filter
-from palio.model.errors import WrongParameter
+from palio.model.errors import WrongParameter, WrongTime
 from palio.model.filter import Filter
 from palio.model.formats import PLAIN_JSON, STRUCTURED, Format
+from palio.model.moments import parse_since
 from palio.model.naming import event_name, read_event_name
-from palio.model.values import parse_time
 
 # Origins that the id of an event names; a stream from more cannot be resumed.
 MAX_ORIGINS = 64
@@ -41,7 +41,7 @@ _QUERY = (
         Annotated[bool, Meta(extra_json_schema={"default": False})],
         "Whether a durable subscription that is there gets this filter; else another one is refused.",
     ),
-    Parameter("since", str, "Begin in the past: all, now, seconds since 1970, or a time."),
+    Parameter("since", str, "Begin in the past: all, now, a date, a time, 7d, or @ and seconds since 1970."),
     Parameter("format", Shape, "As published, or all as CloudEvents."),
     Parameter("last", _Position, "As Last-Event-ID, for those who cannot send headers."),
     Parameter(
@@ -94,17 +94,16 @@ class Wanted(msgspec.Struct, frozen=True):
     change: bool = False
 
 
-def read_since(text: str | None) -> str | float | None:
-    """`all`, `now`, seconds since 1970 or a time. Raises `WrongParameter`."""
-    if text is None or text in ("all", "now"):
-        return text
-    with suppress(WrongParameter):
-        return read_number("since", text, 0, 1e11)
+def read_since(given: str | float | None) -> str | float | None:
+    """`all`, `now`, or a moment; a number (of JSON) is seconds since 1970. Raises `WrongParameter`."""
+    if isinstance(given, float):
+        return read_number("since", str(given), 0, 1e11)
+    if given is None or given == "now":
+        return given
     try:
-        return parse_time(text).timestamp()
-    except (ValueError, OverflowError):
-        reason = "It is `all`, `now`, seconds since 1970, or a time such as 2026-01-31T12:00:00Z."
-        raise WrongParameter("since", reason) from None
+        return parse_since(given, now=time.time())
+    except WrongTime as problem:
+        raise WrongParameter("since", f"{problem} `all` and `now` are understood, too.") from None
 
 
 def read_position(text: str) -> dict[str, int]:

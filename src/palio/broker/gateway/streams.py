@@ -42,14 +42,7 @@ from palio.model.filter import Filter
 from palio.model.formats import to_json
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.retry import Patience
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Attached,
-    Change,
-    Finish,
-    Taken,
-)
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Attached, Change, Finish, Taken
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Subscribe
 

@@ -161,7 +161,7 @@ class Subscriptions:
                 return self._shown(known), False
             self._require_room()
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
-            since = read_since(str(definition.config.since)) or "now"
+            since = read_since(definition.config.since) or "now"
             attach = Attach(definition.id, filter, since=since, retry=definition.config.retry)
             attached: Attached = await visitor.ask(attach)
             kept = Kept(place[0], definition, rate)
@@ -395,7 +395,7 @@ def read_definition(document: Any, id: str) -> Definition:
                 f"$.protocolsettings.headers.{name}",
                 "This header is not for others to set; a token goes into `sinkcredential`.",
             )
-    read_since(str(definition.config.since))
+    read_since(definition.config.since)
     return definition
 
 
@@ -408,7 +408,7 @@ def read_place(document: Any, id: str) -> Seek:
         raise WrongParameter(path.rstrip("`") or "$", f"{reason}.") from None
     if (place.since is None) == (place.position is None):
         raise WrongParameter("$", "Name `since` or `position`, and one of them only.")
-    since = None if place.since is None else read_since(str(place.since))
+    since = None if place.since is None else read_since(place.since)
     after = None if place.position is None else read_position(place.position)
     return Seek(id, since, after, place.dry)
 

@@ -1,8 +1,8 @@
 """`Visitor`: speaks `palio/2` for somebody who came by HTTP, with a `Connection` of the broker, in memory.
 
-It greets, asks, and hears answers, events and deliveries. Answers go to whoever asked. Events and deliveries
-wait to be taken: until then they count as not read, so that the connection treats a slow visitor as it treats
-every slow client.
+It is a shell around a `Conversation`, and hears answers, events and deliveries. Answers go to whoever asked.
+Events and deliveries wait to be taken: until then they count as not read, so that the connection treats a slow
+visitor as it treats every slow client.
 """
 
 from __future__ import annotations
@@ -10,24 +10,22 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable
-from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Self
 
 from palio.broker.connection import Connection
 from palio.broker.gateway.credentials import NOTHING_SHOWN, Credentials
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.model.errors import HistoryUnavailable, PalioError
+from palio.protocol.conversation import Conversation
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.subscriptions import Taken
-from palio.protocol.encoding import decode, encode
-from palio.protocol.frames import Frames, FrameTooLarge, frame
+from palio.protocol.encoding import decode
+from palio.protocol.frames import FrameTooLarge, frame
 from palio.protocol.greeting import CONNECTION, PROTOCOL, Greet, Role, Welcome
-from palio.protocol.heartbeat import Bye, Ping, Pong
+from palio.protocol.heartbeat import Bye, Heartbeat
 from palio.protocol.requests import Refused
 from palio.protocol.subjects import subject_of
-from palio.protocol.vocabulary import ANSWERS, AnyMessage
+from palio.protocol.vocabulary import ANSWERS, TO_CLIENTS, AnyMessage
 from palio.transport.buffered import BufferedTransport
 
 if TYPE_CHECKING:
@@ -35,13 +33,6 @@ if TYPE_CHECKING:
 
 _TO_BE_TAKEN = frozenset((Events, Handed, Taken, Lost))
 _GREETED_WITHIN = 30.0  # seconds
-
-
-class _Asked(NamedTuple):
-    """A request that is not answered yet."""
-
-    subject: str
-    future: asyncio.Future[Any]
 
 
 class VisitEnded(PalioError):
@@ -76,18 +67,22 @@ class Visitor:
         self.journal = False
         self._max_frame = 0
         self._loop = asyncio.get_running_loop()
-        self._frames = Frames()  # what others published may be larger than what may be published here
         self._welcome: asyncio.Future[Welcome] = self._loop.create_future()
-        self._numbers = count(1)
-        self._asked: dict[int, _Asked] = {}
         self._inbox: deque[tuple[Any, int]] = deque()
         self._arrived = asyncio.Event()
         self._ended_for: PalioError | None = None
-        self._beat_every = broker.settings.heartbeat
         self._beating: asyncio.TimerHandle | None = None
         self.connection = Connection(broker)
         self._transport = BufferedTransport(
             self.connection, self._hear, self._lost, credentials.address, peercert=credentials.certificate
+        )
+        heartbeat = broker.settings.heartbeat
+        self._conversation: Conversation[asyncio.Future[Any]] = Conversation(
+            Heartbeat(heartbeat, self._loop.time()),
+            decode,
+            self._put,
+            greet=Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat),
+            hears=TO_CLIENTS,
         )
 
     @classmethod
@@ -107,8 +102,6 @@ class Visitor:
         if acting_for is not None:
             visitor.connection.acting_for = broker.access.principal(acting_for)
         visitor.connection.connection_made(visitor._transport)
-        heartbeat = broker.settings.heartbeat
-        visitor.say(Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat))
         welcome = await visitor._answer("greet", visitor._welcome, _GREETED_WITHIN)
         visitor.journal = welcome.journal
         visitor._max_frame = welcome.max_frame
@@ -130,30 +123,33 @@ class Visitor:
         """Say something. Raises `FrameTooLarge`, and `VisitEnded` or what the broker refused with."""
         if self._ended_for is not None:
             raise self._ended_for
-        payload = encode(message)
+        self._conversation.say(message)
+
+    def _put(self, payload: bytes) -> None:
         if self._max_frame and len(payload) > self._max_frame:
             raise FrameTooLarge(limit=self._max_frame, got=len(payload))
         self._transport.receive(frame(payload))
 
     async def ask(self, message: Any, timeout: float = 30.0) -> Any:
         """Say a request and wait for its answer. Raises `NoAnswer`, and what `say` and the broker raise."""
-        number = next(self._numbers)
-        request = msgspec.structs.replace(message, number=number)
+        pairing = self._conversation.pairing
+        request = pairing.numbered(message)
         subject = subject_of(request)
         future: asyncio.Future[Any] = self._loop.create_future()
 
         async def say() -> Any:
             await self._transport.room()  # while too much waits for the disk, this has to wait, too
-            if any(asked.subject == subject for asked in self._asked.values()):
+            if self._ended_for is not None:
+                raise self._ended_for
+            if pairing.of(subject) is not None:
                 raise RefusedByBroker(subject, "NotNow", "The same is being done already; try again.")
-            self._asked[number] = _Asked(subject, future)
-            self.say(request)
+            self._conversation.ask(request, future)
             return await future
 
         try:
             return await self._answer(subject, say(), timeout)
         finally:
-            self._asked.pop(number, None)
+            pairing.pop(request.number)
 
     async def _answer(self, subject: str, awaited: Awaitable[Any], timeout: float) -> Any:
         try:
@@ -191,9 +187,9 @@ class Visitor:
             self._inbox.clear()
 
     def _beat(self) -> None:
-        """A visitor that is slow to take what comes is there all the same."""
-        self.say(Ping())
-        self._beating = self._loop.call_later(self._beat_every, self._beat)
+        """A visitor that is slow to take what comes is there all the same. The broker is in this program."""
+        self._conversation.beat(self._loop.time(), listening=False)
+        self._beating = self._loop.call_later(self._conversation.heartbeat.pause, self._beat)
 
     # Hearing
 
@@ -201,9 +197,9 @@ class Visitor:
         self._loop.call_soon(self._heard, data)
 
     def _heard(self, data: bytes) -> None:
-        for payload in self._frames.feed(data):
+        for payload in self._conversation.feed(data, self._loop.time()):
             size = len(payload) + 4
-            message = decode(payload)
+            message = self._conversation.hear(payload)
             if type(message) in _TO_BE_TAKEN and self._ended_for is None:
                 self._inbox.append((message, size))
                 self._arrived.set()
@@ -217,28 +213,23 @@ class Visitor:
                 self._welcome.set_result(message)
             case Refused():
                 self._refused(message)
-            case Ping() if self._ended_for is None:
-                self.say(Pong())
             case Bye():
                 self._end(VisitEnded(message.reason))
             case _ if type(message) in ANSWERS:
-                self._resolve(message.number, message)
+                asked = self._conversation.pairing.get(message.number)
+                if asked is not None and not asked.kept.done():
+                    asked.kept.set_result(message)
 
     def _refused(self, refused: Refused) -> None:
         problem = RefusedByBroker(refused.subject, refused.error, refused.reason, refused.fields)
-        asked = self._asked.get(refused.number)
-        if asked is not None and not asked.future.done():
-            asked.future.set_exception(problem)
+        asked = self._conversation.pairing.get(refused.number)
+        if asked is not None and not asked.kept.done():
+            asked.kept.set_exception(problem)
         elif refused.subject == CONNECTION:
             self._end(problem)
         elif refused.error == HistoryUnavailable.__name__:  # what was attached before goes no further for now
             self.say(Bye(refused.reason))
             self._end(problem)
-
-    def _resolve(self, number: int, answer: Any) -> None:
-        asked = self._asked.get(number)
-        if asked is not None and not asked.future.done():
-            asked.future.set_result(answer)
 
     def _lost(self) -> None:
         self._end(VisitEnded(self.connection.reason))
@@ -248,7 +239,7 @@ class Visitor:
             self._ended_for = problem
             if self._beating is not None:
                 self._beating.cancel()
-            for future in (self._welcome, *[asked.future for asked in self._asked.values()]):
+            for future in (self._welcome, *[asked.kept for asked in self._conversation.pairing.all()]):
                 if not future.done():
                     future.set_exception(problem)
                     future.exception()  # nobody need wait for it

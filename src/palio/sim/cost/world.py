@@ -14,7 +14,7 @@ from palio.protocol.durable.letters import Carry
 from palio.protocol.durable.peers import Ask, Marks, Told
 from palio.protocol.encoding import encode
 from palio.protocol.peers import Forward
-from palio.routing.durable.effects import Append, Read, SaveCursor, Spool
+from palio.routing.durable.effects import Append, Read, SaveFact, Spool
 from palio.routing.effects import Deliver
 from palio.routing.occurrences import Found, StoreMessage
 from palio.sim.faults.station import DISK_EACH, Station
@@ -32,7 +32,7 @@ _KINDS: dict[type, str] = {
 _WRITES: dict[type, str] = {
     Append: "appends",
     Spool: "spool_writes",
-    SaveCursor: "cursor_writes",
+    SaveFact: "cursor_writes",
     Read: "journal_reads",
 }
 

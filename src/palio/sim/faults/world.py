@@ -24,16 +24,10 @@ import msgspec
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Hand, Trim
-from palio.routing.durable.homes import ABANDON
+from palio.routing.durable.home.lifecycle import ABANDON
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
-from palio.routing.occurrences import (
-    Close,
-    LinkDown,
-    LinkUp,
-    Open,
-    StoreMessage,
-)
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessage
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
-    from palio.spark.source.reading import Moment
+    from palio.spark.source.moments import Moment
 
 REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.lake.table import read_lake
-from palio.spark.source.options import moment
-from palio.spark.source.reading import Moment, read, struct_of
+from palio.spark.source.moments import Moment, moment
+from palio.spark.source.reading import read, struct_of
 from palio.store.lake.manifests import Lake
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def history(
         url,
         schema=wanted,
         filter=filter,
-        since=since,
-        until=until,
+        since=begin,
+        until=end,
         startingOffsets=json.dumps(state.positions),
         **options,
     )

@@ -21,8 +21,8 @@ from palio.model.filter import Filter
 from palio.spark.errors import DataLoss, NameTaken
 from palio.spark.lake.table import read_lake
 from palio.spark.source.from_broker import connected
-from palio.spark.source.options import moment
-from palio.spark.source.reading import Moment, struct_of
+from palio.spark.source.moments import Moment, moment
+from palio.spark.source.reading import struct_of
 from palio.store.lake.manifests import Lake
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -14,6 +13,7 @@ from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import Wanted, require_open
+from palio.spark.source.moments import moment
 
 # Sequences in one partition. Small enough for a task to be repeated without regret.
 ROWS_PER_PARTITION = 250_000
@@ -85,30 +85,6 @@ def require_known(given: Mapping[str, str], known: Iterable[str]) -> None:
                 f"Did you mean {names[close[0]]!r}?" if close else f"There are {', '.join(names.values())}."
             )
             raise WrongOption(name, f"There is no such option. {advice}")
-
-
-def moment(option: str, text: str | float | datetime | None, default: float) -> float:
-    """Seconds since 1970 of a number, a datetime with a zone, or a text of either. Raises `WrongOption`."""
-    if text is None or text == "":
-        return default
-    if isinstance(text, str):
-        try:
-            return float(text)
-        except ValueError:
-            pass
-        try:
-            text = datetime.fromisoformat(text)
-        except ValueError:
-            raise WrongOption(
-                option, f"{text!r} is no time. Write 2026-11-16, 2026-11-16T09:30:00Z, or seconds since 1970."
-            ) from None
-        if text.tzinfo is None and (text.hour, text.minute, text.second, text.microsecond) == (0, 0, 0, 0):
-            text = text.replace(tzinfo=UTC)  # a day is one of UTC
-    if isinstance(text, datetime):
-        if text.tzinfo is None:
-            raise WrongOption(option, "A time needs a zone, such as 2026-11-16T09:30:00Z.")
-        return text.timestamp()
-    return float(text)
 
 
 def _flag(name: str, options: Mapping[str, str], *, default: bool) -> bool:

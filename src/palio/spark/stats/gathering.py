@@ -254,6 +254,7 @@ class _Found:
             ],
             publishers=[] if publishers is None else _values(publishers)[:MOST_PUBLISHERS],
             publishers_distinct=0 if publishers is None else publishers["distinct"],
+            untimed=min(self.events, self._count(looking.EVENTS) - self._count(looking.TIMES)),
         )
 
 

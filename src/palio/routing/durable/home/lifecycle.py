@@ -25,19 +25,14 @@ from palio.protocol.durable.subscriptions import (
 )
 from palio.protocol.durable.wishes import NotHome, require_delay
 from palio.protocol.requests import Ended, Refused
-from palio.routing.durable.catching import FROM_NOW, CatchingUp
 from palio.routing.durable.desk import ANSWER_WITHIN
-from palio.routing.durable.effects import Recovered, Remove, SaveCursor, Spool
-from palio.routing.durable.journal import AT
+from palio.routing.durable.effects import Recovered, Remove, SaveFact, Spool
+from palio.routing.durable.facts import Fact, FactKind, values_of
+from palio.routing.durable.home.catch_up import FROM_NOW, CatchingUp
+from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.outbox import DeadLetters
-from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
 
-# Cursors of the store under this prefix are generations that ended here, not readers of the journal; where one
-# was handed over, with the next home as in the cursors of readers.
-ENDED = "ended: "
-# And those under this one are the identities of subscriptions that are paused.
-PAUSED = "paused: "
 # The timer for the first subscription that has been without a taker for too long.
 ABANDON = "durable abandon"
 # The generation of what has ended for good: no other one will follow.
@@ -56,12 +51,12 @@ class Homes(CatchingUp):
 
     def recover(self, recovered: Recovered) -> None:
         """Take up what is on disk."""
-        for cursor, generation in recovered.readers:
-            if cursor.startswith(ENDED):
-                self._recover_end(cursor.removeprefix(ENDED), generation)
-        paused = {cursor.removeprefix(PAUSED) for cursor, _ in recovered.readers if cursor.startswith(PAUSED)}
+        for fact, generation in recovered.facts:
+            if fact.kind is FactKind.ENDED:
+                self._recover_end(fact, generation)
+        paused = set(values_of(FactKind.PAUSED, recovered.facts))
         for identity in paused - {stored.identity for stored in recovered.subscriptions}:
-            self._desk.effects.append(SaveCursor(self._desk.token(), PAUSED + identity, -1))
+            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(identity), None))
         for stored in recovered.subscriptions:
             durable = self._new(stored.name, stored.filter, stored.since, stored.identity, stored.generation)
             durable.position = dict(stored.position)
@@ -157,7 +152,7 @@ class Homes(CatchingUp):
         """A subscription that was handed over; `then` is called once it is on disk."""
         self.subscriptions[durable.name] = durable
         if durable.paused:  # which is there when the subscription is
-            self._desk.effects.append(SaveCursor(self._desk.token(), PAUSED + durable.identity, 1))
+            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(durable.identity), 1))
 
         def stored() -> None:
             if durable.state is State.ENDED:
@@ -198,7 +193,7 @@ class Homes(CatchingUp):
         self._note_end(durable, None if event == "finished" else durable.moving_to)
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if durable.paused:
-            self._desk.effects.append(SaveCursor(self._desk.token(), PAUSED + durable.identity, -1))
+            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(durable.identity), None))
         if event == "finished":
             self._ended(durable)
 
@@ -206,22 +201,23 @@ class Homes(CatchingUp):
         """No letter that comes late shall bring it back; and journals that are new shall hear of it."""
         identity = durable.identity
         former = self._handed_over.pop(identity, None)
-        generation, cursor = FOR_GOOD, ENDED + identity
+        generation = FOR_GOOD
         if next_home is not None:
             self._handed_over[identity] = next_home
-            generation, cursor = durable.generation, ENDED + identity + AT + next_home
+            generation = durable.generation
         self.ended[identity] = generation
-        self._desk.effects.append(SaveCursor(self._desk.token(), cursor, generation))
+        fact = FactKind.ENDED.of(identity, next_home or "")
+        self._desk.effects.append(SaveFact(self._desk.token(), fact, generation))
         if former is not None and former != next_home:
-            self._desk.effects.append(SaveCursor(self._desk.token(), ENDED + identity + AT + former, -1))
+            fact = FactKind.ENDED.of(identity, former)
+            self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
 
-    def _recover_end(self, cursor: str, generation: int) -> None:
-        identity, _, next_home = cursor.rpartition(AT) if AT in cursor else (cursor, "", "")
-        if generation > self.ended.get(identity, 0):
-            self.ended[identity] = generation
-            self._handed_over.pop(identity, None)
-            if next_home:
-                self._handed_over[identity] = next_home
+    def _recover_end(self, fact: Fact, generation: int) -> None:
+        if generation > self.ended.get(fact.subject, 0):
+            self.ended[fact.subject] = generation
+            self._handed_over.pop(fact.subject, None)
+            if fact.home:
+                self._handed_over[fact.subject] = fact.home
 
     def has_ended(self, identity: str) -> bool:
         """Whether a subscription has ended here for good, or was created here and never came to be on disk."""

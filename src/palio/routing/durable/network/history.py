@@ -27,20 +27,14 @@ from palio.protocol.durable.journals import (
     Survey,
     Surveyed,
 )
-from palio.protocol.durable.letters import (
-    Browse,
-    Browsed,
-    Content,
-    Count,
-    Counted,
-)
+from palio.protocol.durable.letters import Browse, Browsed, Content, Count, Counted
 from palio.protocol.durable.peers import Ask, Told
 from palio.protocol.envelope import Envelope
 from palio.protocol.frames import MAX_EVENT
 from palio.protocol.requests import Refused
 from palio.protocol.subjects import subject_of
-from palio.routing.durable.counting import MAX_BUCKETS, MAX_SAMPLES, Tally
 from palio.routing.durable.desk import Desk
+from palio.routing.durable.origin.serving import MAX_BUCKETS, MAX_SAMPLES, Tally
 from palio.routing.scopes import owner_of
 
 # Surveys and replays that one session may have open.

@@ -13,8 +13,8 @@ from palio.protocol.durable.letters import Fetch, Page
 from palio.protocol.durable.peers import Head
 from palio.protocol.durable.subscriptions import Changed, DurableReady
 from palio.routing.durable.effects import Spool
-from palio.routing.durable.spooling import Change, Spooling
-from palio.routing.durable.subscription import CatchUp, Durable, State
+from palio.routing.durable.home.spool import Change, Spooling
+from palio.routing.durable.home.subscription import CatchUp, Durable, State
 
 # A new subscription that begins with what is published from now on has this for the time of its beginning,
 # until its position is known.

@@ -34,12 +34,11 @@ from collections.abc import Callable
 
 from palio.protocol.durable.peers import Ask, Introduction, Told
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
-from palio.routing.durable.effects import SaveCursor
-from palio.routing.durable.homes import Homes
-from palio.routing.durable.journal import Journal
+from palio.routing.durable.effects import SaveFact
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.origin.journal import Journal
 
-# Cursors of the store under this prefix are brokers whose readers this journal knows.
-INTRODUCED = "introduced: "
 # How many ticks a reader may stand still before it is asked about, and how many are asked about at a time.
 DOUBT_AFTER = 100
 MOST_DOUBTED = 1_000
@@ -126,7 +125,7 @@ class Introductions:
         gone = self._introduced if broker == self._desk.broker else self._introduced & {broker}
         for one in sorted(gone):
             self._introduced.discard(one)
-            self._desk.effects.append(SaveCursor(self._desk.token(), INTRODUCED + one, -1))
+            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.INTRODUCED.of(one), None))
         if gone:
             self._asked_in = None
 
@@ -137,7 +136,8 @@ class Introductions:
             if reader not in self._journal.readers and is_there and not self._homes.has_ended(reader):
                 self._register(reader, home)
         self._introduced.add(introduction.broker)
-        self._desk.effects.append(SaveCursor(self._desk.token(), INTRODUCED + introduction.broker, 1))
+        fact = FactKind.INTRODUCED.of(introduction.broker)
+        self._desk.effects.append(SaveFact(self._desk.token(), fact, 1))
 
     def _doubted(self) -> tuple[str, ...]:
         if self._desk.now < self._doubt_at:

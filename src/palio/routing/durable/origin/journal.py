@@ -19,10 +19,10 @@ import msgspec
 from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Append, Recovered
+from palio.routing.durable.facts import Fact, FactKind, values_of
 
 # So many moments are remembered to know what is old enough to be trimmed: it is kept by that share longer.
 MARKS = 256
-AT = " @"  # between a reader and its home in the name of its cursor
 
 
 class Request(msgspec.Struct):
@@ -53,15 +53,17 @@ class Journal:
         self.trimmed = recovered.trimmed
         self._archived = recovered.archived
         self.readers: dict[str, int] = {}
-        self.held: dict[str, int] = {}  # by others than durable subscriptions, see `holding`
+        # By others than durable subscriptions, see `holding`.
+        self.held = values_of(FactKind.HELD, recovered.facts)
         self._homes: dict[str, str] = {}
-        self.stale: list[str] = []  # cursors of readers that have another home by now; to be forgotten
-        for cursor, sequence in recovered.readers:
-            reader, _, home = cursor.rpartition(AT)
-            if reader in self.readers:
-                self.stale.append(self.cursor(reader))
-            self.readers[reader] = min(sequence, self.readers.get(reader, sequence))
-            self._homes[reader] = home
+        self.stale: list[Fact] = []  # about readers that have another home by now; to be forgotten
+        for fact, sequence in recovered.facts:
+            if fact.kind is FactKind.READER:
+                reader = fact.subject
+                if reader in self.readers:
+                    self.stale.append(self.fact(reader))
+                self.readers[reader] = min(sequence, self.readers.get(reader, sequence))
+                self._homes[reader] = fact.home
         self._recent: dict[tuple[str, str], int] = {}
         self._ages: deque[tuple[float, str, str]] = deque()
         for publisher, id, sequence, time in recovered.recent:
@@ -144,16 +146,16 @@ class Journal:
         """The sequence after which something may be read."""
         return 0 if self._archived else self.trimmed
 
-    def cursor(self, reader: str) -> str:
-        """What the store calls a reader."""
-        return f"{reader}{AT}{self._homes[reader]}"
+    def fact(self, reader: str) -> Fact:
+        """What the store knows a reader by."""
+        return FactKind.READER.of(reader, self._homes[reader])
 
     def register(self, reader: str, home: str) -> bool:
         """Keep everything that there is for a reader. Returns whether it is new, or new at that home."""
         if self._homes.get(reader) == home:
             return False
         if reader in self.readers:
-            self.stale.append(self.cursor(reader))
+            self.stale.append(self.fact(reader))
         self.readers.setdefault(reader, self.trimmed)
         self._homes[reader] = home
         return True
@@ -169,13 +171,13 @@ class Journal:
         self.readers[reader] = sequence
         return True
 
-    def forget(self, reader: str) -> str | None:
-        """A reader has ended. Returns the cursor to be forgotten, if there is one."""
+    def forget(self, reader: str) -> Fact | None:
+        """A reader has ended. Returns the fact to be forgotten, if there is one."""
         if self.readers.pop(reader, None) is None:
             return None
-        cursor = self.cursor(reader)
+        fact = self.fact(reader)
         del self._homes[reader]
-        return cursor
+        return fact
 
     def behind(self) -> dict[str, int]:
         """The readers that have something to read, and how far they are."""

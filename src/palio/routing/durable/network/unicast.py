@@ -15,8 +15,8 @@ import msgspec
 
 from palio.protocol.durable.letters import Carry, Content, ReaderEnded
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
-from palio.routing.durable.queries import Queries
-from palio.routing.durable.subscription import Durable
+from palio.routing.durable.home.subscription import Durable
+from palio.routing.durable.network.polling import Queries
 from palio.routing.effects import Send
 
 MAX_LETTER_HOPS = 4_096

@@ -28,20 +28,16 @@ from collections.abc import Callable, Iterable
 from palio.protocol.durable.journals import Forget, Forgot
 from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
-from palio.routing.durable.effects import SaveCursor
-from palio.routing.durable.topology import Topology
+from palio.routing.durable.effects import SaveFact
+from palio.routing.durable.facts import Fact, FactKind, FactsFound, values_of
+from palio.routing.durable.network.topology import Topology
 from palio.routing.effects import Send
-
-# Cursors of the store under this prefix are brokers that were heard of and their versions, not readers.
-KNOWN = "known: "
-# And those under this one are brokers that were forgotten, and up to which version.
-FORGOTTEN = "forgotten: "
 
 
 class Members:
     """Who is known. `neighbours` are those to whom there is a link, whether it counts or not.
 
-    `save` writes a cursor for which others may wait, and `when_saved` does something when it is on disk.
+    `save` writes a fact for which others may wait, and `when_saved` does something when it is on disk.
     `forgetting` hears that a broker will be forgotten, `gone` that it has been; `changed` that the epoch is
     another one.
     """
@@ -50,11 +46,11 @@ class Members:
         self,
         desk: Desk,
         incarnation: int,
-        cursors: dict[str, int],
+        facts: FactsFound,
         *,
         neighbours: Callable[[], Iterable[str]],
-        save: Callable[[str, str, int], None],
-        when_saved: Callable[[Iterable[str], Callable[[], None]], None],
+        save: Callable[[Fact, int], None],
+        when_saved: Callable[[Iterable[Fact], Callable[[], None]], None],
         forgetting: Callable[[str], None],
         gone: Callable[[str], None],
         changed: Callable[[], None],
@@ -67,11 +63,11 @@ class Members:
         self._forgetting = forgetting
         self._gone = gone
         self._changed = changed
-        forgotten = under(FORGOTTEN, cursors)
+        forgotten = values_of(FactKind.FORGOTTEN, facts)
         # Also those that a former incarnation had heard of: what they published may be missing.
         heard_of = {
             name: version
-            for name, version in under(KNOWN, cursors).items()
+            for name, version in values_of(FactKind.KNOWN, facts).items()
             if version > forgotten.get(name, -1)
         }
         self.known = {*heard_of, desk.broker}
@@ -110,7 +106,7 @@ class Members:
             self._hear(source, message)
             return
         if source not in self.known:
-            self._save(KNOWN + source, KNOWN + source, self._no_count(source))
+            self._save(FactKind.KNOWN.of(source), self._no_count(source))
         self._count_when_saved(source)
         self.when_counting(source, lambda: self._hear(source, message))
 
@@ -123,7 +119,7 @@ class Members:
         for broker, version in news:
             if broker != own and broker not in heard_of:
                 self.known.add(broker)
-                self._save(KNOWN + broker, KNOWN + broker, version)
+                self._save(FactKind.KNOWN.of(broker), version)
         if news or forgotten:
             for name in self.links():
                 if name != source or any(broker == own for broker, _ in news):
@@ -137,10 +133,10 @@ class Members:
             if neighbour in self.links():
                 then()
 
-        self._when_saved((KNOWN + neighbour,), if_linked)
+        self._when_saved((FactKind.KNOWN.of(neighbour),), if_linked)
 
     def _count_when_saved(self, neighbour: str) -> None:
-        self._when_saved((KNOWN + neighbour,), lambda: self._count(neighbour))
+        self._when_saved((FactKind.KNOWN.of(neighbour),), lambda: self._count(neighbour))
 
     def _count(self, neighbour: str) -> None:
         """A neighbour is on disk, so it may hear of everyone, and everyone of it."""
@@ -177,10 +173,11 @@ class Members:
         if not self.topology.forget(broker, version):
             return False
         self._forgetting(broker)  # first on disk: it will be no news again after a crash
-        self._desk.effects.append(SaveCursor(self._desk.token(then), FORGOTTEN + broker, version))
+        fact = FactKind.FORGOTTEN.of(broker)
+        self._desk.effects.append(SaveFact(self._desk.token(then), fact, version))
         if broker in self.known and broker not in self.topology.versions:
             self.known.discard(broker)
-            self._desk.effects.append(SaveCursor(self._desk.token(), KNOWN + broker, -1))
+            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.KNOWN.of(broker), None))
             self._gone(broker)
         return True
 
@@ -188,8 +185,3 @@ class Members:
         self, broker: str, versions: tuple[tuple[str, int], ...], forgotten: tuple[tuple[str, int], ...] = ()
     ) -> None:
         self._desk.effects.append(Send(broker, TopologyChanged(versions, forgotten)))
-
-
-def under(prefix: str, cursors: dict[str, int]) -> dict[str, int]:
-    """The cursors under a prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in cursors.items() if name.startswith(prefix)}

@@ -16,25 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isfinite
 
-from palio.protocol.durable.control import (
-    Pause,
-    Paused,
-    Resume,
-    Seek,
-    Sought,
-)
-from palio.protocol.durable.wishes import (
-    MAX_ORIGINS,
-    MAX_SEQUENCE,
-    NotHome,
-    WrongAttachment,
-)
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.wishes import MAX_ORIGINS, MAX_SEQUENCE, NotHome, WrongAttachment
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Refused
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import SaveCursor, Spool
-from palio.routing.durable.homes import PAUSED, Homes
-from palio.routing.durable.subscription import Durable, State
+from palio.routing.durable.effects import SaveFact, Spool
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.subscription import Durable, State
 
 # Seconds by which the clock of whoever asks may be ahead of ours.
 _CLOCKS_DIFFER = 60.0
@@ -108,7 +98,7 @@ class Steering:
         durable.paused = paused
         answer = Paused(durable.name, paused, number=message.number)
         token = self._desk.token(lambda: self._desk.answer(session, answer))
-        self._desk.effects.append(SaveCursor(token, PAUSED + durable.identity, 1 if paused else -1))
+        self._desk.effects.append(SaveFact(token, FactKind.PAUSED.of(durable.identity), 1 if paused else None))
 
     def seek(self, session: str, message: Seek) -> None:
         """Move it."""

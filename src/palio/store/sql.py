@@ -1,4 +1,4 @@
-"""`Store`: what a live broker keeps on disk. `writer` says what is promised, `schema` how it lies there."""
+"""`SqlStore`: a store in a database. `contract` says what is promised, `schema` how it lies there."""
 
 from __future__ import annotations
 
@@ -10,39 +10,23 @@ import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Recovered, StoreEffect
+from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
 from palio.store import aside, schema
 from palio.store.backend import Backend, Sync
+from palio.store.contract import MOST_RECORDS, Broken, Completed, LakeStatistics, StoreStatistics
 from palio.store.errors import StoreError
 from palio.store.journal import Journal, Range
+from palio.store.keyed import KeyedReader
 from palio.store.lake.reading import Archive
-from palio.store.lookback import LakeStatistics, LakeThread
+from palio.store.lookback import LakeThread
 from palio.store.opening import backend_of, refusal
 from palio.store.queue import Queue
 from palio.store.recovery import enter, recover
-from palio.store.writer import Broken, Completed, Writer
+from palio.store.writer import Writer
 
 
-class Statistics(msgspec.Struct, frozen=True):
-    """How a store is doing. Counts are since it was opened; `queued` is what is not completed."""
-
-    commits: int
-    writes: int  # effects that were completed
-    bytes: int  # of notifications and letters that were written
-    refused: int  # appends
-    queued: int
-    queued_bytes: int
-    oldest_waiting: float  # seconds
-    head: int
-    trimmed: int
-    swept: int  # up to here, what was trimmed is deleted
-    waiting: str | None  # why nothing can be written now
-    last_error: str | None
-    aside: int = 0  # what could not be read when it was opened, now or before
-
-
-class Store:
-    """The disk of one broker. Everything but `completed` and `broken` happens in the caller's thread."""
+class SqlStore:
+    """A `Store` on SQLite or PostgreSQL. All but `completed` and `broken` happens in the caller's thread."""
 
     def __init__(
         self,
@@ -62,6 +46,7 @@ class Store:
         self._backend = backend
         self._queue = queue
         self._writer = writer
+        self._keyed = KeyedReader(url, writer.standing.broker)
         self._recovered: Recovered | None = recovered
         self.incarnation = incarnation
 
@@ -77,7 +62,7 @@ class Store:
         retention: float = DurableSettings().retention,
         remembered: int = DurableSettings().remembered,
         lake: str | None = None,
-    ) -> Store:
+    ) -> SqlStore:
         """Open the store of a broker, and create or migrate it where needed.
 
         `completed` is called in the writer's thread with what was done: in the order in which it was
@@ -165,9 +150,19 @@ class Store:
         """The journal, to be read beside the writer on a connection of its own; in any one thread."""
         return Journal(self._url, self._writer.standing.name)
 
-    def statistics(self) -> Statistics:
+    def record(self, kind: str, key: str) -> bytes | None:
+        """The value of a keyed record, if there is one, as committed. Raises `StoreUnavailable`."""
+        return self._keyed.value(kind, key)
+
+    def records(
+        self, kind: str, *, prefix: str = "", after: str | None = None, limit: int = MOST_RECORDS
+    ) -> list[KeyedRecord]:
+        """Keyed records of a kind by the order of their keys, as committed. Raises `StoreUnavailable`."""
+        return self._keyed.page(kind, prefix, after, limit)
+
+    def statistics(self) -> StoreStatistics:
         writer, queue = self._writer, self._queue
-        return Statistics(
+        return StoreStatistics(
             writer.commits,
             writer.writes,
             writer.bytes,
@@ -198,6 +193,7 @@ class Store:
             return False
         if self._lake is not None:
             self._lake.close()
+        self._keyed.close()
         self._backend.unlock()
         return not self._writer.lost and self._writer.broken is None
 

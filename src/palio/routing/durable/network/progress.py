@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from palio.protocol.durable.peers import Mark, Marks, Progress
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.homes import Homes
-from palio.routing.durable.journal import Journal
-from palio.routing.durable.readers import Readers
-from palio.routing.durable.subscription import State
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.subscription import State
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Readers
 from palio.routing.effects import Send
 
 

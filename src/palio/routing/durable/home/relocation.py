@@ -24,23 +24,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
-from palio.protocol.durable.letters import (
-    Content,
-    Differs,
-    MovedIn,
-    MoveIn,
-    MoveOut,
-    Newer,
-    NotHere,
-)
+from palio.protocol.durable.letters import Content, Differs, MovedIn, MoveIn, MoveOut, Newer, NotHere
 from palio.protocol.durable.peers import Ask, Told
 from palio.protocol.durable.subscriptions import Attach, Taken
 from palio.protocol.durable.wishes import HomeUnreachable
 from palio.protocol.requests import Refused
 from palio.routing.durable.desk import Desk, created_at
-from palio.routing.durable.homes import Homes
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.outbox import DeadLetters
-from palio.routing.durable.subscription import Durable, State
 
 # Who looks for a subscription answers others who do with its name and this: of several, one creates it.
 LOOKING = "?"

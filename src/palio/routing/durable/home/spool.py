@@ -17,8 +17,8 @@ from palio.protocol.durable.wishes import NotTaker
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Hand, Spool
+from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.outbox import has_expired
-from palio.routing.durable.subscription import Durable, State
 from palio.routing.effects import SetTimer
 from palio.routing.scopes import owner_of
 from palio.routing.table import Entry

@@ -1,27 +1,20 @@
 """Readers of this broker's journal that are no subscriptions: the lake, and queries that come back later.
 
 Each says up to where it has everything, and what follows is kept for it, also from one life of the broker
-to the next. The store has these cursors, too, and trims beyond none of them, whoever asks: so a reader that
-has the store, but not the broker, may write its own cursor there; the broker hears of it when it begins anew.
+to the next. The store has these facts, too, and trims beyond none of them, whoever asks: so a reader that
+has the store, but not the broker, may write its own there; the broker hears of it when it begins anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from palio.protocol.durable.journals import (
-    Held,
-    Hold,
-    JournalRange,
-    JournalTrimmed,
-    TrimJournal,
-)
+from palio.protocol.durable.journals import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import SaveCursor
-from palio.routing.durable.journal import Journal
-from palio.routing.durable.readers import Readers
-
-HELD = "held: "  # before the name of a reader in the name of its cursor
+from palio.routing.durable.effects import SaveFact
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Readers
 
 
 class Holding:
@@ -37,16 +30,17 @@ class Holding:
 
     def hold(self, session: str, message: Hold) -> None:
         """Somebody has read up to here, or does not read any more."""
-        if message.sequence < 0:
+        value = None if message.sequence < 0 else message.sequence
+        if value is None:
             self._journal.held.pop(message.reader, None)
         else:
-            self._journal.held[message.reader] = message.sequence
+            self._journal.held[message.reader] = value
 
         def saved() -> None:
             self._desk.answer(session, Held(message.number, self._range()))
 
         token = self._desk.token(saved)
-        self._desk.effects.append(SaveCursor(token, HELD + message.reader, message.sequence))
+        self._desk.effects.append(SaveFact(token, FactKind.HELD.of(message.reader), value))
         if self._desk.settings.keep or self._journal.readers:
             self._readers.trim()
 

@@ -11,19 +11,11 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from palio.protocol.durable.letters import (
-    Browse,
-    Browsed,
-    Content,
-    Count,
-    Counted,
-    Fetch,
-    Page,
-)
+from palio.protocol.durable.letters import Browse, Browsed, Content, Count, Counted, Fetch, Page
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Read
-from palio.routing.durable.journal import Journal
+from palio.routing.durable.origin.journal import Journal
 from palio.routing.occurrences import Found
 
 # Surveys that an origin counts at a time, for all askers.
