@@ -10,27 +10,14 @@ import palio
 from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import parse_rights
 from palio.broker.border import Border
-from palio.broker.connection import _FROM_CLIENTS
 from palio.broker.guard import Guard
 from palio.broker.limits import Rates, WrongName
 from palio.broker.settings import Limits, Settings
 from palio.protocol.durable.journals import GoOn, Replay, Survey
 from palio.protocol.durable.subscriptions import Attach, Change, Finish
-from palio.protocol.inquiries import (
-    UNTOLD,
-    Answered,
-    Inspect,
-    Respond,
-    Watch,
-)
-from palio.protocol.requests import (
-    Advertise,
-    Publish,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol.inquiries import UNTOLD, Answered, Inspect, Respond, Watch
+from palio.protocol.requests import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
+from palio.protocol.vocabulary import FROM_CLIENTS
 
 # These are about what the session itself has asked for before; what is inspected has checks of its own.
 NEED_NONE = {Release, GoOn, Inspect}
@@ -38,7 +25,7 @@ NEED_NONE = {Release, GoOn, Inspect}
 
 def test_every_message_of_a_client_passes_a_check():
     checked = set(Guard(Settings(), lambda: 0.0)._checks)
-    assert _FROM_CLIENTS - checked == NEED_NONE
+    assert FROM_CLIENTS - checked == NEED_NONE
 
 
 def principal(publish: str | None, subscribe: str | None, *allow: str) -> Principal:

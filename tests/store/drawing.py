@@ -14,16 +14,7 @@ from palio.model.notification import Notification
 from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
-from palio.routing.durable.effects import (
-    Append,
-    Read,
-    Recovered,
-    Remove,
-    SaveCursor,
-    Spool,
-    StoreEffect,
-    Trim,
-)
+from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveCursor, Spool, StoreEffect, Trim
 from palio.routing.occurrences import StoreMessage
 from palio.sim.faults.disk import Disk
 

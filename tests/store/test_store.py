@@ -6,12 +6,7 @@ import pytest
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.occurrences import (
-    Failed,
-    Found,
-    Stored,
-    StoreMessage,
-)
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 from palio.store import StoreError, StoreInUse
 from tests.store.driving import Driven, append, envelope
 

@@ -33,21 +33,9 @@ from palio.protocol.durable.letters import (
     NotHere,
     Page,
 )
-from palio.protocol.durable.peers import (
-    Ask,
-    Introduction,
-    Told,
-    TopologyChanged,
-)
+from palio.protocol.durable.peers import Ask, Introduction, Told, TopologyChanged
 from palio.protocol.envelope import Envelope
-from palio.protocol.inquiries import (
-    UNTOLD,
-    Answered,
-    Enquire,
-    Hop,
-    Probe,
-    Probed,
-)
+from palio.protocol.inquiries import UNTOLD, Answered, Enquire, Hop, Probe, Probed
 from palio.protocol.peers import Forward
 
 _EVERYTHING = Filter()

@@ -50,12 +50,7 @@ from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Append, Hand, Read, Remove, SaveCursor, Spool, Trim
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.links import COUNTERPART
-from palio.routing.occurrences import (
-    Close,
-    LinkDown,
-    LinkUp,
-    Open,
-)
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
 from palio.transport.tcp import Tcp

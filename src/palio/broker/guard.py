@@ -26,21 +26,8 @@ from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import MAX_ATTRIBUTES
 from palio.protocol import frames
-from palio.protocol.durable.control import (
-    Pause,
-    Paused,
-    Resume,
-    Seek,
-    Sought,
-)
-from palio.protocol.durable.journals import (
-    Forget,
-    Hold,
-    ListJournals,
-    Replay,
-    Survey,
-    TrimJournal,
-)
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.journals import Forget, Hold, ListJournals, Replay, Survey, TrimJournal
 from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
@@ -58,24 +45,8 @@ from palio.protocol.durable.subscriptions import (
     Requeued,
     Taken,
 )
-from palio.protocol.inquiries import (
-    UNTOLD,
-    Hop,
-    Request,
-    Respond,
-    Trace,
-    Traced,
-    Watch,
-)
-from palio.protocol.requests import (
-    Advertise,
-    Ended,
-    Publish,
-    Refused,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol.inquiries import UNTOLD, Hop, Request, Respond, Trace, Traced, Watch
+from palio.protocol.requests import Advertise, Ended, Publish, Refused, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.scopes import owner_of
 
 _EVERYTHING = Filter()
@@ -259,9 +230,8 @@ class Guard:
         if kind is Ended:
             return Ended(tuple([principal.called(handle) for handle in answer.handles]), number=answer.number)
         if kind is Refused:
-            request, _, name = answer.subject.partition(" ")
-            if request in _ABOUT_NAMES:
-                subject = f"{request} {principal.called(name)}"
+            if answer.kind in _ABOUT_NAMES:
+                subject = f"{answer.kind} {principal.called(answer.subject.partition(' ')[2])}"
                 return msgspec.structs.replace(answer, subject=subject)
         return answer
 

@@ -25,20 +25,9 @@ from palio.client.states import TRANSITIONS, State
 from palio.client.waiting import OnLoss, Waiting
 from palio.model.errors import PalioError
 from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
-from palio.protocol.greeting import (
-    PROTOCOL,
-    Greet,
-    Role,
-    Welcome,
-)
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Ping, Pong
-from palio.protocol.requests import (
-    Accepted,
-    Ended,
-    Published,
-    Ready,
-    Refused,
-)
+from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
 from palio.protocol.subjects import subject_of
 
 Result = TypeVar("Result")

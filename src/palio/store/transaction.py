@@ -18,22 +18,9 @@ import msgspec
 from sqlalchemy import Connection, text
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import (
-    Append,
-    Read,
-    Remove,
-    SaveCursor,
-    Spool,
-    StoreEffect,
-    Trim,
-)
+from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, StoreEffect, Trim
 from palio.routing.durable.holding import HELD
-from palio.routing.occurrences import (
-    Failed,
-    Found,
-    Stored,
-    StoreMessage,
-)
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 from palio.store import schema
 from palio.store.backend import Backend
 from palio.store.reading import read

@@ -5,13 +5,7 @@ from collections import deque
 import pytest
 
 from palio import Filter
-from palio.protocol.durable.journals import (
-    GoOn,
-    Replay,
-    Replayed,
-    Survey,
-    Surveyed,
-)
+from palio.protocol.durable.journals import GoOn, Replay, Replayed, Survey, Surveyed
 from palio.protocol.durable.subscriptions import Attach
 from palio.routing.durable.history import MAX_PER_SESSION
 from palio.routing.occurrences import Close, Open

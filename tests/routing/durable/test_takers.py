@@ -3,21 +3,9 @@
 import pytest
 
 from palio import Filter
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Discard,
-    Rejected,
-    Requeue,
-)
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Discard, Rejected, Requeue
 from palio.protocol.durable.wishes import MAX_IN_FLIGHT
-from palio.protocol.inquiries import (
-    Hop,
-    Recipient,
-    Request,
-    Responded,
-    Trace,
-)
+from palio.protocol.inquiries import Hop, Recipient, Request, Responded, Trace
 from palio.routing.durable.effects import Hand
 from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import SETTINGS, World, number

@@ -27,13 +27,7 @@ from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.credentials import Credentials, read_credentials
 from palio.broker.gateway.guard import Guard
 from palio.broker.gateway.parameters import read_key
-from palio.broker.gateway.problems import (
-    BrokerMistake,
-    NotFound,
-    WrongMethod,
-    WrongParameter,
-    problem_response,
-)
+from palio.broker.gateway.problems import BrokerMistake, NotFound, WrongMethod, WrongParameter, problem_response
 from palio.broker.gateway.publishing import IN_THREAD, Publishing
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.streams import Streams, read_wanted

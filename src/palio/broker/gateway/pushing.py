@@ -26,12 +26,7 @@ from palio.model.filter import Filter
 from palio.protocol.deliveries import Handed
 from palio.protocol.durable.attempts import MAX_REASON
 from palio.protocol.durable.retry import Patience
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Rejected,
-    Taken,
-)
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Rejected, Taken
 from palio.protocol.envelope import Envelope
 
 if TYPE_CHECKING:

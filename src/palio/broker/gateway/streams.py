@@ -41,14 +41,7 @@ from palio.model.naming import event_name, read_event_name
 from palio.model.values import parse_time
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.retry import Patience
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Attached,
-    Change,
-    Finish,
-    Taken,
-)
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Attached, Change, Finish, Taken
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Subscribe
 

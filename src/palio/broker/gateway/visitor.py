@@ -18,22 +18,12 @@ from palio.broker.gateway.problems import RefusedByBroker
 from palio.model.errors import HistoryUnavailable, PalioError
 from palio.protocol.conversation import Conversation
 from palio.protocol.deliveries import Events, Handed, Lost
-from palio.protocol.durable.subscriptions import (
-    Taken,
-)
+from palio.protocol.durable.subscriptions import Taken
 from palio.protocol.encoding import decode
 from palio.protocol.frames import FrameTooLarge, frame
-from palio.protocol.greeting import (
-    CONNECTION,
-    PROTOCOL,
-    Greet,
-    Role,
-    Welcome,
-)
+from palio.protocol.greeting import CONNECTION, PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
-from palio.protocol.requests import (
-    Refused,
-)
+from palio.protocol.requests import Refused
 from palio.protocol.subjects import subject_of
 from palio.protocol.vocabulary import ANSWERS, TO_CLIENTS, AnyMessage
 from palio.transport.buffered import BufferedTransport

@@ -11,15 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from palio.protocol.durable.letters import (
-    Browse,
-    Browsed,
-    Content,
-    Count,
-    Counted,
-    Fetch,
-    Page,
-)
+from palio.protocol.durable.letters import Browse, Browsed, Content, Count, Counted, Fetch, Page
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Read

@@ -27,13 +27,7 @@ from palio.protocol.durable.journals import (
     Survey,
     Surveyed,
 )
-from palio.protocol.durable.letters import (
-    Browse,
-    Browsed,
-    Content,
-    Count,
-    Counted,
-)
+from palio.protocol.durable.letters import Browse, Browsed, Content, Count, Counted
 from palio.protocol.durable.peers import Ask, Told
 from palio.protocol.envelope import Envelope
 from palio.protocol.frames import MAX_EVENT

@@ -9,13 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from palio.protocol.durable.journals import (
-    Held,
-    Hold,
-    JournalRange,
-    JournalTrimmed,
-    TrimJournal,
-)
+from palio.protocol.durable.journals import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveCursor
 from palio.routing.durable.journal import Journal

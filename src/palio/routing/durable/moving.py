@@ -24,15 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
-from palio.protocol.durable.letters import (
-    Content,
-    Differs,
-    MovedIn,
-    MoveIn,
-    MoveOut,
-    Newer,
-    NotHere,
-)
+from palio.protocol.durable.letters import Content, Differs, MovedIn, MoveIn, MoveOut, Newer, NotHere
 from palio.protocol.durable.peers import Ask, Told
 from palio.protocol.durable.subscriptions import Attach, Taken
 from palio.protocol.durable.wishes import HomeUnreachable

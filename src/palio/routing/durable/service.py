@@ -17,15 +17,7 @@ import msgspec
 from palio.model.filter import Filter
 from palio.protocol.durable.attempts import Failures
 from palio.protocol.durable.control import Pause, Resume, Seek
-from palio.protocol.durable.journals import (
-    Forget,
-    GoOn,
-    Hold,
-    ListJournals,
-    Replay,
-    Survey,
-    TrimJournal,
-)
+from palio.protocol.durable.journals import Forget, GoOn, Hold, ListJournals, Replay, Survey, TrimJournal
 from palio.protocol.durable.letters import (
     Browse,
     Browsed,
@@ -42,13 +34,7 @@ from palio.protocol.durable.letters import (
     Page,
     ReaderEnded,
 )
-from palio.protocol.durable.peers import (
-    Ask,
-    Head,
-    Marks,
-    Told,
-    TopologyChanged,
-)
+from palio.protocol.durable.peers import Ask, Head, Marks, Told, TopologyChanged
 from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,

@@ -16,19 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isfinite
 
-from palio.protocol.durable.control import (
-    Pause,
-    Paused,
-    Resume,
-    Seek,
-    Sought,
-)
-from palio.protocol.durable.wishes import (
-    MAX_ORIGINS,
-    MAX_SEQUENCE,
-    NotHome,
-    WrongAttachment,
-)
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.wishes import MAX_ORIGINS, MAX_SEQUENCE, NotHome, WrongAttachment
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Refused
 from palio.routing.durable.desk import Desk

@@ -30,12 +30,7 @@ from palio.routing.durable.effects import (
     Trim,
 )
 from palio.routing.durable.holding import HELD
-from palio.routing.occurrences import (
-    Failed,
-    Found,
-    Stored,
-    StoreMessage,
-)
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 
 Letter = tuple[int, Envelope]  # attempts, what
 # Of so many reads in a lake one fails.

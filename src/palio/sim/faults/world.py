@@ -27,13 +27,7 @@ from palio.routing.durable.effects import Append, Hand, Trim
 from palio.routing.durable.homes import ABANDON
 from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
-from palio.routing.occurrences import (
-    Close,
-    LinkDown,
-    LinkUp,
-    Open,
-    StoreMessage,
-)
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessage
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
