@@ -5,14 +5,7 @@ import pytest
 
 from palio.protocol.durable.attempts import MAX_FAILURES
 from palio.protocol.durable.retry import Patience, Retry
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Detach,
-    Discard,
-    Rejected,
-    Requeue,
-)
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Detach, Discard, Rejected, Requeue
 from palio.routing.occurrences import Close
 from tests.routing.durable.test_takers import (
     ALL,
