@@ -17,14 +17,13 @@ from rich.console import Console
 import palio
 from palio.broker.settings import Peer
 from palio.cli.backtest import Found, parts
-from palio.cli.durations import WrongTime, parse_moment, parse_since, parse_span
 from palio.cli.keys import ended_by
-from palio.cli.looking import size, span
 from palio.cli.trace import tree_of
+from palio.model.moments import parse_time
+from palio.protocol.durable.retry import Patience, Retry
+from palio.protocol.inquiries import Hop, Recipient
+from palio.protocol.peers import LinkKind
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience, Retry
-from palio.routing.inquiries import Hop, Recipient
-from palio.routing.messages import LinkKind
 from tests.cli.live import live_broker
 
 
@@ -335,7 +334,7 @@ def test_history_comes_from_all_journals_and_ends(command, live, pair):
     assert document["events"] == sum(bar["events"] for bar in document["when"]) == 30
     assert len(document["samples"]) == 2
     assert {one["origin"] for one in document["samples"]} <= {"siena", "lucca"}
-    assert parse_moment(document["first"]) >= before
+    assert parse_time(document["first"]).timestamp() >= before
     shown = command("backtest", "n < 30", "--since", "1h").stdout
     assert shown.startswith("30 events, the first ")
     assert "█" in shown
@@ -405,24 +404,6 @@ def test_who_advertises_learns_whether_anybody_wants_it(command, live):
     assert lines(command("advertise", "exists(price)", "--watch", "--timeout", "0.3s")) == [{"wanted": True}]
     assert command("advertise", "nonsense(", "--timeout", "1s").exit_code == 3
     live.do(client.close())
-
-
-# Times
-
-
-def test_spans_and_moments_as_people_type_them():
-    assert [parse_span(text) for text in ("90s", "1h30m", "7d", "250ms", "2.5", "1.5h")] == [
-        90.0, 5_400.0, 604_800.0, 0.25, 2.5, 5_400.0,
-    ]  # fmt: skip
-    for text in ("", "h", "1x", "-1", "nan", "inf", "1h 30m"):
-        with pytest.raises(WrongTime):
-            parse_span(text)
-    assert parse_moment("1970-01-02") == 86_400.0
-    assert parse_moment("1970-01-01T01:00:00+01:00") == 0.0
-    assert parse_moment("1h") == pytest.approx(time.time() - 3_600, abs=60)
-    assert parse_since("all") == "all"
-    assert [span(seconds) for seconds in (0, 59, 60, 3_661, 90_000)] == ["0s", "59s", "1m0s", "1h1m", "1d1h"]
-    assert [size(count) for count in (0, 999, 1_500, 2_000_000)] == ["0 B", "999 B", "1.5 kB", "2.0 MB"]
 
 
 def test_only_a_broker_that_was_heard_of_is_forgotten_and_only_on_purpose(command, live):

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Filter, InvalidNotification, Notification
-from palio.model.values import INT_MAX, INT_MIN, MAX_ATTRIBUTES, MAX_NESTING, format_time, parse_time
+from palio.model.moments import format_time, parse_time
+from palio.model.values import INT_MAX, INT_MIN, MAX_ATTRIBUTES, MAX_NESTING
 
 
 class refused:  # noqa: N801  (reads as a statement: with refused(path, reason))

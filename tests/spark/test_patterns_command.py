@@ -12,7 +12,7 @@ import pytest
 import palio.spark
 import palio.sync
 import palio.testing
-from palio.model.values import parse_time
+from palio.model.moments import parse_time
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")

@@ -191,9 +191,11 @@ def test_an_attribute_may_say_when(spark, tmp_path):
     ]
     rows = [(palio.Notification(*event).encode(),) for event in payloads]
     found = report(spark.createDataFrame(rows, "payload binary"), tmp_path / "r.html", time="date")
-    assert "2001-02-03" in (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text()
+    assert "2001-02-03" in page
+    assert "2 events without a time" in page
     first = datetime(2001, 2, 3, tzinfo=UTC).timestamp()
-    assert (found.traffic.events, found.traffic.first) == (4, first)
+    assert (found.traffic.events, found.traffic.first, found.traffic.untimed) == (4, first, 2)
     assert found.traffic.last == datetime(2001, 2, 4, 23, tzinfo=UTC).timestamp()
     assert sum(moment.events for moment in found.traffic.moments) == 2
 

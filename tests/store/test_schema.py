@@ -7,15 +7,15 @@ from sqlalchemy import create_engine, text
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.durable.attempts import Failure
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.configuration import Configuration
-from palio.routing.durable.attempts import Failure
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Read, SaveFact, Spool
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.home.endings import FOR_GOOD
-from palio.routing.durable.messages import Found, Stored
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope, Open
+from palio.routing.occurrences import Found, Open, Stored
 from palio.routing.router import Router
 from palio.store import StoreTooNew, schema
 from palio.store.errors import StoreTooOld

@@ -16,7 +16,7 @@ from sqlalchemy import event
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Read, SaveFact, Spool, Trim
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.messages import Failed, Found, Stored
+from palio.routing.occurrences import Failed, Found, Stored
 from palio.store import StoreCorrupt, StoreInUse, StoreUnavailable, WrongBroker, WrongStoreUrl
 from tests.store.cluster import Cluster
 from tests.store.driving import Driven, append, envelope

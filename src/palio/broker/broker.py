@@ -24,38 +24,39 @@ from palio.broker.access import Access
 from palio.broker.access.rights import Allowance
 from palio.broker.border import bounced
 from palio.broker.clock import Clock
-from palio.broker.connection import Connection, ProtocolViolation
+from palio.broker.connection import Connection
 from palio.broker.dialling import AlreadyLinked, Dialling
+from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
-from palio.broker.guard import Guard, require_deliverable
+from palio.broker.guard import Guard, answered, require_deliverable
 from palio.broker.inspection import Inspection
 from palio.broker.limits import Tally, TooManyConnections, TooManySubscriptions
 from palio.broker.settings import Settings, require_safe, split_address
-from palio.broker.tls import ServerTls, WrongCertificate
+from palio.broker.tls import ServerTls
+from palio.broker.unlisted import UnlistedMessage
 from palio.matching.hints import Hints
-from palio.model.errors import InvalidNotification, NotAllowed, PalioError
-from palio.routing.clients import subject_of
+from palio.model.errors import InvalidNotification, PalioError
+from palio.protocol.deliveries import Lost
+from palio.protocol.durable.subscriptions import Attach, Rejected
+from palio.protocol.encoding import encode_envelopes
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_EVENT, MAX_FRAME
+from palio.protocol.greeting import Greet, Role
+from palio.protocol.heartbeat import LOOKS
+from palio.protocol.inquiries import Inspect, Inspected, Requested, Respond, Watch
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Advertise, Refused, Subscribe
+from palio.protocol.subjects import subject_of
+from palio.protocol.violations import ProtocolViolation
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import STORE_EFFECTS, Hand
-from palio.routing.durable.messages import Attach, Rejected
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
-from palio.routing.inquiries import Requested, Respond, Watch
+from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.links import COUNTERPART
-from palio.routing.messages import (
-    Advertise,
-    Close,
-    Envelope,
-    LinkDown,
-    LinkKind,
-    LinkUp,
-    Open,
-    Refused,
-    Subscribe,
-)
-from palio.routing.protocol import MAX_EVENT, MAX_FRAME, Greet, Inspect, Inspected, Lost, Role
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope
-from palio.routing.wire import encode_envelopes
+from palio.transport.tcp import Tcp
+from palio.transport.tls import WrongCertificate
 
 if TYPE_CHECKING:
     from palio.broker.gateway.definitions import Keeper
@@ -64,8 +65,6 @@ if TYPE_CHECKING:
 _HELD = frozenset((Subscribe, Advertise, Watch))
 # Why something that is kept cannot be delivered.
 TOO_LARGE = f"It has more than the {MAX_FRAME:,} bytes that a frame may have."
-# How many times in a heartbeat all connections are looked at.
-_LOOKS = 4
 # Seconds after which tokens, rights and certificates that have changed count at the latest.
 _LOOK_AT_FILES_EVERY = 0.5
 
@@ -86,7 +85,13 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
 class Broker:
     """One broker. `start` and `stop` it; everything else it does by itself."""
 
-    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.time,
+        extensions: Iterable[Installer] = (),
+    ) -> None:
         self.settings = settings.named()
         self.now = Clock(clock)
         self.log = logging.getLogger(f"palio.broker.{self.settings.name}")
@@ -121,13 +126,14 @@ class Broker:
         self._watching: asyncio.Task[None] | None = None
         self._dialling = Dialling(self)
         self._inspection = Inspection(self)
+        self._installers = tuple(extensions)
+        self.extensions = Extensions(self.log)
         self._handlers = {
             Send: self._send,
             Deliver: self._deliver,
             Reply: self._reply,
             Hand: self._hand,
             SetTimer: self._set_timer,
-            CancelTimer: self._cancel_timer,
             CloseLink: self._close_link,
         } | dict.fromkeys(STORE_EFFECTS, self._to_store.append)
 
@@ -162,17 +168,22 @@ class Broker:
             self.router = Router(configuration)
         host, port = split_address(settings.listen)
         try:
-            self._server = await self._loop.create_server(
-                lambda: Connection(self), host, port, backlog=1_024, **self._tls_options()
-            )
+            tls = None if self.tls is None else self.tls.context
+            transport = Tcp(host, port, tls, handshake=settings.limits.greeting)
+            self._server = await transport.listen(lambda: Connection(self))
         except OSError:
             await self._close_store()
             raise
         self.port = self._server.sockets[0].getsockname()[1]
+        for install in self._installers:
+            for extension in install(self):
+                self.extensions.add(extension)
         if settings.http != "off":
             from palio.broker.http import HttpServer  # noqa: PLC0415 (only where it is wanted)
 
             self._http = HttpServer(self)
+        await self.extensions.start()
+        if self._http is not None:
             self.http_port = await self._http.start(*split_address(settings.http))
         self.started = self.now()
         self._beating = self._loop.create_task(self._beat())
@@ -185,18 +196,19 @@ class Broker:
 
     async def open_store(self) -> Any:
         """The store that the settings ask for. Raises what it does."""
-        from palio.store import Store  # noqa: PLC0415 (not needed without a journal)
+        from palio.store import SqlStore  # noqa: PLC0415 (not needed without a journal)
 
         settings = self.settings
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
         store = await asyncio.to_thread(
-            Store.open,
+            SqlStore.open,
             settings.store_url,
             broker=settings.name,
             completed=self._completed_elsewhere,
             broken=self._broken_elsewhere,
             sync=settings.sync,
             retention=settings.durable.retention,
+            remembered=settings.durable.remembered,
             lake=settings.lake or None,
         )
         settings.keep_name()
@@ -228,6 +240,7 @@ class Broker:
                     await asyncio.gather(*[connection.closed for connection in open_ones])
         for connection in list(self.connections):
             connection.abort(reason)
+        await self.extensions.stop()
         if self._http is not None:
             await self._http.stop()
         for timer in self._timers.values():
@@ -241,18 +254,13 @@ class Broker:
             await asyncio.to_thread(self.store.close)
 
     async def _beat(self) -> None:
-        pause = self.settings.heartbeat / _LOOKS
+        pause = self.settings.heartbeat / LOOKS
         now = self._loop.time()
         while True:
             await asyncio.sleep(pause)
             before, now = now, self._loop.time()
             for connection in list(self.connections):
                 connection.beat(now, max(0.0, now - before - pause))
-
-    def _tls_options(self) -> dict[str, Any]:
-        if self.tls is None:
-            return {}
-        return {"ssl": self.tls.context, "ssl_handshake_timeout": self.settings.limits.greeting}
 
     # Who may come in, and what they may do, may change at any time
 
@@ -391,10 +399,14 @@ class Broker:
                 if type(message) is Attach and not self.router.has_room_for(name, message.name, limit):
                     raise TooManySubscriptions(limit)
             except PalioError as problem:
-                self.refuse_request(connection, subject_of(message), problem)
+                self.refuse_request(connection, message, problem)
                 return
         elif (border := connection.border) is not None:
-            taken = border.coming(message)
+            try:
+                taken = border.coming(message)
+            except UnlistedMessage as problem:
+                connection.refuse(problem)
+                return
             if taken is None:
                 if (answer := bounced(message, self.settings.name)) is not None:
                     connection.say(answer)
@@ -405,18 +417,18 @@ class Broker:
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
 
-    def refuse_request(self, connection: Connection, subject: str, problem: PalioError) -> None:
+    def refuse_request(self, connection: Connection, request: Any, problem: PalioError) -> None:
         """Something that a client asked for is not done."""
         self._refused_requests[type(problem).__name__] += 1
-        connection.say(Refused.of(subject, problem))
+        connection.say(Refused.of(subject_of(request), problem, request.number))
 
     def inspected(self, connection: Connection, message: Inspect) -> None:
         """A question about this broker."""
         try:
             for result, last in self._inspection.answer(message, connection.principal):
                 connection.say(Inspected(message.number, result, last))
-        except NotAllowed as problem:
-            self.refuse_request(connection, subject_of(message), problem)
+        except PalioError as problem:
+            self.refuse_request(connection, message, problem)
 
     def handle(self, message: Any, source: str) -> None:
         """Let the router take a message, and do what it says."""
@@ -438,7 +450,11 @@ class Broker:
             return
         message: Any = effect.message
         if (border := connection.border) is not None:
-            message = border.leaving(message)
+            try:
+                message = border.leaving(message)
+            except UnlistedMessage as problem:
+                self._withhold(problem, connection)
+                return
             if message is None:
                 answer = bounced(effect.message, effect.broker)
                 if answer is not None:
@@ -461,6 +477,11 @@ class Broker:
             else:
                 connection.put(payload, count)
 
+    def _withhold(self, problem: UnlistedMessage, connection: Connection) -> None:
+        """What this broker would say, and may not."""
+        self.dropped["unlisted"] += 1
+        self.log.error("A message is not sent.", extra={"connection": connection.name, "reason": str(problem)})
+
     def _lose(self, connection: Connection) -> None:
         """An event, or an answer, that no frame can bring."""
         self.dropped["too large"] += 1
@@ -473,7 +494,12 @@ class Broker:
             self._refused_requests[effect.answer.error] += 1
         if connection is None:
             return
-        for payload in fitting.answers(self._guard.answered(effect.answer, connection.principal)):
+        try:
+            answer = answered(effect.answer, connection.principal)
+        except UnlistedMessage as problem:
+            self._withhold(problem, connection)
+            return
+        for payload in fitting.answers(answer):
             if payload is not None:
                 connection.put(payload)
                 continue
@@ -502,12 +528,12 @@ class Broker:
             self.handle(message, session)
 
     def _set_timer(self, effect: SetTimer) -> None:
-        self._cancel_timer(effect)
+        self._cancel_timer(effect.name)
         delay = max(0.0, effect.at - self.now.last)
         self._timers[effect.name] = self._loop.call_later(delay, self._on_timer, effect.name)
 
-    def _cancel_timer(self, effect: SetTimer | CancelTimer) -> None:
-        timer = self._timers.pop(effect.name, None)
+    def _cancel_timer(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
         if timer is not None:
             timer.cancel()
 
@@ -579,7 +605,7 @@ class Broker:
 
     def gateway_statistics(self) -> GatewayStatistics:
         """What was done over HTTP; nothing, where there is none."""
-        return self._http.gateway.statistics() if self._http is not None else GatewayStatistics()
+        return self._http.statistics() if self._http is not None else GatewayStatistics()
 
     def statistics(self) -> BrokerStatistics:
         dropped = Counter(self.dropped)

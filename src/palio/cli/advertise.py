@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_span
 from palio.cli.terminal import error_console, help_epilog, write_json
 from palio.model.advertisement import Advertisement
+from palio.model.moments import parse_span
 
 EPILOG = help_epilog(
     "palio advertise 'exists(symbol), price >= 0' --timeout 1s",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time as clock
 from collections import deque
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeAlias
@@ -13,14 +14,14 @@ from rich.console import Console
 
 from palio.cli.bars import lying
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
-from palio.cli.replay import tell_missing
+from palio.cli.replay import LOOK_BACK_WITHIN, tell_missing
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
+from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
+from palio.model.moments import format_time, parse_moment, parse_since
 from palio.model.naming import event_name
 from palio.model.notification import Notification
-from palio.model.values import format_time
 
 EPILOG = help_epilog(
     "palio backtest 'price > 100' --since 7d",
@@ -58,7 +59,7 @@ def backtest(
     filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter to try.")],
     *,
     server: Server = None,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, or all.")],
+    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, @seconds, or all.")],
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show.")] = 3,
     store: Annotated[
@@ -80,9 +81,10 @@ def backtest(
     archived where the brokers know them (their setting lake); with --store, the one
     journal that it names. Exits with 1 if the filter selects nothing.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
-    begin, end = parse_since(since), None if until is None else parse_moment(until)
+    now = clock.time()
+    begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)
     if lake is not None and store is None:
         raise typer.BadParameter("--lake goes with --store; a broker has its own setting for it.")
     if store is not None:

@@ -23,7 +23,7 @@ from palio.cli.terminal import (
 from palio.client import Client
 from palio.model import jsontext
 from palio.model.errors import PalioError
-from palio.model.values import format_time
+from palio.model.moments import format_time
 
 _LIST = "palio dlq list"
 app = typer.Typer(

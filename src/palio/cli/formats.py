@@ -11,8 +11,8 @@ import typer
 from palio.cli.terminal import printable
 from palio.client import Event
 from palio.model import jsontext
+from palio.model.moments import format_time
 from palio.model.naming import event_name
-from palio.model.values import format_time
 
 Format = Callable[[Event], str]
 _PLACE = re.compile(r"\{(\$?[^{}]+)\}")

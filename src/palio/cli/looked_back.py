@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from palio.model import jsontext
+from palio.model.moments import format_time
 from palio.model.notification import Notification
-from palio.model.values import format_time
 from palio.spark.errors import WrongOption
 from palio.spark.lookback.backtesting import MAX_PARTS, SIDES
 from palio.spark.lookback.buckets import Every

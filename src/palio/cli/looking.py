@@ -12,6 +12,7 @@ from rich.table import Table
 
 from palio.cli.connecting import Server, ask, connected, run
 from palio.cli.terminal import help_epilog, output_console, plural, printable, write_json
+from palio.model.amounts import brief_span, size_text
 from palio.model.errors import PalioError
 
 EPILOGS = {
@@ -47,7 +48,7 @@ def stats(server: Server = None, as_json: AsJson = False) -> None:
     broker, router = row["broker"], row["router"]
     table = _table()
     groups: list[tuple[str, dict[str, Any]]] = [
-        ("broker", {"name": broker["name"], "up for": span(time.time() - broker["started"])}),
+        ("broker", {"name": broker["name"], "up for": brief_span(time.time() - broker["started"])}),
         # The one that asks is a client as well, and no news.
         ("connected", {"clients": broker["sessions"] - 1, "links": router["links"]}),
         ("filters", {"here": router["filters"], "known of others": router["rows_received"]}),
@@ -141,7 +142,11 @@ def clients(server: Server = None, as_json: AsJson = False) -> None:
 def _traffic(row: dict[str, Any]) -> tuple[str, str, str]:
     if "since" not in row:
         return "", "", ""
-    return span(time.time() - row["since"]), size(row["received_bytes"]), size(row["outgoing"]["bytes"])
+    return (
+        brief_span(time.time() - row["since"]),
+        size_text(row["received_bytes"]),
+        size_text(row["outgoing"]["bytes"]),
+    )
 
 
 def labels(row: dict[str, Any]) -> list[str]:
@@ -165,24 +170,3 @@ def print_rows(headings: tuple[str, ...], rows: Iterable[tuple[Any, ...]], texts
 
 def count_of(rows: list[Any], noun: str) -> None:
     output_console().print(plural(len(rows), noun) if rows else f"No {noun}s.", style="dim")
-
-
-def span(seconds: float) -> str:
-    """How long, with the two largest units that matter."""
-    seconds = max(0, int(seconds))
-    units = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-    parts: list[str] = []
-    for unit, length in units:
-        count, seconds = divmod(seconds, length)
-        if count or parts:
-            parts.append(f"{count}{unit}")
-    return "".join(parts[:2]) or "0s"
-
-
-def size(count: float) -> str:
-    """A number of bytes for people."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

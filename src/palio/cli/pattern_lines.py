@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from palio.matching.patterns.match import PATTERN_KEY, PATTERN_NAME, PATTERN_TIME, PATTERN_TIMED_OUT
+from palio.model.moments import format_time
 from palio.model.notification import Notification
-from palio.model.values import format_time
 
 
 class Shown(NamedTuple):

@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_span
 from palio.cli.inputs import BadLine, Complaints, Event, read_events, read_patterns
 from palio.cli.lines import STANDARD_INPUT, LineFile
 from palio.cli.pattern_lines import Shown, match_line
@@ -21,6 +20,7 @@ from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, wri
 from palio.matching.patterns import Detector, DetectorStatistics, Match, PatternSet, watermark_for
 from palio.matching.patterns.match import Constituent
 from palio.matching.patterns.recent import Recent
+from palio.model.moments import parse_span
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 

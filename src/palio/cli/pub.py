@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_span
 from palio.cli.inputs import Complaints
 from palio.cli.lines import STANDARD_INPUT, LineFile
 from palio.cli.progress import progress_bar
@@ -22,6 +21,7 @@ from palio.cli.pub_sources import WINDOW, Lines, filled, paced, repeated
 from palio.cli.templates import NoEvent, parse_event
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, printable, write_json
 from palio.client import Client, Confirmation
+from palio.model.moments import parse_span
 from palio.model.naming import event_name
 from palio.model.notification import Notification
 

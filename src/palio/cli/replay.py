@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Annotated
 
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import LOOK_BACK_WITHIN, parse_moment, parse_since
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
+from palio.language import read_filter
 from palio.model.filter import Filter
+from palio.model.moments import parse_moment, parse_since
 
 EPILOG = help_epilog(
     "palio replay 'price > 100' --since 1h",
     "palio replay --since all --format text",
     "palio replay 'exists(price)' --since 7d --until 1m",
 )
+# Journals may be long, and who looks through one does not hurry.
+LOOK_BACK_WITHIN = 600.0
 
 
 def replay(
@@ -26,7 +30,7 @@ def replay(
     ] = "true",
     *,
     server: Server = None,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, or all.")],
+    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, @seconds, or all.")],
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
     format_text: Annotated[
         str,
@@ -40,10 +44,11 @@ def replay(
     not answer is named on standard error. Formats are those of palio sub. Exits
     with 1 if there is nothing.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
-    end = None if until is None else parse_moment(until)
-    shown, missing = run(_replay(server, filter, parse_since(since), end, format_of(format_text)))
+    now = time.time()
+    begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)
+    shown, missing = run(_replay(server, filter, begin, end, format_of(format_text)))
     if not quiet:
         error_console().print(f"{plural(shown, 'event')}.", style="dim")
     tell_missing(missing)

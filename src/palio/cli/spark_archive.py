@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palio.cli.durations import parse_span
 from palio.cli.progress import progress_bar
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
+from palio.model.moments import parse_span
 from palio.spark.lake.archiving import Progress, archive_continuously, waiting
 from palio.spark.lake.archiving import archive as archive_once
 from palio.spark.lake.rewriting import compact as compact_lake

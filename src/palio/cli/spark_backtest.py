@@ -37,6 +37,7 @@ from palio.cli.terminal import (
     printable,
     write_json,
 )
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import UnknownInput
 from palio.spark.jobs.inputs import REASON, past_events
@@ -78,7 +79,9 @@ def backtest(
         str | None,
         typer.Option("--journals", metavar="URL", help="And what these journals have after the lake."),
     ] = None,
-    since: Annotated[str | None, typer.Option(metavar="WHEN", help="From 7d ago, a date or a time on.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
+    ] = None,
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time.")] = None,
     every: Annotated[
         str | None, typer.Option(metavar="SPAN", help="Count in parts of 15m, 1h, 1d, 1w, 1mo, 1y.")
@@ -181,7 +184,7 @@ def backtest(
 
 
 def _satisfiable(text: str) -> Filter:
-    filter = Filter.parse(text)
+    filter = read_filter(text)
     filter.require_satisfiable()
     return filter
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palio.cli.durations import parse_moment
 from palio.cli.progress import progress_bar
 from palio.cli.terminal import error_console
+from palio.model.moments import parse_moment
 from palio.spark.jobs.inputs import REASON
 from palio.spark.jobs.parts import Asked, Looks, Parts, Whole, open_parts
 from palio.spark.source.journals import absolute
@@ -36,7 +37,7 @@ _QUIET = "spark.ui.showConsoleProgress=false"
 
 def moment_of(text: str | None) -> float | None:
     """A time as it was typed, in seconds since 1970, if there is one. Raises `WrongTime`."""
-    return None if text is None else parse_moment(text)
+    return None if text is None else parse_moment(text, now=time.time())
 
 
 def settings_with(checkpoint: str | None, settings: list[str] | None) -> list[str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
 
-from palio.cli.durations import parse_moment, parse_span
 from palio.cli.progress import progress_bar
 from palio.cli.spark_archive import DEFAULT_LAKE, Grace, LakeFolder
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
-from palio.model.filter import Filter
+from palio.language import read_filter
+from palio.model.moments import parse_moment, parse_span
 from palio.spark.lake.rewriting import Forgotten, sweep
 from palio.spark.lake.rewriting import forget as forget_events
 from palio.store.lake.manifests import Lake
@@ -29,7 +30,7 @@ def forget(
     *,
     lake: LakeFolder = DEFAULT_LAKE,
     before: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Only what is older: 365d, a date, a time.")
+        str | None, typer.Option(metavar="WHEN", help="Only what is older: 365d, a date, a time, @seconds.")
     ] = None,
     grace: Grace = "1d",
     yes: Annotated[bool, typer.Option("--yes", help="Do it: it cannot be taken back.")] = False,
@@ -47,10 +48,10 @@ def forget(
     It is done in parts, with a version for each. After an interrupt the same
     command looks through the lake again, and rewrites what is left.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     seconds = parse_span(grace)
-    moment = None if before is None else parse_moment(before)
+    moment = None if before is None else parse_moment(before, now=time.time())
     Lake(lake).state()  # what is wrong with it is better said before Spark starts
     if not yes:
         sentence = (

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_since
 from palio.cli.formats import format_of
 from palio.cli.spark_archive import DEFAULT_LAKE, LakeFolder
 from palio.cli.spark_options import Master, Remote, Settings, opened, write_table
 from palio.cli.sub import Wanted, follow
 from palio.cli.terminal import error_console, help_epilog, plural
 from palio.client import Event
+from palio.language import read_filter
 from palio.model.body import Body
 from palio.model.filter import Filter
+from palio.model.moments import parse_since
 from palio.spark.lake.table import read_lake
 from palio.spark.lookback.reaching import follow_from, give_up
 from palio.store.lake.manifests import Lake
@@ -41,7 +43,9 @@ def reach_back(
     durable: Annotated[str, typer.Option(metavar="NAME", help="The subscription that goes on; a new name.")],
     server: Server = None,
     lake: LakeFolder = DEFAULT_LAKE,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 30d, a date, a time, or all.")] = "all",
+    since: Annotated[
+        str, typer.Option(metavar="WHEN", help="1h, 30d, a date, a time, @seconds, or all.")
+    ] = "all",
     format_text: Annotated[
         str,
         typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
@@ -70,9 +74,9 @@ def reach_back(
     ended, and the same command begins anew. If it was killed, the name is taken,
     and --anew begins anew.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
-    moment = parse_since(since)
+    moment = parse_since(since, now=time.time())
     begin = 0.0 if isinstance(moment, str) else moment
     format = format_of(format_text)
     place = Lake(lake)

@@ -25,7 +25,7 @@ from palio.cli.spark_checkpoint import (
 )
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
-from palio.model.filter import Filter
+from palio.language import read_filter
 from palio.spark.jobs.inputs import REASON, is_journal, is_lake, past_events, subscriptions_at
 from palio.spark.jobs.parts import Through
 from palio.spark.jobs.pieces import File, cut, files_at, require_unchanged
@@ -70,7 +70,7 @@ def stats(
         str | None, typer.Option("--filter", metavar="FILTER", help="Only events that it selects.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="From then on: 1h, 7d, a date or a time.")
+        str | None, typer.Option("--since", metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
     ] = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="WHEN", help="Up to then; else up to now.")
@@ -104,7 +104,7 @@ def stats(
     from palio.spark.stats.sources import events_from  # noqa: PLC0415
 
     if filter_text is not None:
-        Filter.parse(filter_text).require_satisfiable()
+        read_filter(filter_text).require_satisfiable()
     times = moment_of(since), moment_of(until)
     options: dict[str, Any] = {"source": source, "time": time, "by": by}
     console = error_console()
@@ -144,6 +144,9 @@ def stats(
     if figures.traffic.unreadable:
         told = f"{plural(figures.traffic.unreadable, 'event')} could not be read, and are left out."
         console.print(told, style="yellow", soft_wrap=True)
+    if figures.traffic.untimed and (time is not None or figures.traffic.first is not None):
+        told = f"{plural(figures.traffic.untimed, 'event')} without a time: in no plot over time."
+        console.print(told, style="yellow", soft_wrap=True)
     if show:
         webbrowser.open(place.resolve().as_uri())
 
@@ -165,7 +168,7 @@ def _in_parts(
     place, url = (source, None) if lake is None else (lake, source)
     span: dict[str, Any] = dict(zip(("since", "until"), times, strict=True))
     chooses = is_journal(source) or is_lake(place)  # a store or a lake chooses by the filter itself
-    choosing: dict[str, Any] = {} if chooses or filter is None else {"filter": Filter.parse(filter)}
+    choosing: dict[str, Any] = {} if chooses or filter is None else {"filter": read_filter(filter)}
     whole = past_events(spark, place, url, **(span if chooses else {}))
     prepared(readable(whole), time=time, **choosing, **span)  # what is wrong is found before anything is kept
     asked = asked_of("stats", filters=place_of(filters), **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from functools import partial
 from typing import Annotated, Any, TypedDict
 
@@ -11,14 +12,14 @@ import msgspec
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_since, parse_span
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
 from palio.client import Client, Subscription
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
+from palio.language import read_filter
 from palio.model.errors import NoSuchSubscription
-from palio.model.filter import Filter
+from palio.model.moments import parse_since, parse_span
 
 EPILOG = help_epilog(
     "palio sub 'price > 100' --count 1 --timeout 1s",
@@ -72,7 +73,7 @@ def sub(
         ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="History first: 1h, 7d, a date, a time, or all.")
+        str | None, typer.Option(metavar="WHEN", help="History first: 1h, 7d, a date, a time, @seconds, all.")
     ] = None,
     change: Annotated[
         bool, typer.Option("--change", help="Give a durable subscription that is there this filter.")
@@ -114,7 +115,7 @@ def sub(
     or none at all, have come.
     """
     if filter_text is not None:
-        Filter.parse(filter_text).require_satisfiable()
+        read_filter(filter_text).require_satisfiable()
     if change and (durable is None or filter_text is None):
         raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
     wanted = Wanted(
@@ -122,7 +123,7 @@ def sub(
         count,
         None if timeout is None else parse_span(timeout),
         durable,
-        None if since is None else parse_since(since),
+        None if since is None else parse_since(since, now=time.time()),
         ready,
         change,
         _retrying(durable, attempts, backoff, linger),

@@ -10,13 +10,14 @@ import typer
 
 from palio.cli.confirming import Yes, want_yes
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_since
-from palio.cli.looking import AsJson, NotAtHome, count_of, labels, print_rows, span
+from palio.cli.looking import AsJson, NotAtHome, count_of, labels, print_rows
 from palio.cli.terminal import error_console, help_epilog, plural, printable, write_json
 from palio.client import Client
 from palio.client.reaching import Since
+from palio.model.amounts import brief_span
 from palio.model.errors import PalioError
-from palio.routing.durable.control import Sought
+from palio.model.moments import parse_since
+from palio.protocol.durable.control import Sought
 
 Result = TypeVar("Result")
 
@@ -109,7 +110,7 @@ def seek(
     server: Server = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="WHEN", help="What came since: 1h, 7d, a date, a time, all, now."),
+        typer.Option(metavar="WHEN", help="What came since: 1h, 7d, a date, a time, @seconds, all, now."),
     ] = None,
     position: Annotated[
         str | None,
@@ -130,7 +131,7 @@ def seek(
     if position is not None:
         place = parse_position(position)
     elif since is not None and since != "now":
-        place = parse_since(since)
+        place = parse_since(since, now=time.time())
     name = name.removeprefix("@")
     if not yes:
         would = run(_with(server, lambda client: client.seek(name, place, dry=True)))
@@ -183,7 +184,7 @@ def _show(server: str | None, durable: bool, as_json: bool) -> None:
     for row in rows:
         pending, oldest = row.get("pending", ""), row.get("oldest")
         dead = row.get("dead_letters", "")
-        waits = "" if oldest is None else span(now - oldest)
+        waits = "" if oldest is None else brief_span(now - oldest)
         shown.append(
             (printable(row["subscription"]), state_of(row), pending, waits, dead, printable(row["filter"]))
         )

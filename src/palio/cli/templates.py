@@ -14,7 +14,7 @@ from typing import Any
 
 from palio.model import jsontext
 from palio.model.errors import InvalidNotification, PalioError
-from palio.model.values import format_time
+from palio.model.moments import format_time
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _PLACE = re.compile(rf"\{{(?:(n)|(uuid)|(now)|random:({_NUMBER}):({_NUMBER}))\}}")

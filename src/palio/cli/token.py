@@ -15,7 +15,6 @@ from palio.broker.access.files import write_private
 from palio.broker.access.rights import read_rights
 from palio.broker.access.tokens import Token, create_token, read_tokens, revoke_tokens
 from palio.cli.access import Config, Data, Folder, access_folder
-from palio.cli.durations import parse_span
 from palio.cli.terminal import (
     ExitCode,
     error_console,
@@ -25,6 +24,7 @@ from palio.cli.terminal import (
     printable,
     write_json,
 )
+from palio.model.moments import parse_span
 
 _CREATE = "palio token create desk-7 --expires 90d --note 'the desk in Siena'"
 app = typer.Typer(

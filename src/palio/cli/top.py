@@ -14,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.durations import parse_span
 from palio.cli.keys import ended_by
-from palio.cli.looking import events_of, labels, size, span
+from palio.cli.looking import events_of, labels
 from palio.cli.subs import state_of
 from palio.cli.terminal import error_console, help_epilog, output_console, plural, printable
+from palio.model.amounts import brief_span, size_text
+from palio.model.moments import parse_span
 
 EPILOG = help_epilog("palio top --count 1", "palio top --every 200ms --count 3")
 _SHOWN = 10  # links, and durable subscriptions: those for which most is waiting
@@ -79,7 +80,7 @@ def _view(
 ) -> Group:
     broker, router = stats["broker"], stats["router"]
     head = Text(broker["name"], style="bold")
-    head.append(f"  up {span(time.time() - broker['started'])}", style="dim")
+    head.append(f"  up {brief_span(time.time() - broker['started'])}", style="dim")
     head.append(f"  {plural(broker['sessions'] - 1, 'client')}, {plural(router['links'], 'link')}, ")
     head.append(f"{plural(router['filters'], 'filter')}")
     if dropped := sum(broker["dropped"].values()):
@@ -99,7 +100,7 @@ def _view(
     if waiting:
         table = _columns("durable subscriptions", "state", "pending", "oldest", "delivered", "dead")
         for row in waiting[:_SHOWN]:
-            oldest = "" if row["oldest"] is None else span(time.time() - row["oldest"])
+            oldest = "" if row["oldest"] is None else brief_span(time.time() - row["oldest"])
             numbers = f"{row['pending']:,}", oldest, f"{row['delivered']:,}", f"{row['dead_letters']:,}"
             table.add_row(printable(labels(row)[0]), state_of(row), *numbers)
         parts += [Text(), table, *_rest(waiting)]
@@ -129,4 +130,4 @@ def _traffic(row: dict[str, Any]) -> tuple[str, str, str]:
     if "outgoing" not in row:
         return "", "", ""
     outgoing = row["outgoing"]
-    return size(row["received_bytes"]), size(outgoing["bytes"]), size(outgoing["waiting_bytes"])
+    return size_text(row["received_bytes"]), size_text(outgoing["bytes"]), size_text(outgoing["waiting_bytes"])

@@ -22,8 +22,8 @@ import msgspec
 from palio.model.body import MAX_ID_CHARACTERS
 from palio.model.errors import InvalidNotification
 from palio.model.flatten import nest
+from palio.model.moments import format_time, parse_time
 from palio.model.naming import event_name
-from palio.model.values import format_time, parse_time
 
 if TYPE_CHECKING:
     from palio.model.notification import Notification

@@ -42,6 +42,16 @@ class InvalidNotification(PalioError):
         super().__init__(f"{path}: {reason}", path=path, reason=reason)
 
 
+class WrongParameter(PalioError):
+    """A parameter, header or member that cannot be used; `path` says which."""
+
+    path: str
+    reason: str
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+
+
 class NoSuchAttribute(PalioError, KeyError):
     """An attribute that was asked for and is not there; `likely` are names that may have been meant."""
 
@@ -379,3 +389,12 @@ class TooFast(PalioError):
             "this request was. Wait a moment, or raise the limit `limits.publish_rate` of the broker.",
             limit=limit,
         )
+
+
+class WrongTime(PalioError):
+    """A text that names no moment, or no span of time."""
+
+    text: str
+
+    def __init__(self, text: str, reason: str, what: str) -> None:
+        super().__init__(f"{text[:60]!r} cannot be read: {reason}. Write {what}.", text=text)

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from palio.model.constraint import Constraint
-from palio.model.values import KIND_NAMES, Kind, format_time
+from palio.model.moments import format_time
+from palio.model.values import KIND_NAMES, Kind
 
 KEYWORDS = frozenset(
     "and or not in between starts ends with contains matches exists absent has true false".split()  # noqa: SIM905

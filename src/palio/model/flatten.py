@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from palio.model.errors import InvalidNotification
+from palio.model.moments import parse_time
 from palio.model.values import (
     MAX_ATTRIBUTES,
     MAX_NESTING,
@@ -24,7 +25,6 @@ from palio.model.values import (
     check_name,
     check_scalar,
     check_time,
-    parse_time,
 )
 
 

@@ -32,6 +32,7 @@ from palio.model import shortcut, texts
 from palio.model.constraint import TEXT_OPERATORS, Constraint, WrongOperand
 from palio.model.errors import FilterSyntaxError, FilterTooLarge
 from palio.model.expression import KEYWORDS, Always, And, Condition, Expression, Not, Or, name_text
+from palio.model.moments import parse_time
 from palio.model.values import (
     INT_MAX,
     INT_MIN,
@@ -40,7 +41,6 @@ from palio.model.values import (
     MAX_STRING_BYTES,
     Kind,
     Scalar,
-    parse_time,
 )
 
 # A filter of a person has some ten conditions; generated ones list a few thousand values.

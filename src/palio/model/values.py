@@ -12,8 +12,7 @@ from __future__ import annotations
 import enum
 import math
 import numbers
-import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 from palio.model.errors import InvalidNotification
@@ -152,31 +151,3 @@ def as_list(values: list[Any] | tuple[Any, ...], path: str) -> tuple[Scalar, ...
         floats = [float(scalar) for scalar in scalars if isinstance(scalar, (int, float))]
         return tuple(floats) if floats == scalars else None
     return tuple(scalars) if len(kinds) <= 1 else None
-
-
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:([Zz])|([+-])(\d\d):(\d\d))", re.ASCII)
-
-
-def parse_time(text: str) -> datetime:
-    """A moment written as RFC 3339 (ISO 8601 with seconds and a zone); digits past microseconds are cut.
-
-    Raises ValueError with a finished sentence.
-    """
-    parts = _TIME.fullmatch(text)
-    if parts is None:
-        raise ValueError(f"{text[:40]!r} is not a time such as 2026-07-02T10:45:00Z; the zone is needed.")
-    day, clock, fraction, _, sign, hours, minutes = parts.groups()
-    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-    if int(hours or 0) > 23 or int(minutes or 0) > 59:
-        raise ValueError(f"{text!r} has a zone offset that does not exist.")
-    micros = (fraction or "")[:6].ljust(6, "0")
-    zone = timezone(-offset if sign == "-" else offset)
-    try:
-        return datetime.fromisoformat(f"{day}T{clock}.{micros}").replace(tzinfo=zone).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is not a time that exists.") from None
-
-
-def format_time(moment: datetime) -> str:
-    """The text that `parse_time` reads back to the same moment."""
-    return moment.isoformat().replace("+00:00", "Z")

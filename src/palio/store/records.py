@@ -14,10 +14,10 @@ import msgspec
 
 from palio.model.body import Body
 from palio.model.notification import Notification
-from palio.routing.durable.attempts import Failures
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.facts import Fact
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
 
 # A notification in an envelope is its body.
 _encode = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode

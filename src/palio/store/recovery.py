@@ -14,11 +14,10 @@ from sqlalchemy import Connection, Row, Table, text
 
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failures
-from palio.routing.durable.desk import DurableSettings
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.durable.facts import FactKind
-from palio.routing.messages import Envelope
 from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence
@@ -77,16 +76,18 @@ def unchanged(connection: Connection, standing: Standing, incarnation: int) -> i
 
 
 def recover(
-    connection: Connection, standing: Standing, retention: float, store: str
+    connection: Connection, standing: Standing, store: str, *, retention: float, remembered: int
 ) -> tuple[Recovered, dict[str, Kept]]:
     """All that is on disk. Raises `StoreCorrupt`."""
     try:
-        return _recover(connection, standing, retention)
+        return _recover(connection, standing, retention, remembered)
     except (msgspec.DecodeError, PalioError, ValueError) as problem:
         raise StoreCorrupt(store, str(problem)) from None
 
 
-def _recover(connection: Connection, standing: Standing, retention: float) -> tuple[Recovered, dict[str, Kept]]:
+def _recover(
+    connection: Connection, standing: Standing, retention: float, remembered: int
+) -> tuple[Recovered, dict[str, Kept]]:
     number = standing.broker
     facts = connection.execute(schema.facts.select().where(schema.facts.c.broker == number)).all()
     table = schema.subscriptions
@@ -108,7 +109,7 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
     recovered = Recovered(
         head=standing.head,
         trimmed=standing.trimmed,
-        recent=tuple(deque(_recent(connection, standing, retention), maxlen=DurableSettings().remembered)),
+        recent=tuple(deque(_recent(connection, standing, retention), maxlen=remembered)),
         facts=tuple(
             [
                 (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)

@@ -155,6 +155,17 @@ def _letters(name: str) -> Table:
 spool = _letters("palio_spool")
 dead = _letters("palio_dead")
 
+# Current values of things (`keyed`). They may be large, so rows are not kept in the tree of their keys.
+records = Table(
+    "palio_records",
+    metadata,
+    Column("broker", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("broker", "kind", "key"),
+)
+
 # What could not be read (`aside`): all rows of it as a map from tables to rows, in MessagePack.
 aside = Table(
     "palio_aside",
@@ -230,9 +241,14 @@ def _fact_of(broker: int, cursor: str, value: int) -> dict[str, object]:
     return {"broker": broker, "kind": kind, "subject": subject, "home": home, "value": value}
 
 
+def _add_records(connection: Connection) -> None:
+    """Version 7: keyed records."""
+    records.create(connection)
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
-MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_forms, _add_retry, _add_facts)
+MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_forms, _add_retry, _add_facts, _add_records)
 VERSION = len(MIGRATIONS) + 1
 
 

@@ -18,18 +18,10 @@ import msgspec
 from sqlalchemy import Connection, text
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import (
-    Append,
-    Read,
-    Remove,
-    SaveFact,
-    Spool,
-    StoreEffect,
-    Trim,
-)
+from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, StoreEffect, Trim
 from palio.routing.durable.facts import Fact, FactKind
-from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
-from palio.store import schema
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
+from palio.store import keyed, schema
 from palio.store.backend import Backend
 from palio.store.reading import read
 from palio.store.records import encode_body, encode_letter, encode_retry, fact_columns, to_column
@@ -108,6 +100,7 @@ class Transaction:
         self._positions: dict[tuple[int, str], int] = {}
         self._facts: dict[Fact, int | None] = {}
         self._numbers: dict[int, int] = {}
+        self._records: dict[tuple[str, str], bytes | None] = {}
         self._wrote = False
         self.appended = 0
         self.bytes = 0
@@ -160,8 +153,16 @@ class Transaction:
     # Effects
 
     def _append(self, effect: Append) -> StoreMessage:
-        if effect.envelopes[0].sequence != self._head + 1:
-            return Failed(effect.token, NOT_FOLLOWING)
+        if effect.envelopes:
+            if effect.envelopes[0].sequence != self._head + 1:
+                return Failed(effect.token, NOT_FOLLOWING)
+            self._add_events(effect)
+        for record in effect.records:
+            self._records[record.kind, record.key] = record.value
+            self.bytes += record.size
+        return Stored(effect.token)
+
+    def _add_events(self, effect: Append) -> None:
         publisher = to_column(effect.publisher)
         rows = []
         for one in effect.envelopes:
@@ -177,7 +178,6 @@ class Transaction:
             self._spans[span] = max(self._spans.get(span, known), time)
         self._head, self._time = rows[-1][1], rows[-1][2]
         self._newest = self._spans[self._head // schema.SPAN]
-        return Stored(effect.token)
 
     def _write_spool(self, effect: Spool) -> None:
         kept = self._find(effect.name)
@@ -298,6 +298,10 @@ class Transaction:
                 _NUMBER, [{"subscription": n, "next_delivery": d} for n, d in self._numbers.items()]
             )
             self._numbers = {}
+            self._wrote = True
+        if self._records:
+            keyed.write(connection, broker, self._records)
+            self._records = {}
             self._wrote = True
         self._flush_facts()
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
 from palio.broker.broker import BrokerStatistics
+from palio.broker.extension import Installer
 from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Limits, Peer, Settings
 from palio.client.blocking import LoopThread
+from palio.protocol.peers import LinkKind
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.messages import LinkKind
 from palio.sim.faults.disk import Disk
 from palio.testing.clock import Clock
 from palio.testing.memory import MemoryBroker
@@ -28,8 +29,9 @@ class Broker:
     thread.
     """
 
-    def __init__(self, settings: Settings, clock: Clock | None) -> None:
+    def __init__(self, settings: Settings, clock: Clock | None, extensions: Sequence[Installer] = ()) -> None:
         self._settings = settings
+        self._extensions = extensions
         self.clock = clock
         self._disk = Disk()
         self._keeper = MemoryKeeper()
@@ -102,6 +104,7 @@ class Broker:
                 self.clock,
                 changed=self._changed,
                 keeper=self._keeper,
+                extensions=self._extensions,
             )
             await running.start()
             self._running = running
@@ -167,12 +170,14 @@ def broker(
     clock: Clock | None = None,
     durable: DurableSettings = PATIENCE,
     limits: Limits = Limits(),  # noqa: B008 (it is immutable)
+    extensions: Sequence[Installer] = (),
     **settings: Any,
 ) -> Broker:
     """A broker for a test: `async with palio.testing.broker() as address`.
 
     With a `journal`, which is in memory, there are durable subscriptions and confirmations that mean something.
-    With `http` it has a gateway. Further `settings` are those of `palio.toml`.
+    With `http` it has a gateway. `extensions` add to it (`palio.broker.extension`). Further `settings` are
+    those of `palio.toml`.
     """
     return Broker(
         Settings(
@@ -185,4 +190,5 @@ def broker(
             **settings,
         ),
         clock,
+        extensions,
     )

@@ -10,6 +10,7 @@ import msgspec
 
 from palio.broker.broker import Broker
 from palio.broker.clock import Clock as BrokerClock
+from palio.broker.extension import Installer
 from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Settings
 from palio.routing.durable.effects import Recovered, StoreEffect
@@ -97,13 +98,14 @@ class MemoryBroker(Broker):
         *,
         changed: Callable[[], None],
         keeper: MemoryKeeper,
+        extensions: Sequence[Installer] = (),
     ) -> None:
         self._keeper = keeper
         self._clock = clock
         self._changed = changed
         self._disk = disk
         self._incarnation = incarnation
-        super().__init__(settings)
+        super().__init__(settings, extensions=extensions)
         if clock is not None:
             self.now = BrokerClock(clock.now, clock.now)
 
@@ -121,8 +123,8 @@ class MemoryBroker(Broker):
         if self._clock is None:
             super()._set_timer(effect)
             return
-        self._cancel_timer(effect)
         name = effect.name
+        self._cancel_timer(name)
         timer = self._clock.call_at(effect.at, lambda: self._on_timer(name))
         if name in _AMONG_BROKERS:
             timer.also = self._loop.call_later(effect.at - self._clock.now(), timer.run)

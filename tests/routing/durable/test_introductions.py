@@ -4,11 +4,11 @@ from collections import deque
 
 import pytest
 
+from palio.protocol.durable.subscriptions import Finish
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.facts import FactKind, values_of
-from palio.routing.durable.messages import Finish
 from palio.routing.durable.origin.introductions import DOUBT_AFTER
-from palio.routing.messages import Close
+from palio.routing.occurrences import Close
 from tests.routing.durable.test_rare import forget, got, homes, publish, told
 from tests.routing.durable.world import SETTINGS, Disk, World
 

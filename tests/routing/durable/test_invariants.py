@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from palio.protocol.durable.subscriptions import Done
 from palio.routing.durable.effects import Spool
 from palio.routing.durable.home import subscription
 from palio.routing.durable.home.subscription import State
-from palio.routing.durable.messages import Done
 from tests.routing.durable.world import SETTINGS, World, number
 
 SOURCE = Path(subscription.__file__).parents[1]

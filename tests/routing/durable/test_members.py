@@ -5,8 +5,9 @@ from collections import deque
 import pytest
 
 from palio.model.filter import Filter
+from palio.protocol.durable.peers import Ask, TopologyChanged
+from palio.protocol.durable.subscriptions import Change
 from palio.routing.durable.facts import FactKind, values_of
-from palio.routing.durable.messages import Ask, Change, TopologyChanged
 from tests.routing.durable.test_introductions import add_link, join
 from tests.routing.durable.test_rare import got, publish, told
 from tests.routing.durable.world import World

@@ -3,13 +3,14 @@
 import msgspec
 import pytest
 
+from palio.protocol.durable.journals import Forget
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import created_at
 from palio.routing.durable.home import subscription
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.subscription import CatchUp
-from palio.routing.durable.messages import Forget
 from palio.routing.durable.network.topology import Topology
-from palio.routing.messages import Close, Envelope, Open
+from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import SETTINGS, World, number
 
 LINE = ["a", "b", "c"], [("a", "b"), ("b", "c")]

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from palio.routing.durable.attempts import MAX_FAILURES
-from palio.routing.durable.control import Seek
-from palio.routing.durable.messages import Acknowledged, Attach, Detach, Discard, Rejected, Requeue
-from palio.routing.durable.outbox import Patience, Retry
-from palio.routing.messages import Close
+from palio.protocol.durable.attempts import MAX_FAILURES
+from palio.protocol.durable.control import Seek
+from palio.protocol.durable.retry import Patience, Retry
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Detach, Discard, Rejected, Requeue
+from palio.routing.occurrences import Close
 from tests.routing.durable.test_takers import (
     ALL,
     answers,

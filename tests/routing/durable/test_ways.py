@@ -2,13 +2,14 @@
 
 import pytest
 
+from palio.protocol.durable.letters import Carry, MoveOut, NotHere
+from palio.protocol.durable.peers import Ask, Head, Told
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.messages import Ask, Carry, Head, MoveOut, NotHere, Told
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.effects import Send
-from palio.routing.messages import Open
+from palio.routing.occurrences import Open
 from tests.routing.durable.world import SETTINGS, World
 
 NOW, BEFORE = 7, 6  # epochs

@@ -3,12 +3,12 @@
 import pytest
 
 from palio import Filter, Notification
-from palio.routing.durable.attempts import Failure
+from palio.protocol.durable.attempts import Failure
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveFact, Spool, Subscribed, Trim
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.messages import Failed, Found, Stored
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import Failed, Found, Stored
 from palio.sim.faults.disk import Disk
 
 EVERYTHING = Filter.parse("n > 0")

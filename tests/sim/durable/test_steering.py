@@ -5,7 +5,7 @@ from random import Random
 import msgspec
 import pytest
 
-from palio.routing.durable.control import Paused
+from palio.protocol.durable.control import Paused
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.home.steering import Place, Steering

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from palio.model.filter import Filter
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.alarm import SYNC, TICK, Alarm
 from palio.routing.durable.desk import Desk, DurableSettings
 from palio.routing.durable.effects import Recovered
@@ -43,7 +44,6 @@ from palio.routing.durable.origin.introductions import Introductions
 from palio.routing.durable.origin.journal import Journal
 from palio.routing.durable.origin.retention import Retention
 from palio.routing.durable.origin.serving import Serving
-from palio.routing.messages import Envelope
 from palio.routing.scopes import Scopes
 from palio.routing.tables import Side
 

@@ -11,19 +11,61 @@ from typing import TypeAlias, get_args
 
 import msgspec
 
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import FailuresOf
+from palio.protocol.durable.attempts import FailuresOf
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.facts import Fact
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+
+# Bytes of a key: PostgreSQL finds rows by what is a good deal shorter than one of its pages.
+MAX_KEY = 1_024
+
+
+class InvalidRecord(PalioError):
+    """A keyed record that no store could keep."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"This is no keyed record: {reason}", reason=reason)
+
+
+class KeyedRecord(msgspec.Struct, frozen=True):
+    """The current value of something, found by its kind and its key. Without a value there is none any more.
+
+    Raises `InvalidRecord` for a kind or a key that cannot be one.
+    """
+
+    kind: str
+    key: str
+    value: bytes | None
+
+    def __post_init__(self) -> None:
+        try:
+            longest = max(len(self.kind.encode()), len(self.key.encode()))
+        except UnicodeEncodeError:
+            raise InvalidRecord("Its kind or its key is no text.") from None
+        if not self.kind or longest > MAX_KEY:
+            raise InvalidRecord(f"Its kind and its key have at most {MAX_KEY:,} bytes, and it has a kind.")
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        return len(self.kind) + len(self.key) + len(self.value or b"")
 
 
 class Append(msgspec.Struct, frozen=True):
-    """Add to the journal. Sequences are dense: the first one follows the last one on disk, or it fails."""
+    """Add to the journal. Sequences are dense: the first one follows the last one on disk, or it fails.
+
+    Keyed records are written with it, all or nothing: what an event says and what is true because of it
+    are there together. There may also be records alone.
+    """
 
     token: int
     envelopes: tuple[Envelope, ...]
     publisher: str
+    records: tuple[KeyedRecord, ...] = ()
 
 
 class Read(msgspec.Struct, frozen=True):

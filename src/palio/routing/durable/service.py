@@ -6,17 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from palio.routing.durable import messages as said
+from palio.protocol.durable import control, journals, letters, peers, subscriptions
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.alarm import ABANDON, DELIVER, SYNC, TICK
 from palio.routing.durable.composition import Parts, Surroundings
-from palio.routing.durable.control import Pause, Resume, Seek
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.home.homes import FilterChange
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.housekeeping import keep_house
 from palio.routing.durable.statistics import DurableStatistics, phases_of, statistics_of
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import Failed, Found, Stored
 
 
 class Service:
@@ -34,53 +34,53 @@ class Service:
         self.wave_ended = parts.going_live.wave_ended
         self.link_gained = parts.membership.link_gained
         self.handlers: dict[type, Callable[[str, Any], None]] = {
-            said.Attach: parts.relocation.attach,
-            said.Change: parts.changes.change,
-            said.Acknowledged: parts.takers.acknowledge,
-            said.Rejected: parts.takers.reject,
-            said.Detach: parts.relocation.detach,
-            said.Finish: parts.lifecycle.finish_for,
-            said.Requeue: parts.dead_letters.requeue,
-            said.Discard: parts.dead_letters.discard,
-            said.Forget: parts.membership.forget,
-            said.Survey: parts.history.survey,
-            said.Replay: parts.history.replay,
-            said.GoOn: parts.history.go_on,
-            said.ListJournals: parts.history.list_journals,
-            said.Hold: parts.holding.hold,
-            said.TrimJournal: parts.holding.trim,
-            Pause: parts.steering.pause,
-            Resume: parts.steering.resume,
-            Seek: parts.steering.seek,
+            subscriptions.Attach: parts.relocation.attach,
+            subscriptions.Change: parts.changes.change,
+            subscriptions.Acknowledged: parts.takers.acknowledge,
+            subscriptions.Rejected: parts.takers.reject,
+            subscriptions.Detach: parts.relocation.detach,
+            subscriptions.Finish: parts.lifecycle.finish_for,
+            subscriptions.Requeue: parts.dead_letters.requeue,
+            subscriptions.Discard: parts.dead_letters.discard,
+            journals.Forget: parts.membership.forget,
+            journals.Survey: parts.history.survey,
+            journals.Replay: parts.history.replay,
+            journals.GoOn: parts.history.go_on,
+            journals.ListJournals: parts.history.list_journals,
+            journals.Hold: parts.holding.hold,
+            journals.TrimJournal: parts.holding.trim,
+            control.Pause: parts.steering.pause,
+            control.Resume: parts.steering.resume,
+            control.Seek: parts.steering.seek,
         }
         self.store_handlers: dict[type, Callable[[Any], None]] = {
-            said.Stored: parts.appending.stored,
-            said.Failed: parts.appending.failed,
-            said.Found: lambda message: parts.desk.completed(message.token, message),
+            Stored: parts.appending.stored,
+            Failed: parts.appending.failed,
+            Found: lambda message: parts.desk.completed(message.token, message),
         }
         self.link_handlers: dict[type, Callable[[str, Any], None]] = {
-            said.TopologyChanged: parts.membership.hear,
-            said.Marks: parts.telling.hear,
-            said.Ask: lambda source, ask: parts.membership.when_counting(
+            peers.TopologyChanged: parts.membership.hear,
+            peers.Marks: parts.telling.hear,
+            peers.Ask: lambda source, ask: parts.membership.when_counting(
                 source, partial(parts.answering.hear, source, ask)
             ),
-            said.Told: lambda source, message: parts.polling.told(message, source),
-            said.Carry: lambda source, message: parts.letters.deliver(message),
+            peers.Told: lambda source, message: parts.polling.told(message, source),
+            letters.Carry: lambda source, message: parts.letters.deliver(message),
         }
         parts.handlers |= {
-            said.Fetch: parts.serving.fetch,
-            said.Page: parts.catching_up.fetched,
-            said.Count: parts.serving.count,
-            said.Counted: parts.history.counted,
-            said.Browse: parts.serving.browse,
-            said.Browsed: parts.history.browsed,
-            said.ReaderEnded: parts.retention.hear_end,
-            said.MoveOut: parts.relocation.asked_for,
-            said.MoveIn: parts.relocation.come,
-            said.MovedIn: parts.relocation.gone,
-            said.Differs: parts.relocation.differs,
-            said.NotHere: parts.relocation.not_here,
-            said.Newer: parts.namesakes.newer,
+            letters.Fetch: parts.serving.fetch,
+            letters.Page: parts.catching_up.fetched,
+            letters.Count: parts.serving.count,
+            letters.Counted: parts.history.counted,
+            letters.Browse: parts.serving.browse,
+            letters.Browsed: parts.history.browsed,
+            letters.ReaderEnded: parts.retention.hear_end,
+            letters.MoveOut: parts.relocation.asked_for,
+            letters.MoveIn: parts.relocation.come,
+            letters.MovedIn: parts.relocation.gone,
+            letters.Differs: parts.relocation.differs,
+            letters.NotHere: parts.relocation.not_here,
+            letters.Newer: parts.namesakes.newer,
         }
         self._timers: dict[str, Callable[[], None]] = {
             SYNC: parts.going_live.settled,

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.matching.projection import Wanted, project
 from palio.model.filter import Filter
@@ -26,8 +27,7 @@ from palio.model.values import Kind
 from palio.spark.errors import MissingColumn, WrongOption
 from palio.spark.frames import PAYLOAD, has_payload
 from palio.spark.lookback.buckets import Every
-from palio.spark.source.options import moment
-from palio.spark.source.reading import Moment
+from palio.spark.source.moments import Moment, TimeTexts, moment
 from palio.spark.source.rows import UTC_MICROSECONDS
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def span_in(ends: DataFrame) -> tuple[datetime, datetime] | None:
 
 
 def _source(filter: str | Filter) -> str:
-    parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed = read_filter(filter)
     parsed.require_satisfiable()
     return parsed.source or str(parsed)
 
@@ -168,7 +168,7 @@ class _Times:
     def __init__(self, time: str, *, column: str | None) -> None:
         self._time = time
         self._column = column
-        self._known: dict[str, datetime | None] = {}  # texts that were read before
+        self._texts = TimeTexts()
 
     def of(self, batch: pa.RecordBatch) -> Any:
         if self._column is None:
@@ -176,39 +176,15 @@ class _Times:
             times, texts = project(batch.column(PAYLOAD), wanted).columns
             if texts.null_count == len(texts):
                 return times
-            return pc.coalesce(times, self._read(texts))
+            return pc.coalesce(times, self._texts.read(texts))
         found = batch.column(self._column)
         if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):
-            return self._read(found)
+            return self._texts.read(found)
         if pa.types.is_date(found.type):
             return found.cast(pa.timestamp("us")).cast(UTC_MICROSECONDS)
         if pa.types.is_timestamp(found.type):
             return found.cast(UTC_MICROSECONDS)
         raise WrongOption(TIME, f"The column {self._column!r} is no time, but {found.type}.")
-
-    def _read(self, texts: Any) -> Any:
-        """Each different text is read once."""
-        encoded = texts.dictionary_encode()
-        values = pa.array([self._moment(text) for text in encoded.dictionary.to_pylist()], UTC_MICROSECONDS)
-        return values.take(encoded.indices)
-
-    def _moment(self, text: str) -> datetime | None:
-        if text not in self._known:
-            if len(self._known) > MAX_PARTS:
-                self._known.clear()
-            self._known[text] = _parsed(text)
-        return self._known[text]
-
-
-def _parsed(text: str) -> datetime | None:
-    """A date, or a time with its zone; a time without one is none."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if found.tzinfo is None:
-        return found.replace(tzinfo=UTC) if len(text) == len("2026-11-16") else None
-    return found.astimezone(UTC)
 
 
 class Counting:

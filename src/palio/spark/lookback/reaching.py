@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from palio.client.blocking import LoopThread
 from palio.client.client import Client
 from palio.client.durable import DurableSubscription
+from palio.language import read_filter
 from palio.model.errors import FilterDiffers, NoSuchSubscription
 from palio.model.filter import Filter
 from palio.spark.errors import DataLoss, NameTaken
 from palio.spark.lake.table import read_lake
 from palio.spark.source.from_broker import connected
-from palio.spark.source.options import moment
-from palio.spark.source.reading import Moment, struct_of
+from palio.spark.source.moments import Moment, moment
+from palio.spark.source.reading import struct_of
 from palio.store.lake.manifests import Lake
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def reach_back(
     """
     place = Lake(lake)
     state = place.state()
-    parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed = read_filter(filter)
     begin = moment("since", since, 0.0)
     thread = LoopThread()
     try:

@@ -6,13 +6,14 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 import msgspec
 
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import Wanted, require_open
+from palio.spark.source.moments import moment
 
 # Sequences in one partition. Small enough for a task to be repeated without regret.
 ROWS_PER_PARTITION = 250_000
@@ -39,7 +40,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
     def wanted(self, more: Filter | None = None) -> Wanted:
         """What is selected, together with what `more` selects."""
-        filter = None if self.filter is None else Filter.parse(self.filter)
+        filter = None if self.filter is None else read_filter(self.filter)
         if more is not None:
             filter = more if filter is None else filter.intersect(more)
         return Wanted(filter, self.since, self.until, lossy=not self.fail_on_data_loss)
@@ -55,7 +56,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     require_known(given, READING)
     filter = options.get("filter")
     if filter is not None:
-        Filter.parse(filter)
+        read_filter(filter)
     read = ReadOptions(
         url,
         filter,
@@ -84,30 +85,6 @@ def require_known(given: Mapping[str, str], known: Iterable[str]) -> None:
                 f"Did you mean {names[close[0]]!r}?" if close else f"There are {', '.join(names.values())}."
             )
             raise WrongOption(name, f"There is no such option. {advice}")
-
-
-def moment(option: str, text: str | float | datetime | None, default: float) -> float:
-    """Seconds since 1970 of a number, a datetime with a zone, or a text of either. Raises `WrongOption`."""
-    if text is None or text == "":
-        return default
-    if isinstance(text, str):
-        try:
-            return float(text)
-        except ValueError:
-            pass
-        try:
-            text = datetime.fromisoformat(text)
-        except ValueError:
-            raise WrongOption(
-                option, f"{text!r} is no time. Write 2026-11-16, 2026-11-16T09:30:00Z, or seconds since 1970."
-            ) from None
-        if text.tzinfo is None and (text.hour, text.minute, text.second, text.microsecond) == (0, 0, 0, 0):
-            text = text.replace(tzinfo=UTC)  # a day is one of UTC
-    if isinstance(text, datetime):
-        if text.tzinfo is None:
-            raise WrongOption(option, "A time needs a zone, such as 2026-11-16T09:30:00Z.")
-        return text.timestamp()
-    return float(text)
 
 
 def _flag(name: str, options: Mapping[str, str], *, default: bool) -> bool:

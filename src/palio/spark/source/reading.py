@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import math
 from typing import TYPE_CHECKING, Any
 
 from palio.model.filter import Filter
+from palio.model.moments import written_moment
 from palio.spark.source.columns import UNCONVERTED
 from palio.spark.source.journals import absolute
-from palio.spark.source.options import moment
+from palio.spark.source.moments import Moment, moment
 from palio.spark.source.registering import register
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
-Moment = str | float | datetime | None
 
 
 class Crossed:
@@ -124,8 +123,8 @@ def _options(
     if filter is not None:
         options["filter"] = filter.source or str(filter) if isinstance(filter, Filter) else filter
     for name, value in (("since", since), ("until", until)):
-        if value is not None:
-            options[name] = repr(moment(name, value, 0.0))
+        if value is not None and math.isfinite(seconds := moment(name, value, math.inf)):
+            options[name] = written_moment(seconds)
     return options
 
 

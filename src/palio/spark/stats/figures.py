@@ -36,7 +36,10 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """Events over time. `by` is what the groups are values of; what is in no group is among the others."""
+    """Events over time; `untimed` are those of which nobody knows when they were.
+
+    `by` is what the groups are values of; what is in no group is among the others.
+    """
 
     events: int
     bytes: int | None = None
@@ -49,6 +52,7 @@ class Traffic(msgspec.Struct, frozen=True):
     moments: list[Moment] = []
     publishers: list[Count] = []
     publishers_distinct: int = 0
+    untimed: int = 0
 
 
 class Attribute(msgspec.Struct, frozen=True):

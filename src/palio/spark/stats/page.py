@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
+from palio.model.amounts import size_text, span_in_words
 from palio.spark.stats import interest, sections, wording
 from palio.spark.stats.figures import Figures
 
@@ -56,8 +57,11 @@ def _introduction(figures: Figures) -> str:
     if traffic.first is not None and traffic.last is not None:
         lines.append(
             f"<p>From {wording.full_moment(traffic.first)} to {wording.full_moment(traffic.last)} (UTC), "
-            f"{wording.span(traffic.last - traffic.first)}.</p>"
+            f"{span_in_words(traffic.last - traffic.first)}.</p>"
         )
+        if traffic.untimed:
+            untimed = f"{wording.count(traffic.untimed)} {_named('event', traffic.untimed)}"
+            lines.append(f"<p>{untimed} without a time: in no plot over time.</p>")
     return "".join(lines)
 
 
@@ -71,7 +75,7 @@ def _headlines(figures: Figures) -> Iterator[Sequence[str]]:
     amount = (
         ""
         if traffic.bytes is None
-        else f"{wording.size(traffic.bytes)}, {wording.size(traffic.bytes / traffic.events)} each"
+        else f"{size_text(traffic.bytes)}, {size_text(traffic.bytes / traffic.events)} each"
     )
     yield wording.count(traffic.events), _named("event", traffic.events), amount
     if traffic.first is not None and traffic.last is not None and traffic.last > traffic.first:

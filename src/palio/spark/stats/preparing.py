@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
 from palio.spark.frames import EVENT, PAYLOAD, has_payload, require_attributes
 from palio.spark.source.columns import BESIDE as COLUMNS_BESIDE
+from palio.spark.source.moments import TimeTexts
 from palio.spark.stats.content import attribute_of
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def prepared(
 ) -> Prepared:
     """Events with a `payload`, or with a column for each attribute. `time` names a column or an attribute.
 
-    An attribute that is a string is read as a time if it looks like one. With `since` or `until` (seconds since
-    1970) those without a time are left out. Raises `WrongOption`, and
-    `UnsupportedColumn` for a column that no attribute can be.
+    A string is read as `palio.model.moments` says: what is no time has none. With `since` or `until` (seconds
+    since 1970) those without a time are left out. Raises `WrongOption`, and `UnsupportedColumn` for a column
+    that no attribute can be.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -119,35 +119,13 @@ def _selected(names: list[str], text: str, batches: Batches) -> Batches:
 
 
 def _timed(names: list[str], attribute: str, batches: Batches) -> Batches:
-    """Each event with the time that an attribute says: a time, or a string that looks like one."""
-
+    """Each event with the time that an attribute says: a time, or a string that is one."""
+    texts = TimeTexts()
     for batch in batches:
         found = attribute_of(content(batch, names), attribute)
         micros = pa.nulls(batch.num_rows, pa.int64())
         if "time" in found:
             micros = found["time"].cast(pa.int64())
         if "string" in found:
-            micros = pc.coalesce(micros, _read(found["string"]))
+            micros = pc.coalesce(micros, texts.read(found["string"]).cast(pa.int64()))
         yield batch.set_column(0, batch.schema.field(0), micros)
-
-
-def _read(texts: Any) -> Any:
-    """Texts as microseconds since 1970, null where one is no time."""
-
-    kind = pa.timestamp("us", "UTC")
-    try:
-        plain = texts.cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:
-        return pa.array([_micros(text) for text in texts.to_pylist()], pa.int64())
-    return plain.cast(kind).cast(pa.int64())
-
-
-def _micros(text: str | None) -> int | None:
-
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)

@@ -83,25 +83,6 @@ def share(given: float) -> str:
     return f"{per_cent:.2f} %" if per_cent < 1 else f"{per_cent:.1f} %"
 
 
-def size(given: float) -> str:
-    """Bytes."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if given < 1000:
-            return f"{given:.0f} {unit}" if unit == "B" else f"{given:.3g} {unit}"
-        given /= 1000
-    return f"{given:,.3g} TB"
-
-
-def span(seconds: float) -> str:
-    """How long."""
-    for length, name in ((31_556_952, "year"), (86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.3g} {name}s"
-    if seconds >= 1:
-        return f"{seconds:.3g} s"
-    return f"{seconds * 1000:.3g} ms"
-
-
 def step(seconds: float) -> str:
     """A step of time, as one says "events a …"."""
     for length, name in (

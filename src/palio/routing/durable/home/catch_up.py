@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from palio.protocol.durable.letters import Fetch, Page
+from palio.protocol.durable.peers import Head
+from palio.protocol.durable.subscriptions import DurableReady
 from palio.routing.durable import shortcuts
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
@@ -17,7 +20,6 @@ from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import CatchUp, Durable, State
 from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.writing import Writing
-from palio.routing.durable.messages import DurableReady, Fetch, Head, Page
 from palio.routing.durable.network.unicast import Unicast
 
 # A new subscription that begins with what is published from now on has this for the time of its beginning,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from palio.protocol.durable.subscriptions import Discard, Discarded, Requeue, Requeued
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.handing import HandingOut
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.subscription import Durable
 from palio.routing.durable.home.writing import Writing
-from palio.routing.durable.messages import Discard, Discarded, Requeue, Requeued
 
 
 class DeadLetterDesk:
@@ -29,7 +29,8 @@ class DeadLetterDesk:
         def stored() -> None:
             for letter in letters:
                 durable.outbox.add(*letter)
-            self._desk.answer(session, Requeued(durable.name, tuple([number for number, *_ in letters])))
+            requeued = tuple([number for number, *_ in letters])
+            self._desk.answer(session, Requeued(durable.name, requeued, number=message.number))
             self._handing.pump(durable)
 
         self._writing.deliveries(durable, add=tuple(letters), then=stored)
@@ -40,7 +41,7 @@ class DeadLetterDesk:
         numbers = tuple(_known(message.deliveries, durable))
         for number in numbers:
             durable.dead.take(number)
-        answer = Discarded(durable.name, numbers)
+        answer = Discarded(durable.name, numbers, number=message.number)
         self._writing.deliveries(durable, remove=numbers, then=lambda: self._desk.answer(session, answer))
 
 

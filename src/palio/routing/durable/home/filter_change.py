@@ -7,6 +7,7 @@ there the old one gets everything, from there on the new one. Until then the net
 from __future__ import annotations
 
 from palio.model.filter import Filter
+from palio.protocol.durable.subscriptions import Change, Changed
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.handing import HandingOut
@@ -14,7 +15,6 @@ from palio.routing.durable.home.homes import FilterChange, Homes
 from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.home.writing import Writing
-from palio.routing.durable.messages import Change, Changed
 from palio.routing.scopes import owner_of
 from palio.routing.tables import Side
 
@@ -79,7 +79,9 @@ class FilterChanges:
         durable = self._homes.of(session, message.name)
         message.filter.require_satisfiable()
         self.give_up(durable)
-        change = self._homes.changes[message.name] = FilterChange(durable, message.filter)
+        change = self._homes.changes[message.name] = FilterChange(
+            durable, message.filter, session, message.number
+        )
         self.hold(change, message.filter, message.name)
         durable.interrupt()
         self._settling.set()
@@ -112,6 +114,7 @@ class FilterChanges:
                     drops.to_json() if drops else None,
                     adds.to_json() if adds else None,
                     durable.filter,
+                    number=change.number if durable.taker == change.asker else 0,
                 ),
             )
         for origin, catching_up in list(durable.catching_up.items()):

@@ -16,12 +16,12 @@ from enum import Enum
 
 import msgspec
 
+from palio.protocol.durable.peers import Told
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.home.catch_up import CatchingUp
 from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
-from palio.routing.durable.messages import Told
 from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.alarm import DELIVER, Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Hand
@@ -15,7 +16,6 @@ from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.home.writing import Writing
 from palio.routing.effects import SetTimer
-from palio.routing.messages import Envelope
 
 Going: TypeAlias = tuple[int, int, Envelope]  # delivery, attempt, what
 

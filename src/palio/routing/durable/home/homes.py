@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palio.model.filter import Filter
-from palio.routing.durable.desk import NotHome, NotTaker
+from palio.protocol.durable.wishes import NotHome, NotTaker
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.table import Entry
 
@@ -11,11 +11,24 @@ from palio.routing.table import Entry
 class FilterChange:
     """A change of a filter that is under way: the new one is known to the network beside the old one."""
 
-    __slots__ = ("agreed", "asked", "entry", "filter", "handles", "owner", "session", "writing")
+    __slots__ = (
+        "agreed",
+        "asked",
+        "asker",
+        "entry",
+        "filter",
+        "handles",
+        "number",
+        "owner",
+        "session",
+        "writing",
+    )
 
-    def __init__(self, owner: Durable, filter: Filter) -> None:
+    def __init__(self, owner: Durable, filter: Filter, asker: str, number: int) -> None:
         self.owner = owner
         self.filter = filter
+        self.asker = asker  # the session that asked for it, and the number of its request
+        self.number = number
         self.entry: Entry[Filter] | None = None
         self.asked = False  # whether a wave has begun since, and the network is being asked
         self.agreed = 0  # the epoch in which everyone has answered

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from palio.model.filter import Filter
+from palio.protocol.durable.subscriptions import Attach, Finish
+from palio.protocol.requests import Ended
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Recovered, Remove, SaveFact
@@ -17,11 +19,9 @@ from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.home.takers import Takers, failures_of
 from palio.routing.durable.home.writing import Writing
-from palio.routing.durable.messages import Attach, Finish
 from palio.routing.durable.network.unicast import Unicast
 from palio.routing.durable.origin.retention import Retention
 from palio.routing.durable.outbox import DeadLetters
-from palio.routing.messages import Ended
 
 
 class Lifecycle:
@@ -172,7 +172,7 @@ class Lifecycle:
 
     def finish_for(self, session: str, message: Finish) -> None:
         """The taker ends a subscription for good. Raises `NotTaker`."""
-        answer = Ended((message.name,))
+        answer = Ended((message.name,), number=message.number)
         durable = self._homes.of(session, message.name)
         self.finish(durable, then=lambda: self._desk.answer(session, answer))
 

@@ -6,10 +6,10 @@ one retires.
 
 from __future__ import annotations
 
+from palio.protocol.durable.letters import Newer
 from palio.routing.durable.desk import created_at
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
-from palio.routing.durable.messages import Newer
 from palio.routing.durable.network.unicast import Unicast
 
 

@@ -17,8 +17,13 @@ know who asks, so that each of them, after whatever crash, waits for the one tha
 from __future__ import annotations
 
 from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
+from palio.protocol.durable.letters import Differs, MovedIn, MoveIn, MoveOut, NotHere
+from palio.protocol.durable.peers import Told
+from palio.protocol.durable.subscriptions import Attach, Detach, Taken
+from palio.protocol.durable.wishes import HomeUnreachable, require_sound
+from palio.protocol.requests import Refused
 from palio.routing.durable.alarm import Alarm
-from palio.routing.durable.desk import Desk, HomeUnreachable, require_sound
+from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.endings import Endings
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
@@ -26,23 +31,11 @@ from palio.routing.durable.home.namesakes import Namesakes
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.home.takers import Takers, failures_of
 from palio.routing.durable.home.wishes import LOOKING, Wish, Wishes
-from palio.routing.durable.messages import (
-    Attach,
-    Detach,
-    Differs,
-    MovedIn,
-    MoveIn,
-    MoveOut,
-    NotHere,
-    Taken,
-    Told,
-)
 from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import Unicast
 from palio.routing.durable.outbox import DeadLetters
-from palio.routing.messages import Refused
 from palio.routing.scopes import not_seen
 
 # How many ticks a session waits for a subscription that is elsewhere before it is refused.
@@ -299,4 +292,4 @@ class Relocation:
     def _refuse(self, wish: Wish, problem: PalioError) -> None:
         name = wish.attach.name
         del self._wishes.by_name[name]
-        self._desk.answer(wish.session, Refused.of(f"attach {name}", problem))
+        self._desk.answer(wish.session, Refused.of(f"attach {name}", problem, wish.attach.number))

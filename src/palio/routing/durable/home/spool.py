@@ -6,6 +6,7 @@ into an outbox is not taken (invariant 7): it stays in the journal of its origin
 
 from __future__ import annotations
 
+from palio.protocol.envelope import Envelope
 from palio.routing.durable import shortcuts
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
@@ -15,7 +16,6 @@ from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.subscription import CatchUp, Durable, State
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.outbox import has_expired
-from palio.routing.messages import Envelope
 
 
 class Spooling:

@@ -16,16 +16,18 @@ from __future__ import annotations
 
 from math import isfinite
 
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.wishes import MAX_ORIGINS, MAX_SEQUENCE, NotHome, WrongAttachment
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Refused
 from palio.routing.durable.alarm import Alarm
-from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.routing.durable.desk import MAX_ORIGINS, MAX_SEQUENCE, Desk, NotHome, WrongAttachment
+from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.writing import Writing
-from palio.routing.messages import Envelope, Refused
 
 # Seconds by which the clock of whoever asks may be ahead of ours.
 _CLOCKS_DIFFER = 60.0
@@ -89,17 +91,17 @@ class Steering:
 
     def pause(self, session: str, message: Pause) -> None:
         """Nothing goes out any more."""
-        self._set(session, self._homes.named(message.name), True)
+        self._set(session, self._homes.named(message.name), message, True)
 
     def resume(self, session: str, message: Resume) -> None:
         """Everything goes on."""
         durable = self._homes.named(message.name)
-        self._set(session, durable, False)
+        self._set(session, durable, message, False)
         self._takers.go_on(durable)
 
-    def _set(self, session: str, durable: Durable, paused: bool) -> None:
+    def _set(self, session: str, durable: Durable, message: Pause | Resume, paused: bool) -> None:
         durable.paused = paused
-        answer = Paused(durable.name, paused)
+        answer = Paused(durable.name, paused, number=message.number)
         token = self._desk.token(lambda: self._desk.answer(session, answer))
         self._desk.effects.append(SaveFact(token, FactKind.PAUSED.of(durable.identity), 1 if paused else None))
 
@@ -109,7 +111,8 @@ class Steering:
         place = Place(message, self._desk.now)
         if message.dry:
             dropped = len(self._unwanted(durable, place))
-            self._desk.answer(session, Sought(durable.name, dropped, place.passes_over(durable)))
+            passed = place.passes_over(durable)
+            self._desk.answer(session, Sought(durable.name, dropped, passed, number=message.number))
             return
         unread = place.passes_over(durable)
         place.begin(durable)
@@ -117,13 +120,14 @@ class Steering:
 
         def written() -> None:
             if self._homes.subscriptions.get(durable.name) is not durable or durable.state is State.MOVING:
-                self._desk.answer(session, Refused.of(f"seek {durable.name}", NotHome(durable.name)))
+                problem = NotHome(durable.name)
+                self._desk.answer(session, Refused.of(f"seek {durable.name}", problem, message.number))
                 return
             durable.interrupt()
             if durable.spooling:  # something came meanwhile
                 self._writing.when_written(durable, written)
             else:
-                self._move(session, durable, place, unread)
+                self._move(session, durable, place, message, unread)
 
         self._writing.when_written(durable, written)
 
@@ -131,7 +135,7 @@ class Steering:
         waiting = durable.outbox.deliveries.values()
         return tuple([one.number for one in waiting if not place.wants(one.envelope)])
 
-    def _move(self, session: str, durable: Durable, place: Place, unread: bool) -> None:
+    def _move(self, session: str, durable: Durable, place: Place, message: Seek, unread: bool) -> None:
         dropped = self._unwanted(durable, place)
         for number in dropped:
             durable.outbox.remove(number)
@@ -143,7 +147,7 @@ class Steering:
 
         def stored() -> None:
             durable.stored_position.update(position)
-            self._desk.answer(session, Sought(durable.name, len(dropped), unread))
+            self._desk.answer(session, Sought(durable.name, len(dropped), unread, number=message.number))
 
         filter = self._homes.filter_to_write(durable)
         self._writing.subscription(durable, filter, stored, remove=dropped, position=tuple(position.items()))

@@ -38,8 +38,9 @@ from collections import deque
 from enum import Enum
 
 from palio.model.filter import Filter
-from palio.routing.durable.outbox import DeadLetters, Outbox, Patience, Retry
-from palio.routing.messages import Envelope
+from palio.protocol.durable.retry import Patience, Retry
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.outbox import DeadLetters, Outbox
 from palio.routing.table import Entry
 
 # How much of one origin waits in memory while it is caught up with; beyond that it is fetched, too. A few
@@ -105,6 +106,7 @@ class Durable:
     """A durable subscription at its home. Also what the tables hold for it."""
 
     __slots__ = (
+        "asked",
         "catching_up",
         "collecting",
         "dead",
@@ -165,6 +167,7 @@ class Durable:
         self.dead = DeadLetters()
         self.next_delivery = 1
         self.taker: str | None = None
+        self.asked = 0  # the number of its taker's request
         self.timer: float | None = None  # when deliveries are looked at again
         self.detached_at: float | None = None
         self.linger: float | None = None  # how long it outlives its taker; None: as the broker says

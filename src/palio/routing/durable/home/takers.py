@@ -6,25 +6,26 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 from palio.model.errors import FilterDiffers, HistoryUnavailable
-from palio.routing.durable.alarm import ABANDON
-from palio.routing.durable.attempts import Failure, FailuresOf, Kind
-from palio.routing.durable.desk import ANSWER_WITHIN, Desk, require_delay
-from palio.routing.durable.home.handing import HandingOut
-from palio.routing.durable.home.homes import Homes
-from palio.routing.durable.home.subscription import Durable, State
-from palio.routing.durable.home.writing import Writing
-from palio.routing.durable.messages import (
+from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
+from palio.protocol.durable.letters import Page
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
     Done,
     DurableReady,
-    Page,
     Rejected,
     Taken,
 )
+from palio.protocol.durable.wishes import require_delay
+from palio.protocol.requests import Refused
+from palio.routing.durable.alarm import ABANDON
+from palio.routing.durable.desk import ANSWER_WITHIN, Desk
+from palio.routing.durable.home.handing import HandingOut
+from palio.routing.durable.home.homes import Homes
+from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.writing import Writing
 from palio.routing.effects import SetTimer
-from palio.routing.messages import Refused
 
 
 class Takers:
@@ -44,7 +45,7 @@ class Takers:
         present, expected = self._homes.filter_of(durable), attach.expected
         if expected is not None and expected != present:
             problem = FilterDiffers(self._desk.called(durable.name), str(present), str(expected))
-            self._desk.answer(session, Refused.of(f"attach {durable.name}", problem))
+            self._desk.answer(session, Refused.of(f"attach {durable.name}", problem, attach.number))
             return
         if durable.taker != session:
             self.tell_taken(durable)
@@ -63,6 +64,7 @@ class Takers:
 
     def treat(self, durable: Durable, attach: Attach) -> None:
         """Its taker is treated as it wishes, or else as the broker says; and as the subscription wants it."""
+        durable.asked = attach.number
         patience = attach.patience or self._desk.settings.patience
         durable.outbox.patience = patience if durable.retry is None else durable.retry.applied(patience)
         durable.outbox.in_flight = attach.in_flight or durable.outbox.patience.in_flight
@@ -70,7 +72,14 @@ class Takers:
     def welcome(self, durable: Durable, *, created: bool = False) -> None:
         """Tell the taker, if there is one, that it is the taker of what is on disk, and let it have that."""
         if durable.taker is not None:
-            attached = Attached(durable.name, self._desk.broker, created, durable.filter, durable.paused)
+            attached = Attached(
+                durable.name,
+                self._desk.broker,
+                created,
+                durable.filter,
+                durable.paused,
+                number=durable.asked,
+            )
             self._desk.answer(durable.taker, attached)
             if durable.ready_told:
                 self._desk.answer(durable.taker, DurableReady(durable.name))
@@ -86,6 +95,9 @@ class Takers:
         """There is no taker any more."""
         durable.outbox.recall(self._failure(durable, "taker left"))
         durable.taker = None
+        change = self._homes.changes.get(durable.name)
+        if change is not None:
+            change.asker = ""  # who comes next may have the same name, and the same number for another request
         self.leave_alone(durable)
 
     def session_closed(self, session: str) -> None:
@@ -107,7 +119,7 @@ class Takers:
         patience = ANSWER_WITHIN * self._desk.settings.tick
         if durable.taker is not None and now >= catching_up.failing_since + patience:
             problem = HistoryUnavailable(origin, page.problem or "")
-            self._desk.answer(durable.taker, Refused.of(f"attach {durable.name}", problem))
+            self._desk.answer(durable.taker, Refused.of(f"attach {durable.name}", problem, durable.asked))
             self.detach(durable)
 
     # Without a taker
@@ -147,7 +159,7 @@ class Takers:
         durable = self._homes.of(session, message.name)
         done = tuple([number for number in message.deliveries if durable.outbox.remove(number) is not None])
         durable.outbox.done += len(done)
-        answer = Done(durable.name, message.deliveries)
+        answer = Done(durable.name, message.deliveries, number=message.number)
         self._writing.deliveries(durable, remove=done, then=lambda: self._desk.answer(session, answer))
         self._handing.pump(durable)  # what goes out next is on disk already, and need not wait for this to be
 

@@ -7,9 +7,9 @@ memory of a session that waits for a subscription: so a taker is always a sessio
 
 from __future__ import annotations
 
+from palio.protocol.durable.subscriptions import Attach
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.homes import Homes
-from palio.routing.durable.messages import Attach
 
 # Who looks for a subscription answers others who do with its name and this: of several, one creates it.
 LOOKING = "?"

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from palio.model.filter import Filter
+from palio.protocol.durable.attempts import FailuresOf
+from palio.protocol.envelope import Envelope
 from palio.routing.durable import shortcuts
-from palio.routing.durable.attempts import FailuresOf
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Spool
 from palio.routing.durable.home.subscription import Durable, State
-from palio.routing.messages import Envelope
 
 Letters = tuple[tuple[int, int, Envelope], ...]
 

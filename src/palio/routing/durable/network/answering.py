@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from palio.protocol.durable.peers import Ask, Head, Introduction, Told
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.home.endings import Endings
 from palio.routing.durable.home.namesakes import Namesakes
 from palio.routing.durable.home.wishes import Wishes
-from palio.routing.durable.messages import Ask, Head, Introduction, Told
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.introduced import Introduced

@@ -16,13 +16,7 @@ from __future__ import annotations
 from collections import deque
 
 from palio.model.errors import NotAllowed, PalioError
-from palio.routing.durable.alarm import Alarm
-from palio.routing.durable.desk import Desk
-from palio.routing.durable.messages import (
-    Browse,
-    Browsed,
-    Count,
-    Counted,
+from palio.protocol.durable.journals import (
     GoOn,
     JournalRange,
     JournalsListed,
@@ -31,15 +25,20 @@ from palio.routing.durable.messages import (
     Replayed,
     Survey,
     Surveyed,
-    Told,
 )
+from palio.protocol.durable.letters import Browse, Browsed, Count, Counted
+from palio.protocol.durable.peers import Told
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_EVENT
+from palio.protocol.requests import Refused
+from palio.protocol.subjects import subject_of
+from palio.routing.durable.alarm import Alarm
+from palio.routing.durable.desk import Desk
 from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import Unicast
 from palio.routing.durable.origin.serving import MAX_BUCKETS, MAX_SAMPLES, Tally
-from palio.routing.messages import Envelope, Refused
-from palio.routing.protocol import MAX_EVENT
 from palio.routing.scopes import owner_of
 
 # Surveys and replays that one session may have open.
@@ -282,10 +281,11 @@ class History:
             if owner_of(survey.session) == owner:
                 del self._surveys[number]
                 problem = NotAllowed(owner, "go on with this survey", "its rights have changed; ask again.")
-                self._refuse(survey, f"survey {survey.message.number}", problem)
+                self._refuse(survey, problem)
 
-    def _refuse(self, asked: _Surveying | _Replaying, subject: str, problem: PalioError) -> None:
-        self._desk.answer(asked.session, Refused.of(subject, problem))
+    def _refuse(self, asked: _Surveying | _Replaying, problem: PalioError) -> None:
+        message = asked.message
+        self._desk.answer(asked.session, Refused.of(subject_of(message), problem, message.number))
 
     def session_closed(self, session: str) -> None:
         """Nobody waits for what a session has asked."""
@@ -337,7 +337,7 @@ class History:
             narrow = self._desk.scopes.exactly(replay.session, message.filter, "read these")
         except PalioError as problem:  # the rights have changed meanwhile
             del self._replays[number]
-            self._refuse(replay, f"replay {message.number}", problem)
+            self._refuse(replay, problem)
             return
         self._letters.write(origin, Browse(number, narrow, *span, message.since, until, message.page))
 

@@ -25,10 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from palio.protocol.durable.journals import Forget, Forgot
+from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.messages import Forget, Forgot, TopologyChanged
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.retention import Retention
@@ -149,12 +150,13 @@ class Membership:
         if broker == self._desk.broker or not (broker in topology.known or broker in topology.forgotten):
             raise UnknownBroker(broker)
         version = self._topology.versions.get(broker, 0)
-        if self._forget(broker, version, lambda: self._desk.answer(session, Forgot(broker))):
+        forgot = Forgot(broker, number=message.number)
+        if self._forget(broker, version, lambda: self._desk.answer(session, forgot)):
             for name in self._links.brokers():
                 self._tell(name, (), ((broker, version),))
             self._changed()
         else:
-            self._desk.answer(session, Forgot(broker))
+            self._desk.answer(session, forgot)
 
     def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
         """Wait no more for a broker, and keep nothing for its subscriptions. False if that is no news."""

@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from palio.protocol.durable.peers import Ask, Head, Introduction, Told
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.messages import Ask, Head, Introduction, Told
 from palio.routing.durable.network.topology import Topology
 from palio.routing.effects import Send
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from palio.protocol.durable.peers import Mark, Marks, Progress
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import State
-from palio.routing.durable.messages import Mark, Marks, Progress
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.journal import Journal

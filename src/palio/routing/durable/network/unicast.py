@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from palio.protocol.durable.letters import Carry, Content, ReaderEnded
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.home.subscription import Durable
-from palio.routing.durable.messages import Carry, Content, ReaderEnded
 from palio.routing.durable.network.polling import Polling
 from palio.routing.effects import Send
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Publish, Published, Refused
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.messages import Failed, Stored
 from palio.routing.durable.origin.journal import Journal
-from palio.routing.messages import Envelope, Publish, Published, Refused
+from palio.routing.occurrences import Failed, Stored
 
 
 class Appending:
@@ -26,7 +27,7 @@ class Appending:
         """Journal notifications."""
         append = self._journal.publish(
             session,
-            message.request,
+            message.number,
             message.notifications,
             self._desk.now,
             self._desk.token(),
@@ -51,7 +52,8 @@ class Appending:
         if self._journal.is_appending(message.token):
             for request in self._journal.failed(message.token):
                 self._desk.answer(
-                    request.session, Refused(f"publish {request.number}", "NotStored", message.reason)
+                    request.session,
+                    Refused(f"publish {request.number}", "NotStored", message.reason, number=request.number),
                 )
             self._confirm()
         self._desk.failed(message.token, message.reason)

@@ -7,10 +7,10 @@ has the store, but not the broker, may write its own there; the broker hears of 
 
 from __future__ import annotations
 
+from palio.protocol.durable.journals import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.messages import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import Journal
 from palio.routing.durable.origin.retention import Retention

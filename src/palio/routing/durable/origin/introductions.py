@@ -30,9 +30,9 @@ proof: it may be on its way.
 
 from __future__ import annotations
 
+from palio.protocol.durable.peers import Introduction, Told
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.home.endings import Endings
-from palio.routing.durable.messages import Introduction, Told
 from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology

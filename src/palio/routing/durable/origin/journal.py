@@ -17,10 +17,10 @@ from collections import deque
 import msgspec
 
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Recovered
 from palio.routing.durable.facts import Fact, FactKind, values_of
-from palio.routing.messages import Envelope
 
 # So many moments are remembered to know what is old enough to be trimmed: it is kept by that share longer.
 MARKS = 256

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from palio.protocol.durable.letters import ReaderEnded
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact, Trim
 from palio.routing.durable.facts import Fact, FactKind
-from palio.routing.durable.messages import ReaderEnded
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import Journal
 

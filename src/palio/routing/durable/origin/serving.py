@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from palio.protocol.durable.letters import Browse, Browsed, Count, Counted, Fetch, Page
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Read
-from palio.routing.durable.messages import Browse, Browsed, Count, Counted, Fetch, Found, Page
 from palio.routing.durable.network.unicast import Unicast
 from palio.routing.durable.origin.journal import Journal
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import Found
 
 # Surveys that an origin counts at a time, for all askers.
 MAX_COUNTING = 64
