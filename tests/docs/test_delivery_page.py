@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from palio.routing.durable.home.going_live import WAY, Stage
-from palio.routing.durable.home.subscription import TRANSITIONS, State
+from palio.routing.durable.home.going_live import WAY, LiveStage
+from palio.routing.durable.home.subscription import TRANSITIONS, HomeState
 from palio.sim.faults.oracle import CHECKS
 
 
@@ -28,11 +28,11 @@ def diagram(first, table) -> str:
 
 def test_the_diagrams_are_those_of_the_tables(page):
     drawn = re.findall(r"^```mermaid\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    assert drawn == [diagram(State.STORING, TRANSITIONS), diagram(Stage.RESTING, WAY)]
+    assert drawn == [diagram(HomeState.STORING, TRANSITIONS), diagram(LiveStage.RESTING, WAY)]
 
 
 def test_every_state_is_explained(page):
-    for state in (*State, *Stage):
+    for state in (*HomeState, *LiveStage):
         assert f"- **{state.value}**:" in page
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from palio import Notification
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Recovered
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 
 RETENTION = 10.0
 
 
-def journal() -> Journal:
-    return Journal("a", Recovered(), DurableSettings(retention=RETENTION, remembered=1_000))
+def journal() -> OriginJournal:
+    return OriginJournal("a", Recovered(), DurableSettings(retention=RETENTION, remembered=1_000))
 
 
-def publish(journal: Journal, now: float, token: int, *ids: str) -> Append | None:
+def publish(journal: OriginJournal, now: float, token: int, *ids: str) -> Append | None:
     notifications = tuple(Notification({"n": token}, id=id) for id in ids)
     return journal.publish("pat", token, notifications, now, token, publisher="pat")
 

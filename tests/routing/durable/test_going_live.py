@@ -2,7 +2,7 @@
 
 import pytest
 
-from palio.routing.durable.home.going_live import BEGIN_AGAIN, WAY, GoingLive, Stage, WaveEnded
+from palio.routing.durable.home.going_live import BEGIN_AGAIN, WAY, GoingLive, LiveStage, WaveEnded
 from tests.routing.durable.test_rare import publish, told
 from tests.routing.durable.world import World
 
@@ -25,8 +25,8 @@ def went(monkeypatch) -> list:
 
 
 def test_every_stage_is_left_and_reached():
-    assert set(WAY) == set(Stage)
-    assert {following for events in WAY.values() for following in events.values()} == set(Stage)
+    assert set(WAY) == set(LiveStage)
+    assert {following for events in WAY.values() for following in events.values()} == set(LiveStage)
     assert {event for events in WAY.values() for event in events} > BEGIN_AGAIN
 
 
@@ -39,9 +39,9 @@ def test_a_new_subscription_goes_all_the_way(seed, went):
     world.run()
     assert told(world, "DurableReady", "s0")
     assert went[-3:] == [
-        (Stage.RESTING, "settled", Stage.WAVE),
-        (Stage.WAVE, "wave ended", Stage.POLL),
-        (Stage.POLL, "complete", Stage.RESTING),
+        (LiveStage.RESTING, "settled", LiveStage.WAVE),
+        (LiveStage.WAVE, "wave ended", LiveStage.POLL),
+        (LiveStage.POLL, "complete", LiveStage.RESTING),
     ]
     assert all(WAY[before][event] is after for before, event, after in went)
 
@@ -61,7 +61,7 @@ def test_whatever_goes_wrong_leads_to_another_beginning(seed, went):
     durable = world.routers["a"].durable
     assert not durable.parts.going_live.is_under_way
     assert durable.statistics().subscriptions[0].state == "live"
-    assert went[-1] == (Stage.POLL, "complete", Stage.RESTING)
+    assert went[-1] == (LiveStage.POLL, "complete", LiveStage.RESTING)
 
 
 def test_a_wave_that_ends_late_is_not_taken_for_the_present_one(went):

@@ -9,7 +9,7 @@ from palio.protocol.durable.journals import Forget, Hold, ListJournals, Replay, 
 from palio.protocol.durable.subscriptions import Acknowledged, Attach, Change, Detach, Finish
 from palio.protocol.inquiries import Request, Trace, Watch
 from palio.protocol.requests import Advertise, Subscribe
-from palio.routing.durable.home.subscription import State
+from palio.routing.durable.home.subscription import HomeState
 from palio.routing.effects import Reply
 from palio.routing.occurrences import Close, Open
 from tests.routing.durable.test_takers import ALL, answers, go, handed, publish, quiet, say, seeds, subscription
@@ -87,7 +87,7 @@ def test_while_it_waits_to_look_again(seed, leave):
     say(world, "a", "zero", Attach("s0", ALL))
     say(world, "b", "one", Open())
     at_once(world, "b", "one", Attach("s0", ALL))
-    step_until(world, lambda: getattr(subscription(world, "a"), "state", None) is State.MOVING)
+    step_until(world, lambda: getattr(subscription(world, "a"), "state", None) is HomeState.MOVING)
     at_once(world, "a", "two", Open(), Attach("s0", ALL))
     assert (wish(world, "a").question, wish(world, "a").home) == (None, None)
     at_once(world, "a", "two", leave)
@@ -104,7 +104,7 @@ def test_while_it_is_being_written(seed, leave):
     world = quiet(seed)
     at_once(world, "a", "one", Open(), Attach("s0", ALL))
     step_until(world, lambda: subscription(world, "a") is not None)
-    assert subscription(world, "a").state is State.STORING
+    assert subscription(world, "a").state is HomeState.STORING
     at_once(world, "a", "one", leave)
     go(world)
     assert subscription(world, "a").taker is None
@@ -119,7 +119,7 @@ def test_what_is_handed_over_has_the_latest_for_its_taker(seed):
     publish(world, "b", 1)
     at_once(world, "a", "one", Open(), Attach("s0", ALL))
     step_until(world, lambda: subscription(world, "a") is not None)
-    assert subscription(world, "a").state is State.STORING
+    assert subscription(world, "a").state is HomeState.STORING
     world.history.clear()
     at_once(world, "a", "two", Open(), Attach("s0", ALL))
     go(world)
@@ -134,7 +134,7 @@ def test_the_latest_is_the_taker_also_if_another_one_was_waiting(seed):
     world = quiet(seed)
     say(world, "a", "zero", Attach("s0", ALL))
     at_once(world, "b", "one", Open(), Attach("s0", ALL))
-    step_until(world, lambda: getattr(subscription(world, "a"), "state", None) is State.MOVING)
+    step_until(world, lambda: getattr(subscription(world, "a"), "state", None) is HomeState.MOVING)
     at_once(world, "a", "two", Open(), Attach("s0", ALL))
     step_until(world, lambda: subscription(world, "a") is None)
     at_once(world, "a", "three", Open(), Attach("s0", ALL))

@@ -11,7 +11,7 @@ import pytest
 from palio.protocol.durable.subscriptions import Done
 from palio.routing.durable.effects import Spool
 from palio.routing.durable.home import subscription
-from palio.routing.durable.home.subscription import State
+from palio.routing.durable.home.subscription import HomeState
 from tests.routing.durable.world import SETTINGS, World, number
 
 SOURCE = Path(subscription.__file__).parents[1]
@@ -70,7 +70,7 @@ class Watched(World):
             before = self.moving.get(life, {})
             assert all(one.position[o] >= at for o, at in before.items()), "invariant 1"
             self.moving[life] = dict(one.position)
-            if one.state is State.LIVE:
+            if one.state is HomeState.LIVE:
                 assert one.epoch == service.epoch, "invariant 5"
             for origin, waiting in one.catching_up.items():
                 sequences = [envelope.sequence for envelope in waiting.buffer]

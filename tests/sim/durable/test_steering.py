@@ -8,7 +8,7 @@ import pytest
 from palio.protocol.durable.control import Paused
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.home.steering import Place, Steering
+from palio.routing.durable.home.steering import SoughtPlace, Steering
 from palio.sim.faults import violations
 from palio.sim.faults.run import simulate
 from palio.sim.faults.soak import drawn, drawn_evenly
@@ -66,8 +66,8 @@ def test_a_pause_that_is_only_answered_is_caught(monkeypatch):
 
 
 def test_a_rewind_that_drops_what_waits_is_caught(monkeypatch):
-    monkeypatch.setattr(Place, "wants", lambda self, envelope: False)
-    monkeypatch.setattr(Place, "position", lambda self, before: before)
+    monkeypatch.setattr(SoughtPlace, "wants", lambda self, envelope: False)
+    monkeypatch.setattr(SoughtPlace, "position", lambda self, before: before)
     caught(violations.Lost)
 
 

@@ -31,17 +31,17 @@ from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.wishes import Wishes
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.network.answering import Answering
-from palio.routing.durable.network.history import History
+from palio.routing.durable.network.history import JournalHistory
 from palio.routing.durable.network.membership import CountingLinks, Membership
 from palio.routing.durable.network.polling import Polling
-from palio.routing.durable.network.progress import Telling
+from palio.routing.durable.network.progress import ProgressReports
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import LetterHandlers, Unicast
 from palio.routing.durable.origin.appending import Appending
 from palio.routing.durable.origin.holding import Holding
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.introductions import Introductions
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 from palio.routing.durable.origin.serving import Serving
 from palio.routing.scopes import Scopes
@@ -76,7 +76,7 @@ class Surroundings(Protocol):
         """Let what is on disk start its way."""
 
 
-class Parts:
+class DurableParts:
     """What durable delivery at one broker consists of."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Parts:
         self.polling = polling = Polling(desk, links.brokers, topology, first)
         self.letters = letters = Unicast(desk, polling, tick, self.handlers)
         # The origin
-        self.journal = journal = Journal(broker, recovered, settings)
+        self.journal = journal = OriginJournal(broker, recovered, settings)
         introduced = Introduced(desk, topology, tick, facts)
         self.retention = retention = Retention(desk, journal, introduced)
         self.holding = Holding(desk, journal, retention, introduced)
@@ -186,7 +186,7 @@ class Parts:
             letters=letters,
             tick=tick,
         )
-        self.history = History(
+        self.history = JournalHistory(
             desk,
             topology,
             polling=polling,
@@ -207,7 +207,7 @@ class Parts:
             tick=tick,
             begin_wave=around.begin_wave,
         )
-        self.telling = Telling(
+        self.telling = ProgressReports(
             desk,
             journal,
             topology,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from palio.routing.durable.composition import Parts
+from palio.routing.durable.composition import DurableParts
 
 
-def keep_house(parts: Parts) -> None:
+def keep_house(parts: DurableParts) -> None:
     """Tell what is in no hurry, and ask again for what was not answered, as long as it is waited for."""
     parts.tick.rang()
     if parts.letters.ways_missing:

@@ -9,11 +9,11 @@ from typing import Any
 from palio.protocol.durable import control, journals, letters, peers, subscriptions
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.alarm import ABANDON, DELIVER, SYNC, TICK
-from palio.routing.durable.composition import Parts, Surroundings
+from palio.routing.durable.composition import DurableParts, Surroundings
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.home.homes import FilterChange
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.housekeeping import keep_house
 from palio.routing.durable.statistics import DurableStatistics, phases_of, statistics_of
 from palio.routing.occurrences import Failed, Found, Stored
@@ -25,7 +25,7 @@ class Service:
     def __init__(
         self, broker: str, settings: DurableSettings, recovered: Recovered, around: Surroundings
     ) -> None:
-        self.parts = parts = Parts(broker, settings, recovered, around)
+        self.parts = parts = DurableParts(broker, settings, recovered, around)
         self.homes, self.journal, self.topology = parts.homes, parts.journal, parts.topology
         self._recovered: Recovered | None = recovered
         # What the router hands over at once
@@ -100,7 +100,7 @@ class Service:
             recovered, self._recovered = self._recovered, None
             self.parts.lifecycle.recover(recovered)
             self.parts.retention.drop_stale()
-            if any(durable.state is State.MOVING for durable in self.homes.subscriptions.values()):
+            if any(durable.state is HomeState.MOVING for durable in self.homes.subscriptions.values()):
                 self.parts.tick.set()
 
     def take(self, holder: Durable | FilterChange, envelope: Envelope) -> None:

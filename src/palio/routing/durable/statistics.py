@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from palio.routing.durable.composition import Parts
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.composition import DurableParts
+from palio.routing.durable.home.subscription import Durable, HomeState
 
 
-class SubscriptionStatistics(msgspec.Struct, frozen=True):
+class HomeStatistics(msgspec.Struct, frozen=True):
     """A durable subscription at its home, named as people are shown it."""
 
     durable: str  # its name
@@ -24,7 +24,7 @@ class SubscriptionStatistics(msgspec.Struct, frozen=True):
     position: dict[str, int]
 
     @classmethod
-    def of(cls, durable: Durable) -> SubscriptionStatistics:
+    def of(cls, durable: Durable) -> HomeStatistics:
         """What is to be said of one now."""
         return cls(
             durable=durable.name,
@@ -52,10 +52,10 @@ class DurableStatistics(msgspec.Struct, frozen=True):
     head: int  # of the journal
     trimmed: int
     readers: int  # durable subscriptions anywhere for which the journal is kept
-    subscriptions: tuple[SubscriptionStatistics, ...]  # that have their home here, by name
+    subscriptions: tuple[HomeStatistics, ...]  # that have their home here, by name
 
 
-def statistics_of(parts: Parts) -> DurableStatistics:
+def statistics_of(parts: DurableParts) -> DurableStatistics:
     """How the parts at a broker are doing."""
     here = sorted(parts.homes.subscriptions.items())
     return DurableStatistics(
@@ -67,11 +67,11 @@ def statistics_of(parts: Parts) -> DurableStatistics:
         head=parts.journal.head,
         trimmed=parts.journal.trimmed,
         readers=len(parts.journal.readers),
-        subscriptions=tuple([SubscriptionStatistics.of(durable) for _, durable in here]),
+        subscriptions=tuple([HomeStatistics.of(durable) for _, durable in here]),
     )
 
 
-def phases_of(parts: Parts) -> dict[str, str]:
+def phases_of(parts: DurableParts) -> dict[str, str]:
     """By name: what a subscription at home here is doing, or what is done for who waits for one."""
     found = {name: wish.phase for name, wish in parts.wishes.by_name.items()}
     for name, durable in parts.homes.subscriptions.items():
@@ -81,12 +81,12 @@ def phases_of(parts: Parts) -> dict[str, str]:
 
 def _phase(durable: Durable, changing: bool) -> str:
     match durable.state:
-        case State.MOVING:
+        case HomeState.MOVING:
             return "handing over" if durable.moving_stored else "leaving"
-        case State.LIVE | State.BEHIND if changing:
+        case HomeState.LIVE | HomeState.BEHIND if changing:
             return "changing"
-        case State.BEHIND if durable.collecting is not None:
+        case HomeState.BEHIND if durable.collecting is not None:
             return "asking"
-        case State.LIVE if durable.catching_up:
+        case HomeState.LIVE if durable.catching_up:
             return "catching up"
     return str(durable.state.value)

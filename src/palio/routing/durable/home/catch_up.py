@@ -17,7 +17,7 @@ from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import CatchUp, Durable, State
+from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState
 from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.network.unicast import Unicast
@@ -66,7 +66,7 @@ class CatchingUp:
             [
                 durable.name
                 for durable in self._homes.subscriptions.values()
-                if durable.state is State.BEHIND and self._room.is_half_empty(durable)
+                if durable.state is HomeState.BEHIND and self._room.is_half_empty(durable)
             ]
         )
 
@@ -80,7 +80,7 @@ class CatchingUp:
         """Everyone is asked how far the journals are: from now on nothing that comes live may be missed."""
         for name in names:
             durable = self._homes.subscriptions.get(name)
-            if durable is not None and durable.state is State.BEHIND:
+            if durable is not None and durable.state is HomeState.BEHIND:
                 durable.collecting = {}
 
     def readers(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -96,7 +96,7 @@ class CatchingUp:
         changes = self._homes.changes
         for name in names:
             durable = self._homes.subscriptions.get(name)
-            if durable is None or durable.state is not State.BEHIND:
+            if durable is None or durable.state is not HomeState.BEHIND:
                 continue
             if durable.collecting is None or (name in changes and not changes[name].asked):
                 # It is another one of that name, or its filter was changed meanwhile: the answers say nothing
@@ -136,7 +136,7 @@ class CatchingUp:
 
         def stored() -> None:
             durable.stored_position.update(position)
-            if everyone and durable.state is State.LIVE and not durable.ready_told:
+            if everyone and durable.state is HomeState.LIVE and not durable.ready_told:
                 durable.ready_told = True
                 if durable.taker is not None:
                     self._desk.answer(durable.taker, DurableReady(durable.name))
@@ -178,7 +178,7 @@ class CatchingUp:
         if page.problem is not None:
             self._takers.history_missing(durable, origin, page)
             return
-        if durable.state is not State.LIVE:
+        if durable.state is not HomeState.LIVE:
             return
         catching_up = durable.catching_up.get(origin)
         if catching_up is None or page.after != durable.position[origin] or page.upto <= page.after:
@@ -188,7 +188,7 @@ class CatchingUp:
         catching_up.limit = 0
         if page.envelopes:
             self._spooling.spool(durable, durable.not_known(origin, page.envelopes), origin)
-        if durable.state is State.LIVE:
+        if durable.state is HomeState.LIVE:
             self._fetch_next(durable, origin)
 
     def fetch_again(self) -> bool:

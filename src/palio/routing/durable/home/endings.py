@@ -9,7 +9,7 @@ from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind, FactsFound
 from palio.routing.durable.home.homes import Homes
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 
 # The generation of what has ended for good: no other one will follow.
 FOR_GOOD = 2**62
@@ -61,6 +61,6 @@ class Endings:
         here = {
             durable.identity: durable.moving_to or self._desk.broker
             for durable in self._homes.subscriptions.values()
-            if durable.state is not State.STORING
+            if durable.state is not HomeState.STORING
         }
         return tuple({**self._handed_over, **here}.items())

@@ -13,7 +13,7 @@ from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.handing import HandingOut
 from palio.routing.durable.home.homes import FilterChange, Homes
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.writing import Writing
 from palio.routing.scopes import owner_of
 from palio.routing.tables import Side
@@ -64,7 +64,7 @@ class FilterChanges:
         """
         found = False
         for name, durable in self._homes.subscriptions.items():
-            if owner_of(name) == owner and durable.state in (State.BEHIND, State.LIVE):
+            if owner_of(name) == owner and durable.state in (HomeState.BEHIND, HomeState.LIVE):
                 self.hold(durable, durable.filter, name)
                 change = self._homes.changes.get(name)
                 if change is not None:

@@ -5,7 +5,7 @@ When the network has changed, or a subscription is new, this broker waits a mome
 how far the journals are. If all that happened in one epoch, the subscriptions are complete: what they have
 missed is fetched (`catch_up`), and the rest comes by itself. If not, it is done again.
 
-Where it stands is a `Stage`, and `WAY` says what leads from one to the next. Whatever goes wrong on the way
+Where it stands is a `LiveStage`, and `WAY` says what leads from one to the next. Whatever goes wrong on the way
 leads to another beginning: the alarm is set again, and a beginning takes the place of what is under way.
 """
 
@@ -33,7 +33,7 @@ class WaveEnded(msgspec.Struct, frozen=True):
     number: int
 
 
-class Stage(Enum):
+class LiveStage(Enum):
     """Where the way to live stands."""
 
     RESTING = "resting"
@@ -41,21 +41,21 @@ class Stage(Enum):
     POLL = "poll"
 
 
-WAY: dict[Stage, dict[str, Stage]] = {
-    Stage.RESTING: {"settled": Stage.WAVE, "scope changed": Stage.RESTING},
-    Stage.WAVE: {
-        "settled": Stage.WAVE,
-        "wave ended": Stage.POLL,
-        "network changed": Stage.WAVE,  # until it is settled, or overdue
-        "overdue": Stage.RESTING,
-        "scope changed": Stage.RESTING,
+WAY: dict[LiveStage, dict[str, LiveStage]] = {
+    LiveStage.RESTING: {"settled": LiveStage.WAVE, "scope changed": LiveStage.RESTING},
+    LiveStage.WAVE: {
+        "settled": LiveStage.WAVE,
+        "wave ended": LiveStage.POLL,
+        "network changed": LiveStage.WAVE,  # until it is settled, or overdue
+        "overdue": LiveStage.RESTING,
+        "scope changed": LiveStage.RESTING,
     },
-    Stage.POLL: {
-        "settled": Stage.WAVE,
-        "complete": Stage.RESTING,
-        "network changed": Stage.RESTING,
-        "overdue": Stage.RESTING,
-        "scope changed": Stage.RESTING,
+    LiveStage.POLL: {
+        "settled": LiveStage.WAVE,
+        "complete": LiveStage.RESTING,
+        "network changed": LiveStage.RESTING,
+        "overdue": LiveStage.RESTING,
+        "scope changed": LiveStage.RESTING,
     },
 }
 # What leads back to a beginning, after a moment.
@@ -89,7 +89,7 @@ class GoingLive:
         self._settling = settling
         self._tick = tick
         self._begin_wave = begin_wave
-        self.stage = Stage.RESTING
+        self.stage = LiveStage.RESTING
         self._wave = 0  # the number of the latest
         self._question = 0  # the number of the latest
         self._epoch = 0  # in which it has begun
@@ -117,7 +117,7 @@ class GoingLive:
 
     def wave_ended(self, ended: WaveEnded) -> None:
         """Everyone in reach knows the filters of the subscriptions here."""
-        if self.stage is not Stage.WAVE or ended.number != self._wave:
+        if self.stage is not LiveStage.WAVE or ended.number != self._wave:
             return
         if self._epoch != self._topology.epoch:
             self._go("network changed")
@@ -130,7 +130,7 @@ class GoingLive:
 
     def _answered(self, told: Told) -> None:
         """Everyone in reach has said how far its journal is."""
-        if self.stage is not Stage.POLL or told.number != self._question:
+        if self.stage is not LiveStage.POLL or told.number != self._question:
             return
         if set(told.epochs) == {self._epoch} and self._epoch == self._topology.epoch:
             self._go("complete")
@@ -143,7 +143,7 @@ class GoingLive:
     @property
     def is_under_way(self) -> bool:
         """Whether anything is waited for."""
-        return self.stage is not Stage.RESTING
+        return self.stage is not LiveStage.RESTING
 
     def again(self) -> None:
         """Begin again if an answer was lost."""

@@ -13,7 +13,7 @@ from palio.routing.durable.alarm import DELIVER, Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Hand
 from palio.routing.durable.home.room import Room
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.writing import Writing
 from palio.routing.effects import SetTimer
 
@@ -33,7 +33,7 @@ class HandingOut:
     def pump(self, durable: Durable) -> None:
         """Let deliveries go out as long as the taker may have more."""
         desk, outbox = self._desk, durable.outbox
-        if durable.taker is None or durable.paused or durable.state in (State.STORING, State.MOVING):
+        if durable.taker is None or durable.paused or durable.state in (HomeState.STORING, HomeState.MOVING):
             return
         going: list[Going] = []
         while more := outbox.next(desk.now):
@@ -51,7 +51,7 @@ class HandingOut:
         if wake is not None and (durable.timer is None or wake < durable.timer):
             durable.timer = max(wake, desk.now)
             desk.effects.append(SetTimer(f"{DELIVER}{durable.name}", durable.timer))
-        if durable.state is State.BEHIND and self._room.is_half_empty(durable):
+        if durable.state is HomeState.BEHIND and self._room.is_half_empty(durable):
             self._settling.set()
 
     def _withhold(self, durable: Durable, going: list[Going]) -> list[Going]:

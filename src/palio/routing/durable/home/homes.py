@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palio.model.filter import Filter
 from palio.protocol.durable.wishes import NotHome, NotTaker
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.table import Entry
 
 
@@ -47,14 +47,14 @@ class Homes:
     def of(self, session: str, name: str) -> Durable:
         """The subscription whose taker the session is. Raises `NotTaker`."""
         durable = self.subscriptions.get(name)
-        if durable is None or durable.taker != session or durable.state is State.MOVING:
+        if durable is None or durable.taker != session or durable.state is HomeState.MOVING:
             raise NotTaker(name)
         return durable
 
     def named(self, name: str) -> Durable:
         """The subscription of that name, if this is its home. Raises `NotHome`."""
         durable = self.subscriptions.get(name)
-        if durable is None or durable.state is State.MOVING:
+        if durable is None or durable.state is HomeState.MOVING:
             raise NotHome(name)
         return durable
 

@@ -17,7 +17,7 @@ from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.outbox import DeadLetters
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.takers import Takers, failures_of
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.network.unicast import Unicast
@@ -105,7 +105,7 @@ class Lifecycle:
         durable.written_position = dict(beginning)
 
         def stored() -> None:
-            if durable.state is State.ENDED:
+            if durable.state is HomeState.ENDED:
                 return  # it retired meanwhile
             durable.stored_position = dict(beginning)
             self._stored(durable, created=True)
@@ -124,7 +124,7 @@ class Lifecycle:
         durable.moving_to = home
 
         def stored() -> None:
-            if durable.state is State.ENDED:
+            if durable.state is HomeState.ENDED:
                 return
             durable.moving_stored = True
             self._tick.set()
@@ -139,7 +139,7 @@ class Lifecycle:
             self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(durable.identity), 1))
 
         def stored() -> None:
-            if durable.state is State.ENDED:
+            if durable.state is HomeState.ENDED:
                 return
             durable.stored_position = dict(durable.position)
             self._stored(durable)

@@ -18,7 +18,7 @@ from palio.protocol.envelope import Envelope
 MOST_DOUBLED = 64  # how often a pause is doubled at the most: by then it is the longest
 
 
-class Delivery:
+class OutboxDelivery:
     """A notification for the taker. `due` is when it may go out (again), or must be acknowledged."""
 
     __slots__ = ("attempts", "due", "envelope", "failures", "number", "out", "size")
@@ -39,11 +39,11 @@ class Outbox:
     def __init__(self, patience: Patience) -> None:
         self.patience = patience  # the broker's, or what the taker has asked for
         self.in_flight = patience.in_flight  # how many may be out; the taker may have asked for another number
-        self.deliveries: dict[int, Delivery] = {}
+        self.deliveries: dict[int, OutboxDelivery] = {}
         self.bytes = 0  # of all of them, about
         self._ready: list[tuple[int, int]] = []  # (9 - priority, number): a heap
         self._waiting: list[tuple[float, int]] = []  # (due, number): a heap of pauses and deadlines
-        self._out: dict[int, Delivery] = {}
+        self._out: dict[int, OutboxDelivery] = {}
         self.done = 0  # how many were acknowledged
         self.lapsed: list[int] = []  # found to have outlived their lifetime; for the owner to remove
 
@@ -51,7 +51,7 @@ class Outbox:
         return len(self.deliveries)
 
     def add(self, number: int, attempts: int, envelope: Envelope, failures: Failures = ()) -> None:
-        delivery = self.deliveries[number] = Delivery(number, attempts, envelope, failures)
+        delivery = self.deliveries[number] = OutboxDelivery(number, attempts, envelope, failures)
         self.bytes += delivery.size
         self._make_ready(delivery)
 
@@ -75,7 +75,7 @@ class Outbox:
             going.append((number, delivery.attempts, delivery.envelope))
         return going
 
-    def remove(self, number: int) -> Delivery | None:
+    def remove(self, number: int) -> OutboxDelivery | None:
         """Done with, by acknowledgement or otherwise."""
         self._out.pop(number, None)
         delivery = self.deliveries.pop(number, None)
@@ -108,7 +108,7 @@ class Outbox:
         heappush(self._waiting, (delivery.due, number))
         return True
 
-    def _note(self, delivery: Delivery, failure: Failure) -> None:
+    def _note(self, delivery: OutboxDelivery, failure: Failure) -> None:
         before = weight(delivery.failures)
         delivery.failures = one_more(delivery.failures, failure)
         more = weight(delivery.failures) - before
@@ -145,7 +145,7 @@ class Outbox:
         delivery = self.deliveries.get(number)
         return delivery is None or delivery.due != due
 
-    def _make_ready(self, delivery: Delivery) -> None:
+    def _make_ready(self, delivery: OutboxDelivery) -> None:
         heappush(self._ready, (9 - delivery.envelope.notification.priority, delivery.number))
 
 

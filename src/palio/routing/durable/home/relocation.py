@@ -29,9 +29,9 @@ from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
 from palio.routing.durable.home.namesakes import Namesakes
 from palio.routing.durable.home.outbox import DeadLetters
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.takers import Takers, failures_of
-from palio.routing.durable.home.wishes import LOOKING, Wish, Wishes
+from palio.routing.durable.home.wishes import LOOKING, AttachWish, Wishes
 from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
@@ -93,7 +93,7 @@ class Relocation:
         former = self._wishes.by_name.pop(attach.name, None)
         if former is not None and former.session != session:
             self._desk.answer(former.session, Taken(attach.name))
-        wish = Wish(session, attach, self._desk.now + GIVE_UP_AFTER * self._desk.settings.tick)
+        wish = AttachWish(session, attach, self._desk.now + GIVE_UP_AFTER * self._desk.settings.tick)
         if former is not None:
             wish.rivals = former.rivals
         self._look(wish)
@@ -105,10 +105,10 @@ class Relocation:
         if not self._wishes.withdraw(session, message.name):
             self._takers.detach(self._homes.of(session, message.name))
 
-    def _look(self, wish: Wish) -> None:
+    def _look(self, wish: AttachWish) -> None:
         name = wish.attach.name
         durable = self._homes.subscriptions.get(name)
-        if durable is not None and durable.state is not State.MOVING:
+        if durable is not None and durable.state is not HomeState.MOVING:
             self._grant(wish, durable)
             return
         self._wishes.by_name[name] = wish
@@ -118,7 +118,7 @@ class Relocation:
             wish.question = ask.number
             self._answering.answer(ask)
 
-    def _grant(self, wish: Wish, durable: Durable) -> None:
+    def _grant(self, wish: AttachWish, durable: Durable) -> None:
         """It is here: the wish is fulfilled."""
         self._wishes.by_name.pop(durable.name, None)
         self._takers.give_to(durable, wish.session, wish.attach)
@@ -130,11 +130,11 @@ class Relocation:
             self._go_on(wish, told)
             self._tick.set()
 
-    def _go_on(self, wish: Wish, told: Told) -> None:
+    def _go_on(self, wish: AttachWish, told: Told) -> None:
         """Ask for it where it is, or create it if it is nowhere."""
         name = wish.attach.name
         durable = self._homes.subscriptions.get(name)
-        if durable is not None and durable.state is not State.MOVING:
+        if durable is not None and durable.state is not HomeState.MOVING:
             self._grant(wish, durable)
             return
         answered = {head.origin for head in told.heads}
@@ -168,7 +168,7 @@ class Relocation:
         if letter.generation <= self._endings.upto(letter.identity) or (
             durable is not None and here and durable.generation >= letter.generation
         ):
-            if durable is None or durable.state is not State.STORING:
+            if durable is None or durable.state is not HomeState.STORING:
                 self._letters.write(sender, MovedIn(name, letter.identity, letter.generation))
             return
         if durable is not None and not here:
@@ -225,10 +225,10 @@ class Relocation:
     def asked_for(self, sender: str, letter: MoveOut) -> None:
         """The next home asks for a subscription."""
         durable = self._homes.subscriptions.get(letter.name)
-        if durable is None or durable.state is State.STORING:
+        if durable is None or durable.state is HomeState.STORING:
             self._letters.write(sender, NotHere(letter.name))
             return
-        if durable.state is not State.MOVING:
+        if durable.state is not HomeState.MOVING:
             if letter.filter is not None and letter.filter != self._homes.filter_of(durable):
                 self._letters.write(sender, Differs(letter.name, self._homes.filter_of(durable)))
                 return
@@ -256,7 +256,7 @@ class Relocation:
                 self._letters.write(wish.home, MoveOut(name, wish.attach.expected))
             elif wish.question is None:
                 self._look(wish)
-        moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]
+        moving = [one for one in self._homes.subscriptions.values() if one.state is HomeState.MOVING]
         for durable in moving:
             self._hand_over_again(durable)
         return bool(moving or self._wishes.by_name)
@@ -289,7 +289,7 @@ class Relocation:
             ),
         )
 
-    def _refuse(self, wish: Wish, problem: PalioError) -> None:
+    def _refuse(self, wish: AttachWish, problem: PalioError) -> None:
         name = wish.attach.name
         del self._wishes.by_name[name]
         self._desk.answer(wish.session, Refused.of(f"attach {name}", problem, wish.attach.number))

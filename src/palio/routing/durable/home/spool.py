@@ -14,7 +14,7 @@ from palio.routing.durable.home.handing import HandingOut
 from palio.routing.durable.home.homes import FilterChange, Homes
 from palio.routing.durable.home.outbox import has_expired
 from palio.routing.durable.home.room import Room
-from palio.routing.durable.home.subscription import CatchUp, Durable, State
+from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState
 from palio.routing.durable.home.writing import Writing
 
 
@@ -40,7 +40,7 @@ class Spooling:
                 return  # only the filter that is to come selects it
         taken = self._taken.get(durable)
         if (
-            durable.state is State.LIVE
+            durable.state is HomeState.LIVE
             and not self._has_room(durable, len(taken) if taken is not None else 0)
             and not durable.buffers(envelope.origin)
         ):
@@ -70,7 +70,7 @@ class Spooling:
         """Write positions that marks have moved."""
         for durable in self._homes.subscriptions.values():
             moved = {o: s for o, s in durable.position.items() if s != durable.written_position.get(o)}
-            if moved and durable.state in (State.LIVE, State.BEHIND) and not durable.saving:
+            if moved and durable.state in (HomeState.LIVE, HomeState.BEHIND) and not durable.saving:
                 durable.saving = True
                 self._writing.deliveries(durable, position=tuple(moved.items()), then=durable.saved)
 

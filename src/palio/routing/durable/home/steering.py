@@ -25,7 +25,7 @@ from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.home.homes import Homes
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.writing import Writing
 
@@ -33,7 +33,7 @@ from palio.routing.durable.home.writing import Writing
 _CLOCKS_DIFFER = 60.0
 
 
-class Place:
+class SoughtPlace:
     """Where a subscription shall go on."""
 
     def __init__(self, seek: Seek, now: float) -> None:
@@ -69,13 +69,13 @@ class Place:
 
     def begin(self, durable: Durable) -> None:
         """What is live has read everything: from now on it wants what comes, whatever clocks say."""
-        if self._now and durable.state is State.LIVE and not durable.catching_up:
+        if self._now and durable.state is HomeState.LIVE and not durable.catching_up:
             self.since = 0.0
 
     def passes_over(self, durable: Durable) -> bool:
         """Whether something may be passed over that is not read yet."""
         if self.since is not None:
-            return self.since > 0.0 and (durable.state is not State.LIVE or bool(durable.catching_up))
+            return self.since > 0.0 and (durable.state is not HomeState.LIVE or bool(durable.catching_up))
         return any(sequence > durable.position.get(origin, 0) for origin, sequence in self.after.items())
 
 
@@ -108,7 +108,7 @@ class Steering:
     def seek(self, session: str, message: Seek) -> None:
         """Move it."""
         durable = self._homes.named(message.name)
-        place = Place(message, self._desk.now)
+        place = SoughtPlace(message, self._desk.now)
         if message.dry:
             dropped = len(self._unwanted(durable, place))
             passed = place.passes_over(durable)
@@ -119,7 +119,7 @@ class Steering:
         durable.interrupt()
 
         def written() -> None:
-            if self._homes.subscriptions.get(durable.name) is not durable or durable.state is State.MOVING:
+            if self._homes.subscriptions.get(durable.name) is not durable or durable.state is HomeState.MOVING:
                 problem = NotHome(durable.name)
                 self._desk.answer(session, Refused.of(f"seek {durable.name}", problem, message.number))
                 return
@@ -131,11 +131,11 @@ class Steering:
 
         self._writing.when_written(durable, written)
 
-    def _unwanted(self, durable: Durable, place: Place) -> tuple[int, ...]:
+    def _unwanted(self, durable: Durable, place: SoughtPlace) -> tuple[int, ...]:
         waiting = durable.outbox.deliveries.values()
         return tuple([one.number for one in waiting if not place.wants(one.envelope)])
 
-    def _move(self, session: str, durable: Durable, place: Place, message: Seek, unread: bool) -> None:
+    def _move(self, session: str, durable: Durable, place: SoughtPlace, message: Seek, unread: bool) -> None:
         dropped = self._unwanted(durable, place)
         for number in dropped:
             durable.outbox.remove(number)

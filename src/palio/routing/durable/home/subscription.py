@@ -49,7 +49,7 @@ MAX_BUFFERED = 4_096
 MAX_BUFFERED_BYTES = 8 << 20
 
 
-class State(Enum):
+class HomeState(Enum):
     STORING = "storing"
     BEHIND = "behind"
     LIVE = "live"
@@ -57,17 +57,29 @@ class State(Enum):
     ENDED = "ended"
 
 
-TRANSITIONS: dict[State, dict[str, State]] = {
-    State.STORING: {"stored": State.BEHIND, "moving": State.MOVING, "finished": State.ENDED},
-    State.BEHIND: {
-        "complete": State.LIVE,
-        "interrupted": State.BEHIND,
-        "asked for": State.MOVING,
-        "finished": State.ENDED,
+TRANSITIONS: dict[HomeState, dict[str, HomeState]] = {
+    HomeState.STORING: {
+        "stored": HomeState.BEHIND,
+        "moving": HomeState.MOVING,
+        "finished": HomeState.ENDED,
     },
-    State.LIVE: {"interrupted": State.BEHIND, "asked for": State.MOVING, "finished": State.ENDED},
-    State.MOVING: {"interrupted": State.MOVING, "handed over": State.ENDED, "finished": State.ENDED},
-    State.ENDED: {},
+    HomeState.BEHIND: {
+        "complete": HomeState.LIVE,
+        "interrupted": HomeState.BEHIND,
+        "asked for": HomeState.MOVING,
+        "finished": HomeState.ENDED,
+    },
+    HomeState.LIVE: {
+        "interrupted": HomeState.BEHIND,
+        "asked for": HomeState.MOVING,
+        "finished": HomeState.ENDED,
+    },
+    HomeState.MOVING: {
+        "interrupted": HomeState.MOVING,
+        "handed over": HomeState.ENDED,
+        "finished": HomeState.ENDED,
+    },
+    HomeState.ENDED: {},
 }
 
 
@@ -150,7 +162,7 @@ class Durable:
         self.filter = filter
         self.since = since
         self.generation = generation
-        self.state = State.STORING
+        self.state = HomeState.STORING
         self.epoch = 0
         self.entry: Entry[Filter] | None = None  # for what of the filter its owner may see
         self.position: dict[str, int] = {}
@@ -213,7 +225,7 @@ class Durable:
 
     def interrupt(self) -> None:
         """Nothing is known to come by itself any more; what was being fetched is asked for anew."""
-        if self.state in (State.LIVE, State.BEHIND, State.MOVING):
+        if self.state in (HomeState.LIVE, HomeState.BEHIND, HomeState.MOVING):
             self.go("interrupted")
             self.epoch = 0
             self.catching_up.clear()
@@ -229,7 +241,7 @@ class Durable:
         if self.collecting is not None:
             self.collecting.setdefault(origin, CatchUp(0)).hold(envelope)
             return False
-        if self.state is not State.LIVE or origin not in self.position:
+        if self.state is not HomeState.LIVE or origin not in self.position:
             return False
         catching_up = self.catching_up.get(origin)
         if catching_up is not None:
@@ -242,7 +254,7 @@ class Durable:
 
     def advance(self, origin: str, sequence: int) -> bool:
         """A mark: everything of the origin up to a sequence has come. Returns whether that is news."""
-        if self.state is not State.LIVE or origin in self.catching_up or origin not in self.position:
+        if self.state is not HomeState.LIVE or origin in self.catching_up or origin not in self.position:
             return False
         if sequence <= self.position[origin]:
             return False

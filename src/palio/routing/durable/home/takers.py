@@ -23,7 +23,7 @@ from palio.routing.durable.alarm import ABANDON
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.home.handing import HandingOut
 from palio.routing.durable.home.homes import Homes
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.writing import Writing
 from palio.routing.effects import SetTimer
 
@@ -59,7 +59,7 @@ class Takers:
         if (durable.linger, durable.retry) != former:
             self._writing.subscription(durable, self._homes.filter_to_write(durable), None)
         self.treat(durable, attach)
-        if durable.state is not State.STORING:
+        if durable.state is not HomeState.STORING:
             self.welcome(durable)
 
     def treat(self, durable: Durable, attach: Attach) -> None:
@@ -133,7 +133,7 @@ class Takers:
         """Those that have had no taker for too long; the timer is set for when the next one is due."""
         self._abandon_at = inf
         for durable in list(self._homes.subscriptions.values()):
-            if durable.state is not State.MOVING:
+            if durable.state is not HomeState.MOVING:
                 if self._abandoned_at(durable) <= self._desk.now:
                     yield durable
                 else:

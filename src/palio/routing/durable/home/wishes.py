@@ -15,7 +15,7 @@ from palio.routing.durable.home.homes import Homes
 LOOKING = "?"
 
 
-class Wish:
+class AttachWish:
     """A session here wants a subscription that is not here: it is looked for, or asked for at its home.
 
     While neither is under way it is looked for again with the next tick.
@@ -49,7 +49,7 @@ class Wishes:
     def __init__(self, desk: Desk, homes: Homes) -> None:
         self._desk = desk
         self._homes = homes
-        self.by_name: dict[str, Wish] = {}
+        self.by_name: dict[str, AttachWish] = {}
 
     def withdraw(self, session: str, name: str) -> bool:
         """A session does not want a subscription any more. Returns whether it was waiting for it."""

@@ -16,7 +16,7 @@ from palio.protocol.envelope import Envelope
 from palio.routing.durable import shortcuts
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Spool
-from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, HomeState
 
 Letters = tuple[tuple[int, int, Envelope], ...]
 
@@ -61,7 +61,7 @@ class Writing:
 
         def stored() -> None:
             durable.stored_position.update(position)
-            if then is not None and durable.state is not State.ENDED:
+            if then is not None and durable.state is not HomeState.ENDED:
                 then()
 
         if shortcuts.TAKEN and not (add or remove or dead or position):

@@ -20,7 +20,7 @@ from palio.routing.durable.home.wishes import Wishes
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.introduced import Introduced
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 
 
@@ -30,7 +30,7 @@ class Answering:
     def __init__(
         self,
         desk: Desk,
-        journal: Journal,
+        journal: OriginJournal,
         topology: Topology,
         polling: Polling,
         *,

@@ -38,7 +38,7 @@ from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import Unicast
-from palio.routing.durable.origin.serving import MAX_BUCKETS, MAX_SAMPLES, Tally
+from palio.routing.durable.origin.serving import MAX_BUCKETS, MAX_SAMPLES, SurveyTally
 from palio.routing.scopes import owner_of
 
 # Surveys and replays that one session may have open.
@@ -85,7 +85,7 @@ class _Surveying:
         self.session = session
         self.message = message
         self.count = count
-        self.tally = Tally(count)
+        self.tally = SurveyTally(count)
         self.counting: dict[str, tuple[int, float]] = {}  # by origin: the next part, and until when
         self.missing: set[str] = set()
         self.until: float | None = until  # while the network is being asked
@@ -104,7 +104,7 @@ class _Replaying:
         )
 
 
-class History:
+class JournalHistory:
     """The surveys and replays of the sessions here."""
 
     def __init__(

@@ -31,7 +31,7 @@ from palio.routing.durable.network.topology import Topology
 from palio.routing.effects import Send
 
 
-class Question:
+class PendingPoll:
     """A question that is being answered here."""
 
     __slots__ = ("answered", "ended", "epochs", "heads", "homes", "introductions", "missing", "parent", "then")
@@ -70,7 +70,7 @@ class Polling:
         self._neighbours = neighbours
         self._topology = topology
         self._number = first
-        self._questions: dict[tuple[str, int], Question] = {}
+        self._questions: dict[tuple[str, int], PendingPoll] = {}
         self._latest: dict[str, int] = {}
         # By broker: whether that is doubtful, how far it is, and by which neighbour.
         self._ways: dict[str, tuple[bool, int, str]] = {}
@@ -175,7 +175,7 @@ class Polling:
     def _begin(self, ask: Ask, parent: str | None, then: Callable[[Told], None] | None = None) -> None:
         self._latest[ask.asker] = max(ask.number, self._latest.get(ask.asker, -1))
         others = [name for name in self._neighbours() if name != parent]
-        self._questions[ask.asker, ask.number] = Question(parent, set(others), then)
+        self._questions[ask.asker, ask.number] = PendingPoll(parent, set(others), then)
         onward = msgspec.structs.replace(ask, distance=ask.distance + 1) if parent is not None else ask
         for name in others:
             self._send(name, onward)

@@ -13,21 +13,21 @@ from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import State
+from palio.routing.durable.home.subscription import HomeState
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 from palio.routing.effects import Send
 
 
-class Telling:
+class ProgressReports:
     """What waits for the tick. `ways` are those of a mark."""
 
     def __init__(
         self,
         desk: Desk,
-        journal: Journal,
+        journal: OriginJournal,
         topology: Topology,
         *,
         retention: Retention,
@@ -100,7 +100,7 @@ class Telling:
         """How far the subscriptions here are on disk (invariant 4), for each origin, as far as that is news."""
         told: dict[str, list[tuple[str, int]]] = {}
         for durable in self._homes.subscriptions.values():
-            if durable.state is not State.STORING:
+            if durable.state is not HomeState.STORING:
                 for origin, sequence in durable.stored_position.items():
                     if self._told.get((durable.identity, origin)) != sequence:
                         self._told[durable.identity, origin] = sequence

@@ -8,7 +8,7 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Publish, Published, Refused
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.occurrences import Failed, Stored
 
 
@@ -16,7 +16,7 @@ class Appending:
     """Publishes on their way to the disk. `send_on` lets them start their way into the network from there."""
 
     def __init__(
-        self, desk: Desk, journal: Journal, tick: Alarm, send_on: Callable[[tuple[Envelope, ...]], None]
+        self, desk: Desk, journal: OriginJournal, tick: Alarm, send_on: Callable[[tuple[Envelope, ...]], None]
     ) -> None:
         self._desk = desk
         self._journal = journal

@@ -12,14 +12,16 @@ from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.origin.introduced import Introduced
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 
 
 class Holding:
     """What others want to be kept, and what an operator wants to be let go."""
 
-    def __init__(self, desk: Desk, journal: Journal, retention: Retention, introduced: Introduced) -> None:
+    def __init__(
+        self, desk: Desk, journal: OriginJournal, retention: Retention, introduced: Introduced
+    ) -> None:
         self._desk = desk
         self._journal = journal
         self._retention = retention

@@ -37,7 +37,7 @@ from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.introduced import Introduced
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 
 # How many ticks a reader may stand still before it is asked about, and how many are asked about at a time.
@@ -51,7 +51,7 @@ class Introductions:
     def __init__(
         self,
         desk: Desk,
-        journal: Journal,
+        journal: OriginJournal,
         introduced: Introduced,
         *,
         topology: Topology,

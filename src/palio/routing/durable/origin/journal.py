@@ -26,7 +26,7 @@ from palio.routing.durable.facts import Fact, FactKind, values_of
 MARKS = 256
 
 
-class Request(msgspec.Struct):
+class PendingPublish(msgspec.Struct):
     """A publish that waits for its confirmation: all up to `last` must be on disk.
 
     `sequences` are those of all of it, where they do not simply follow the first.
@@ -39,7 +39,7 @@ class Request(msgspec.Struct):
     sequences: tuple[int, ...] = ()
 
 
-class Journal:
+class OriginJournal:
     """Numbers, duplicates, confirmations and readers. The content itself is in the store."""
 
     def __init__(self, broker: str, recovered: Recovered, settings: DurableSettings) -> None:
@@ -68,7 +68,7 @@ class Journal:
         for publisher, id, sequence, time in recovered.recent:
             self._remember(publisher, id, sequence, time)
         self._appending: dict[int, tuple[Envelope, ...]] = {}  # by token, in the order of their sequences
-        self._requests: deque[Request] = deque()
+        self._requests: deque[PendingPublish] = deque()
 
     def publish(
         self,
@@ -100,7 +100,7 @@ class Journal:
             given = (
                 () if len(fresh) in (0, len(sequences)) and last - first + 1 == len(sequences) else sequences
             )
-            self._requests.append(Request(session, number, first, last, tuple(given)))
+            self._requests.append(PendingPublish(session, number, first, last, tuple(given)))
         if not fresh:
             return None
         envelopes = tuple(fresh)
@@ -117,7 +117,7 @@ class Journal:
         self.stored = envelopes[-1].sequence
         return envelopes
 
-    def failed(self, token: int) -> list[Request]:
+    def failed(self, token: int) -> list[PendingPublish]:
         """An append failed, and with it all after it. Returns the requests that are not carried out by that."""
         self._appending.clear()
         self.head = self.stored
@@ -128,7 +128,7 @@ class Journal:
         self._requests = deque([request for request in self._requests if request.last <= self.stored])
         return refused
 
-    def confirmed(self) -> list[Request]:
+    def confirmed(self) -> list[PendingPublish]:
         """The requests of which all is on disk now, and so is all of those before them."""
         ended = []
         while self._requests and self._requests[0].last <= self.stored:

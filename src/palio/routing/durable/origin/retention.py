@@ -10,13 +10,13 @@ from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact, Trim
 from palio.routing.durable.facts import Fact
 from palio.routing.durable.origin.introduced import Introduced
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 
 
 class Retention:
     """The facts about readers, and what depends on them. Nothing is trimmed before all are `introduced`."""
 
-    def __init__(self, desk: Desk, journal: Journal, introduced: Introduced) -> None:
+    def __init__(self, desk: Desk, journal: OriginJournal, introduced: Introduced) -> None:
         self._desk = desk
         self._journal = journal
         self._introduced = introduced

@@ -16,7 +16,7 @@ from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Read
 from palio.routing.durable.network.unicast import Unicast
-from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.occurrences import Found
 
 # Surveys that an origin counts at a time, for all askers.
@@ -27,7 +27,7 @@ MAX_SAMPLES = 100
 MAX_SAMPLE_BYTES = 4 << 20
 
 
-class Tally:
+class SurveyTally:
     """What was counted: how many, when, and the newest of them as samples."""
 
     def __init__(self, count: Count) -> None:
@@ -88,14 +88,14 @@ class _Counting:
         self.after = after
         self.upto = upto
         self.part = 0
-        self.tally = Tally(count)
+        self.tally = SurveyTally(count)
         self.told_at = now
 
 
 class Serving:
     """What this broker reads of its journal for others."""
 
-    def __init__(self, desk: Desk, journal: Journal, letters: Unicast) -> None:
+    def __init__(self, desk: Desk, journal: OriginJournal, letters: Unicast) -> None:
         self._desk = desk
         self._journal = journal
         self._letters = letters
@@ -171,7 +171,7 @@ class Serving:
         )
         counting.part += 1
         counting.told_at = self._desk.now
-        counting.tally = Tally(counting.count)
+        counting.tally = SurveyTally(counting.count)
         self._letters.write(counting.asker, counted)
 
     def _read(
