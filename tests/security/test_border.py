@@ -152,9 +152,9 @@ def test_nothing_that_leaves_names_a_durable_subscription_or_where_it_lives(tmp_
             # The journal over there wants to know all readers before it forgets anything.
             await there.reporter.publish({"n": 5})
             assert await numbers(files, 5) == [5]
-            introductions = there.press.running.router.durable._introductions
+            introductions = there.press.running.router.durable.parts.introduced
             await there.press.until(lambda: not introductions.missing)
-            readers = there.ministry.running.router.durable.homes.introduced()
+            readers = there.ministry.running.router.durable.parts.endings.whereabouts()
             assert readers
             await files.unsubscribe()
         assert any(b"fetch" in payload for payload in said)

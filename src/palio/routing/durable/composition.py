@@ -96,7 +96,7 @@ class DurableParts:
         self.letters = letters = Unicast(desk, polling, tick, self.handlers)
         # The origin
         self.journal = journal = OriginJournal(broker, recovered, settings)
-        introduced = Introduced(desk, topology, tick, facts)
+        self.introduced = introduced = Introduced(desk, topology, tick, facts)
         self.retention = retention = Retention(desk, journal, introduced)
         self.holding = Holding(desk, journal, retention, introduced)
         self.serving = Serving(desk, journal, letters)
