@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from palio.cli.templates import NoEvent, fill, parse_event
+from palio.cli.input.templates import NoEvent, fill, parse_event
 from tests.cli.processes import PATIENCE, broker_up, started
 
 # Events and how they are typed
@@ -207,7 +207,7 @@ def test_a_durable_subscription_is_changed_only_if_that_is_said(command, live):
 def test_a_time_that_is_none_is_told(command, live, text):
     result = command("sub", f"--since={text}")
     assert result.exit_code == 3
-    assert "write how long ago" in result.stderr
+    assert "how long ago (90s, 7d)" in result.stderr
 
 
 def test_a_wrong_filter_is_told_before_anything_else(command):

@@ -104,7 +104,7 @@ PREAMBLE = """
     from palio.spark.jobs import parts, pieces
     from palio.spark.lake import rewriting
     from palio.spark.matching import runs
-    import palio.cli.spark_match as spark_match
+    import palio.cli.spark.match as spark_match
     from palio.cli.main import main
 
     spark_match.ROWS_PER_RUN = pieces.LEAST_EVENTS = 20

@@ -324,7 +324,7 @@ def test_who_interrupts_one_pass_is_told_of_checkpoints(command, world, monkeypa
         raise KeyboardInterrupt
 
     place = world.source("lines")
-    monkeypatch.setattr("palio.cli.spark_backtest.gather", interrupted)
+    monkeypatch.setattr("palio.cli.spark.backtest.gather", interrupted)
     monkeypatch.setattr("palio.spark.stats.sources.events_from", interrupted)
     for words in (("backtest", "true", *place), ("stats", place[0], "-o", str(tmp_path / "report.html"))):
         result = command("spark", *words)
