@@ -35,15 +35,7 @@ from benchmarks.poset import Conditions, as_filter, draw, narrower, stock
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
-from palio.protocol.peers import (
-    Acknowledge,
-    Component,
-    Forward,
-    Hello,
-    LinkKind,
-    Row,
-    Update,
-)
+from palio.protocol.peers import Acknowledge, Component, Forward, Hello, LinkKind, Row, Update
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.effects import Effect, Send
 from palio.routing.occurrences import LinkUp, Message

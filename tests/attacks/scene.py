@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import palio
-from palio.protocol.greeting import (
-    PROTOCOL,
-    Greet,
-    Role,
-    Welcome,
-)
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.requests import Refused
 from tests.live.network import Network, Node, until
 from tests.live.talking import Talker

@@ -13,18 +13,8 @@ import palio
 from palio import FilterError, Notification, TooFast
 from palio.model.body import Body
 from palio.protocol.frames import frame
-from palio.protocol.greeting import (
-    PROTOCOL,
-    Greet,
-    Role,
-    Welcome,
-)
-from palio.protocol.requests import (
-    Accepted,
-    Publish,
-    Refused,
-    Subscribe,
-)
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.requests import Accepted, Publish, Refused, Subscribe
 from tests.attacks.scene import LIMITS, attacked
 from tests.live.network import play, until
 from tests.live.talking import Talker

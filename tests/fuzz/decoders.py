@@ -34,11 +34,15 @@ from palio.model.filter import Filter
 from palio.model.formats import BINARY, STRUCTURED, Format, Message, Reading, read_message
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
+from palio.protocol.conversation import Conversation
 from palio.protocol.encoding import UnreadableMessage, decode, encode, refusal_of
 from palio.protocol.envelope import Envelope
 from palio.protocol.frames import GREETING_FRAME, Frames, frame
+from palio.protocol.greeting import PROTOCOL, Greet, Welcome
+from palio.protocol.heartbeat import Bye, Heartbeat, Pong
 from palio.protocol.peers import Forward
-from palio.protocol.requests import Publish
+from palio.protocol.requests import Publish, Refused
+from palio.protocol.vocabulary import FROM_CLIENTS
 
 _SECRET = "A" * 43
 _TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.encode()).hexdigest(), 0.0)}
@@ -77,6 +81,26 @@ def messages(data: bytes) -> None:
         _touch(message.notifications)
     elif isinstance(message, Forward):
         _touch(tuple(envelope.notification for envelope in message.envelopes))
+
+
+def conversations(data: bytes) -> None:
+    """A stream at a broker's door: nobody is heard who has not greeted, and clients only as they may speak."""
+    said: list[bytes] = []
+    conversation: Conversation[None] = Conversation(Heartbeat(1.0, 0.0), decode, said.append)
+    greeted = False
+    with contextlib.suppress(PalioError):
+        for payload in conversation.feed(data, 0.0):
+            message = conversation.hear(payload)
+            if type(message) is Greet:
+                assert not greeted
+                greeted = True
+                welcome = Welcome(PROTOCOL, "siena")
+                conversation.welcome(message, welcome, hears=FROM_CLIENTS, frame_limit=GREETING_FRAME)
+            elif message is not None and type(message) not in (Bye, Refused):
+                assert greeted
+                assert type(message) in FROM_CLIENTS
+    for payload in said:
+        assert type(decode(payload)) in (Welcome, Pong)
 
 
 def _touch(batch: tuple[Notification, ...]) -> None:
@@ -242,6 +266,7 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
     for one in (
         frames,
         messages,
+        conversations,
         notifications,
         forms,
         filters,

@@ -14,21 +14,10 @@ import msgspec
 
 from palio import InvalidNotification, Notification
 from palio.model.body import Body
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Change,
-    Detach,
-    Rejected,
-)
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Change, Detach, Rejected
 from palio.protocol.encoding import UnreadableMessage, decode, encode
 from palio.protocol.frames import MAX_FRAME, frame
-from palio.protocol.greeting import (
-    PROTOCOL,
-    Greet,
-    Role,
-    Welcome,
-)
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.inquiries import Inspect
 from palio.protocol.requests import Publish
 from palio.protocol.vocabulary import Answer, PeerMessage

@@ -7,12 +7,7 @@ from typing import Any, Self, TypeVar
 
 from palio.protocol.encoding import decode, encode
 from palio.protocol.frames import Frames, frame
-from palio.protocol.greeting import (
-    PROTOCOL,
-    Greet,
-    Role,
-    Welcome,
-)
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Ping, Pong
 from palio.protocol.inquiries import Inspect, Inspected
 

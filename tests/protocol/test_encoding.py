@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, Notification
-from palio.protocol.durable.control import (
-    Pause,
-    Paused,
-    Resume,
-    Seek,
-    Sought,
-)
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.protocol.durable.journals import (
     GoOn,
     Held,
@@ -29,22 +23,8 @@ from palio.protocol.durable.journals import (
     Surveyed,
     TrimJournal,
 )
-from palio.protocol.durable.letters import (
-    Browse,
-    Browsed,
-    Carry,
-    Count,
-    Counted,
-    Differs,
-    MoveIn,
-    MoveOut,
-)
-from palio.protocol.durable.peers import (
-    Ask,
-    Head,
-    Introduction,
-    Told,
-)
+from palio.protocol.durable.letters import Browse, Browsed, Carry, Count, Counted, Differs, MoveIn, MoveOut
+from palio.protocol.durable.peers import Ask, Head, Introduction, Told
 from palio.protocol.durable.subscriptions import (
     Attach,
     Attached,
@@ -98,14 +78,7 @@ from palio.protocol.requests import (
     Unadvertise,
     Unsubscribe,
 )
-from palio.routing.occurrences import (
-    Close,
-    Failed,
-    LinkDown,
-    LinkUp,
-    Open,
-    Stored,
-)
+from palio.routing.occurrences import Close, Failed, LinkDown, LinkUp, Open, Stored
 from tests.generators import Maker, random_advertisement
 
 FILTER = Filter.parse('symbol = "ACME" and price > 100 or tags has "red"')

@@ -9,13 +9,7 @@ from collections.abc import Iterable
 from palio import Filter, Notification
 from palio.model.form import VERSION as FORM
 from palio.protocol.inquiries import Hop, Trace, Traced
-from palio.protocol.peers import (
-    Component,
-    Forward,
-    Hello,
-    LinkKind,
-    Update,
-)
+from palio.protocol.peers import Component, Forward, Hello, LinkKind, Update
 from palio.protocol.requests import Publish, Subscribe
 from palio.protocol.vocabulary import Answer, ClientMessage, PeerMessage
 from palio.routing import Configuration, Router, Strategy

@@ -13,10 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from palio import Advertisement, Filter, Notification
-from palio.protocol.vocabulary import (
-    BrokerMessage,
-    ClientMessage,
-)
+from palio.protocol.vocabulary import BrokerMessage, ClientMessage
 
 OF_PEERS = get_args(BrokerMessage)
 OF_CLIENTS = tuple({*get_args(ClientMessage)})

@@ -6,15 +6,7 @@ import pytest
 
 from palio import Filter
 from palio.model.form import VERSION as FORM
-from palio.protocol.peers import (
-    Component,
-    Forward,
-    Goodbye,
-    Hello,
-    Interest,
-    LinkKind,
-    Update,
-)
+from palio.protocol.peers import Component, Forward, Goodbye, Hello, Interest, LinkKind, Update
 from palio.protocol.requests import Publish, Ready, Subscribe
 from palio.routing import Configuration, Router
 from palio.routing.configuration import WrongConfiguration

@@ -10,21 +10,9 @@ import random
 import pytest
 
 from palio import Advertisement, Filter, Notification
-from palio.protocol.inquiries import (
-    Request,
-    Requested,
-    Respond,
-    Responded,
-)
+from palio.protocol.inquiries import Request, Requested, Respond, Responded
 from palio.protocol.peers import LinkKind
-from palio.protocol.requests import (
-    Advertise,
-    Publish,
-    Ready,
-    Release,
-    Subscribe,
-    Unsubscribe,
-)
+from palio.protocol.requests import Advertise, Publish, Ready, Release, Subscribe, Unsubscribe
 from palio.protocol.vocabulary import ClientMessage, InquiryMessage
 from palio.routing.occurrences import Close, Open
 from tests.routing.harness import Network, brokers_of, recipients_of

@@ -4,14 +4,7 @@ import pytest
 
 from palio import Advertisement, Filter, Notification
 from palio.protocol.envelope import Envelope
-from palio.protocol.inquiries import (
-    Answered,
-    Enquire,
-    Request,
-    Requested,
-    Respond,
-    Responded,
-)
+from palio.protocol.inquiries import Answered, Enquire, Request, Requested, Respond, Responded
 from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Advertise, Refused, Subscribe
 from palio.routing.occurrences import Close, Open

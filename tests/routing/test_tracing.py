@@ -4,14 +4,7 @@ import pytest
 
 from palio import Filter, Notification
 from palio.protocol.envelope import Envelope
-from palio.protocol.inquiries import (
-    Hop,
-    Probe,
-    Probed,
-    Recipient,
-    Trace,
-    Traced,
-)
+from palio.protocol.inquiries import Hop, Probe, Probed, Recipient, Trace, Traced
 from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Refused, Subscribe
 from palio.routing import tracing

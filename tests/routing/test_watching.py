@@ -7,12 +7,7 @@ import pytest
 from palio import Advertisement, Filter
 from palio.protocol.inquiries import Wanted, Watch
 from palio.protocol.peers import LinkKind
-from palio.protocol.requests import (
-    Advertise,
-    Ended,
-    Release,
-    Subscribe,
-)
+from palio.protocol.requests import Advertise, Ended, Release, Subscribe
 from palio.routing.occurrences import Close, Open
 from palio.routing.watching import MAX_WATCHES_PER_SESSION
 from tests.routing.harness import Network

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from palio import Advertisement, Filter, Notification
 from palio.protocol.inquiries import Wanted, Watch
-from palio.protocol.requests import (
-    Publish,
-    Refused,
-    Subscribe,
-    Unsubscribe,
-)
+from palio.protocol.requests import Publish, Refused, Subscribe, Unsubscribe
 from palio.routing.configuration import Configuration
 from palio.routing.effects import Deliver, Reply
 from palio.routing.occurrences import Open

@@ -9,12 +9,7 @@ import msgspec
 
 from palio.model.notification import Notification
 from palio.protocol.peers import Acknowledge, Forward, Update
-from palio.protocol.requests import (
-    Ended,
-    Ready,
-    Release,
-    Subscribe,
-)
+from palio.protocol.requests import Ended, Ready, Release, Subscribe
 from palio.routing.effects import CloseLink, Deliver, Reply, Send
 from palio.routing.occurrences import LinkDown, LinkUp
 from palio.routing.router import Router

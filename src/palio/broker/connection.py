@@ -24,7 +24,7 @@ from palio.language import read_filter
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.protocol.conversation import SILENT, Conversation
-from palio.protocol.encoding import UnreadableMessage, decode, encode, refusal_of
+from palio.protocol.encoding import UnreadableMessage, decode, refusal_of
 from palio.protocol.frames import GREETING_FRAME, FrameTooLarge
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
@@ -300,7 +300,7 @@ class Connection(asyncio.Protocol):
 
     def say(self, message: Any) -> None:
         """Send a message, at the end of this turn."""
-        self.put(encode(message))
+        self._conversation.say(message)
 
     def put(self, payload: bytes, events: int = 0) -> None:
         """Send the bytes of a message, at the end of this turn."""

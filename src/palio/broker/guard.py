@@ -337,10 +337,10 @@ def _ended(answer: Ended, principal: Principal) -> Ended:
 
 
 def _refused(answer: Refused, principal: Principal) -> Refused:
-    request, _, name = answer.subject.partition(" ")
-    if request not in _ABOUT_NAMES:
+    if answer.kind not in _ABOUT_NAMES:
         return answer
-    return msgspec.structs.replace(answer, subject=f"{request} {principal.called(name)}")
+    name = answer.subject.partition(" ")[2]
+    return msgspec.structs.replace(answer, subject=f"{answer.kind} {principal.called(name)}")
 
 
 def _traced(answer: Traced, principal: Principal) -> Traced:

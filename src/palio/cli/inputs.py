@@ -7,7 +7,7 @@ A reader yields what it could read, and tells a `Complaints` about each line tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 import typer
@@ -22,7 +22,9 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.formats import JSON_LINES, Reading, file_format, from_document
 from palio.model.notification import Notification
-from palio.model.patterns.pattern import Pattern
+
+if TYPE_CHECKING:
+    from palio.model.patterns.pattern import Pattern
 
 Id = str | int
 Content = TypeVar("Content")
@@ -85,6 +87,8 @@ def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[Entry
 
 def read_patterns(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Pattern]]:
     """The patterns of a file, each id once."""
+    from palio.model.patterns.pattern import Pattern  # noqa: PLC0415 (most commands need none)
+
     return _entries(file, "pattern", Pattern.parse, on_problem)
 
 

@@ -33,12 +33,7 @@ from palio.client.inquiries import Replies, Watch
 from palio.client.publishing import Confirmation
 from palio.client.states import State
 from palio.client.subscription import Subscription
-from palio.protocol.durable.wishes import (
-    HomeUnreachable,
-    NotHome,
-    NotTaker,
-    WrongAttachment,
-)
+from palio.protocol.durable.wishes import HomeUnreachable, NotHome, NotTaker, WrongAttachment
 
 if TYPE_CHECKING:
     from palio.client.detecting import Detection

@@ -30,12 +30,12 @@ from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.model.patterns.pattern import Pattern
 from palio.protocol.durable.wishes import WrongAttachment
 from palio.protocol.heartbeat import HEARTBEAT
 
 if TYPE_CHECKING:
     from palio.client.detecting import Detection
+    from palio.model.patterns.pattern import Pattern
 
 Value = TypeVar("Value")
 

@@ -20,19 +20,8 @@ from palio.protocol.durable.control import Paused, Sought
 from palio.protocol.durable.journals import Forgot, JournalsListed, JournalTrimmed
 from palio.protocol.durable.journals import Held as HeldAnswer
 from palio.protocol.durable.journals import Replay as ReplayRequest
-from palio.protocol.durable.subscriptions import (
-    Discarded,
-    Done,
-    Requeued,
-    Taken,
-)
-from palio.protocol.inquiries import (
-    Inspected,
-    Request,
-    Respond,
-    Traced,
-    Wanted,
-)
+from palio.protocol.durable.subscriptions import Discarded, Done, Requeued, Taken
+from palio.protocol.inquiries import Inspected, Request, Respond, Traced, Wanted
 from palio.protocol.subjects import subject_of
 
 

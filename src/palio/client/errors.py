@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from palio.model import errors as model_errors
 from palio.model.errors import PalioError
-from palio.protocol.durable.wishes import (
-    HomeUnreachable,
-    NotHome,
-    NotTaker,
-    WrongAttachment,
-)
+from palio.protocol.durable.wishes import HomeUnreachable, NotHome, NotTaker, WrongAttachment
 from palio.protocol.requests import Refused
 
 

@@ -19,12 +19,7 @@ from palio.client.session import Session
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.protocol.durable.control import (
-    Pause,
-    Resume,
-    Seek,
-    Sought,
-)
+from palio.protocol.durable.control import Pause, Resume, Seek, Sought
 from palio.protocol.durable.journals import (
     Forget,
     Hold,
@@ -36,12 +31,7 @@ from palio.protocol.durable.journals import (
 )
 from palio.protocol.durable.journals import Replay as ReplayRequest
 from palio.protocol.durable.journals import Survey as SurveyRequest
-from palio.protocol.durable.subscriptions import (
-    Attach,
-    Discard,
-    Finish,
-    Requeue,
-)
+from palio.protocol.durable.subscriptions import Attach, Discard, Finish, Requeue
 from palio.protocol.inquiries import Hop, Inspect, Request, Trace
 from palio.protocol.subjects import subject_of
 

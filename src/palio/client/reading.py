@@ -11,12 +11,7 @@ from palio.model.body import Body
 from palio.model.errors import PalioError
 from palio.protocol.deliveries import Lost
 from palio.protocol.durable.control import Paused, Sought
-from palio.protocol.durable.journals import (
-    Forgot,
-    Held,
-    JournalsListed,
-    JournalTrimmed,
-)
+from palio.protocol.durable.journals import Forgot, Held, JournalsListed, JournalTrimmed
 from palio.protocol.durable.subscriptions import (
     Attached,
     Changed,
@@ -30,13 +25,7 @@ from palio.protocol.encoding import decoder_of
 from palio.protocol.greeting import Welcome
 from palio.protocol.heartbeat import Bye, Ping, Pong
 from palio.protocol.inquiries import Inspected, Traced, Wanted
-from palio.protocol.requests import (
-    Accepted,
-    Ended,
-    Published,
-    Ready,
-    Refused,
-)
+from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
 
 
 class Arrived(msgspec.Struct, frozen=True, tag="events"):

@@ -15,7 +15,7 @@ from palio.protocol.subjects import subject_of
 Kept = TypeVar("Kept")
 
 
-class Unanswered(NamedTuple, Generic[Kept]):
+class OpenRequest(NamedTuple, Generic[Kept]):
     """A request, what it is called, and what whoever asked has kept with it."""
 
     request: Any
@@ -28,7 +28,7 @@ class Pairing(Generic[Kept]):
 
     def __init__(self) -> None:
         self._numbers = count(1)
-        self._open: dict[int, Unanswered[Kept]] = {}
+        self._open: dict[int, OpenRequest[Kept]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -43,20 +43,20 @@ class Pairing(Generic[Kept]):
 
     def add(self, request: Any, kept: Kept) -> None:
         """A request with a number is made."""
-        self._open[request.number] = Unanswered(request, subject_of(request), kept)
+        self._open[request.number] = OpenRequest(request, subject_of(request), kept)
 
-    def get(self, number: int) -> Unanswered[Kept] | None:
+    def get(self, number: int) -> OpenRequest[Kept] | None:
         """What is not answered yet."""
         return self._open.get(number)
 
-    def pop(self, number: int) -> Unanswered[Kept] | None:
+    def pop(self, number: int) -> OpenRequest[Kept] | None:
         """It is answered, or nobody waits any more."""
         return self._open.pop(number, None)
 
-    def of(self, subject: str) -> Unanswered[Kept] | None:
+    def of(self, subject: str) -> OpenRequest[Kept] | None:
         """A request of that subject that is not answered yet."""
         return next((one for one in self._open.values() if one.subject == subject), None)
 
-    def all(self) -> list[Unanswered[Kept]]:
+    def all(self) -> list[OpenRequest[Kept]]:
         """All that are not answered, in the order in which they were made."""
         return list(self._open.values())

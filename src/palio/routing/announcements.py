@@ -20,13 +20,7 @@ from typing import Any
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
-from palio.protocol.peers import (
-    Component,
-    Interest,
-    Known,
-    LinkState,
-    Update,
-)
+from palio.protocol.peers import Component, Interest, Known, LinkState, Update
 from palio.routing.effects import Effect, Send
 from palio.routing.graph import Graph
 from palio.routing.links import Link

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from palio.protocol.inquiries import (
-    Answered,
-    Enquire,
-    Probe,
-    Probed,
-    Request,
-    Respond,
-    Trace,
-    Watch,
-)
+from palio.protocol.inquiries import Answered, Enquire, Probe, Probed, Request, Respond, Trace, Watch
 from palio.routing.core import Core
 from palio.routing.echoes import Echoes, EchoStatistics
 from palio.routing.requests import Requests

@@ -10,14 +10,7 @@ from typing import Any
 
 from palio.model.filter import Filter
 from palio.protocol.envelope import Envelope
-from palio.protocol.inquiries import (
-    Hop,
-    Probe,
-    Probed,
-    Recipient,
-    Trace,
-    Traced,
-)
+from palio.protocol.inquiries import Hop, Probe, Probed, Recipient, Trace, Traced
 from palio.routing.core import Core
 from palio.routing.durable.home.subscription import Durable
 from palio.routing.echoes import Asker, Echo, Echoes

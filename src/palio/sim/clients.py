@@ -26,14 +26,7 @@ from random import Random
 import msgspec
 
 from palio.model.filter import Filter
-from palio.protocol.requests import (
-    Advertise,
-    Publish,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol.requests import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.occurrences import Close, Open, SubscriberMessage
 from palio.sim.scenario import Scenario
 from palio.sim.workloads import Publisher, Workload

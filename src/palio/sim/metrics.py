@@ -17,13 +17,7 @@ from palio.protocol.peers import (
     LinkState,
     Update,
 )
-from palio.protocol.requests import (
-    Advertise,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol.requests import Advertise, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.router import RouterStatistics
 from palio.sim.network import Network
 from palio.sim.oracle import Verdict

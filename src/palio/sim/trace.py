@@ -10,13 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from palio.protocol.envelope import Envelope
-from palio.protocol.peers import (
-    Forward,
-    Hello,
-    Interest,
-    LinkState,
-    Update,
-)
+from palio.protocol.peers import Forward, Hello, Interest, LinkState, Update
 from palio.protocol.requests import (
     Accepted,
     Advertise,

@@ -11,12 +11,7 @@ from palio.client.dialling import Backoff
 from palio.client.errors import WrongAddress
 from palio.protocol.encoding import decode, encode
 from palio.protocol.frames import Frames, frame
-from palio.protocol.greeting import (
-    PROTOCOL,
-    Greet,
-    Role,
-    Welcome,
-)
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.requests import Refused, Subscribe
 from tests.broker.gateway.calling import calling
 

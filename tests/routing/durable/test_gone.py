@@ -12,17 +12,7 @@ from palio.protocol.requests import Advertise, Subscribe
 from palio.routing.durable.home.subscription import State
 from palio.routing.effects import Reply
 from palio.routing.occurrences import Close, Open
-from tests.routing.durable.test_takers import (
-    ALL,
-    answers,
-    go,
-    handed,
-    publish,
-    quiet,
-    say,
-    seeds,
-    subscription,
-)
+from tests.routing.durable.test_takers import ALL, answers, go, handed, publish, quiet, say, seeds, subscription
 from tests.routing.durable.world import number
 
 LEAVING = {"closes": Close(), "detaches": Detach("s0")}

@@ -13,13 +13,7 @@ from palio.protocol.durable.subscriptions import (
     Requeue,
 )
 from palio.protocol.durable.wishes import MAX_IN_FLIGHT
-from palio.protocol.inquiries import (
-    Hop,
-    Recipient,
-    Request,
-    Responded,
-    Trace,
-)
+from palio.protocol.inquiries import Hop, Recipient, Request, Responded, Trace
 from palio.routing.durable.effects import Hand
 from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import SETTINGS, World, number

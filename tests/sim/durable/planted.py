@@ -8,12 +8,7 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.protocol.durable.peers import Head, Told
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attached,
-    Done,
-    DurableReady,
-)
+from palio.protocol.durable.subscriptions import Acknowledged, Attached, Done, DurableReady
 from palio.protocol.peers import Forward
 from palio.protocol.requests import Ended, Published
 from palio.routing.durable.effects import Append, Hand, Read, Remove, Spool, Trim

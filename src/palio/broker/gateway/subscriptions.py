@@ -40,12 +40,7 @@ from palio.model.expression import Condition
 from palio.model.filter import Filter
 from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.protocol.durable.retry import Retry
-from palio.protocol.durable.subscriptions import (
-    Attach,
-    Attached,
-    Change,
-    Finish,
-)
+from palio.protocol.durable.subscriptions import Attach, Attached, Change, Finish
 from palio.routing.scopes import SEPARATOR, owner_of
 
 if TYPE_CHECKING:

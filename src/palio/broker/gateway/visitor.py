@@ -209,7 +209,7 @@ class Visitor:
 
     def _answered(self, message: Any) -> None:
         match message:
-            case Welcome():
+            case Welcome() if not self._welcome.done():  # who waited for it may have given up
                 self._welcome.set_result(message)
             case Refused():
                 self._refused(message)

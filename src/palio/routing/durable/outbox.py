@@ -11,13 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
-from palio.protocol.durable.attempts import (
-    Failure,
-    Failures,
-    FailuresOf,
-    one_more,
-    weight,
-)
+from palio.protocol.durable.attempts import Failure, Failures, FailuresOf, one_more, weight
 from palio.protocol.durable.retry import Patience
 from palio.protocol.envelope import Envelope
 

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.protocol.durable.subscriptions import Acknowledged, Attach, DurableReady
-from palio.protocol.requests import (
-    Publish,
-    Published,
-    Ready,
-    Refused,
-    Subscribe,
-)
+from palio.protocol.requests import Publish, Published, Ready, Refused, Subscribe
 from palio.routing.durable.effects import Hand
 from palio.routing.effects import Deliver
 from palio.routing.occurrences import Open

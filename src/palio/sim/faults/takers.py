@@ -10,13 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
-from palio.protocol.durable.control import (
-    Pause,
-    Paused,
-    Resume,
-    Seek,
-    Sought,
-)
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.protocol.durable.retry import Retry
 from palio.protocol.durable.subscriptions import (
     Acknowledged,
@@ -323,8 +317,8 @@ class Taker:
             case Refused(_, "HistoryUnavailable", _) if session == self.session:
                 self.attached = False
                 world.after(1.0, self._if_still, session, self.connect, self.broker)
-            case Refused(subject, "NotTaker", _) if session == self.session:
-                if subject.split()[0] in ("change", "finish"):
+            case Refused(_, "NotTaker", _) if session == self.session:
+                if answer.kind in ("change", "finish"):
                     self.attached = False
                     world.after(1.0, self._if_still, session, self.connect, self.broker)
 

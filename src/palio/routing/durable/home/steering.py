@@ -158,6 +158,7 @@ class Steering:
                 remove=dropped,
                 position=tuple(position.items()),
                 linger=durable.linger,
+                retry=durable.retry,
             )
         )
         self._wake()

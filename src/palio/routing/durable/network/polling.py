@@ -25,12 +25,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from palio.protocol.durable.peers import (
-    Ask,
-    Head,
-    Introduction,
-    Told,
-)
+from palio.protocol.durable.peers import Ask, Head, Introduction, Told
 
 
 class Question:
