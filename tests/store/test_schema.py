@@ -14,7 +14,7 @@ from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Read, SaveFact, Spool
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.home.lifecycle import FOR_GOOD
+from palio.routing.durable.home.endings import FOR_GOOD
 from palio.routing.occurrences import Found, Open, Stored
 from palio.routing.router import Router
 from palio.store import StoreTooNew, schema
@@ -165,8 +165,8 @@ def test_a_broker_knows_after_the_migration_what_it_knew(url: str) -> None:
     assert durable.journal.readers == {"17a b 3 9": 5, "17a @b 3 9": 6}
     assert durable.journal.at_home("elsewhere") == ["17a b 3 9"]
     assert durable.journal.held == {"lake @home": 7}
-    assert [durable.homes.has_ended(f"17a b 3 {number}") for number in (10, 11)] == [True, False]
-    assert ("17a b 3 11", "next") in durable.homes.introduced()
+    assert [durable.parts.endings.has_ended(f"17a b 3 {number}") for number in (10, 11)] == [True, False]
+    assert ("17a b 3 11", "next") in durable.parts.endings.whereabouts()
     assert durable.homes.subscriptions["s"].paused
     assert set(durable.topology.versions) == {"a", "b"}
     assert durable.topology.forgotten == {"known: c": 11}

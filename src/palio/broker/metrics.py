@@ -88,12 +88,12 @@ class Metrics(Collector):
         dead = GaugeMetricFamily("palio_subscription_dead_letters", "Dead letters.", labels=labels)
         done = CounterMetricFamily("palio_subscription_delivered", "Acknowledged.", labels=labels)
         now = self._broker.now()
-        for row in durable.describe():
-            key = (self._broker.settings.name, row["durable"])
-            pending.add_metric(key, row["pending"])
-            oldest.add_metric(key, now - row["oldest"] if row["oldest"] is not None else 0.0)
-            dead.add_metric(key, row["dead_letters"])
-            done.add_metric(key, row["delivered"])
+        for one in durable.statistics().subscriptions:
+            key = (self._broker.settings.name, one.durable)
+            pending.add_metric(key, one.pending)
+            oldest.add_metric(key, now - one.oldest if one.oldest is not None else 0.0)
+            dead.add_metric(key, one.dead_letters)
+            done.add_metric(key, one.delivered)
         yield from (pending, oldest, dead, done)
 
     def _of_store(self) -> Iterator[Metric]:

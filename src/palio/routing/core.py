@@ -16,7 +16,8 @@ from palio.protocol.requests import Ready
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Recovered
-from palio.routing.durable.service import Service, WaveEnded
+from palio.routing.durable.home.going_live import WaveEnded
+from palio.routing.durable.service import Service
 from palio.routing.effects import Effect, Reply, Send
 from palio.routing.facts import Facts
 from palio.routing.forwarding import Forwarding

@@ -189,7 +189,7 @@ class Router:
                     handles = sorted(held.handles)
                     yield {"session": held.session, "handles": handles, "filter": str(entry.item)}
         if self.durable is not None:
-            yield from self.durable.describe()
+            yield from map(msgspec.structs.asdict, self.durable.statistics().subscriptions)
 
     def statistics(self) -> RouterStatistics:
         known = self._core.announcements.known.values()
@@ -203,5 +203,5 @@ class Router:
             rows_sent=self._core.tables.filters.table.rows_sent(),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
-            handed=self.durable.homes.handed if self.durable is not None else 0,
+            handed=self.durable.parts.handing.handed if self.durable is not None else 0,
         )

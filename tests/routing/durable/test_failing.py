@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from palio import Notification
+from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Recovered
 from palio.routing.durable.origin.journal import Journal
 
@@ -10,7 +11,7 @@ RETENTION = 10.0
 
 
 def journal() -> Journal:
-    return Journal("a", Recovered(), retention=RETENTION, remembered=1_000)
+    return Journal("a", Recovered(), DurableSettings(retention=RETENTION, remembered=1_000))
 
 
 def publish(journal: Journal, now: float, token: int, *ids: str) -> Append | None:

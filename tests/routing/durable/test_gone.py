@@ -26,7 +26,7 @@ def at_once(world, broker, session, *messages) -> None:
 
 
 def wish(world, broker, name="s0"):
-    return world.routers[broker].durable._moving.wishes.get(name)
+    return world.routers[broker].durable.parts.wishes.by_name.get(name)
 
 
 def step_until(world, reached) -> None:
@@ -44,7 +44,7 @@ def the_next_taker_gets_everything(world, broker) -> None:
     world.now += 1_000.0
     go(world)
     assert handed(world) == []
-    assert not world.routers[broker].durable.dead_letters()
+    assert not len(world.routers[broker].durable.homes.subscriptions["s0"].dead)
     say(world, broker, "next", Attach("s0", ALL, in_flight=9))
     assert [(session, attempt, n) for session, _, attempt, n in handed(world)] == [
         ("next", 1, n) for n in range(1, 6)

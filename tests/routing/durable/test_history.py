@@ -44,7 +44,8 @@ def world_of(seed, events=40) -> Asking:
     world.post("a", Open(), "keeper")
     world.post("a", Attach("keeper", Filter.parse("n < 0")), "keeper")
     world.run()
-    world.routers["a"].durable.homes.detach(world.routers["a"].durable.homes.subscriptions["keeper"])
+    durable = world.routers["a"].durable
+    durable.parts.takers.detach(durable.homes.subscriptions["keeper"])
     world.now = max(world.now, 100.0)
     for n in range(events):
         broker = world.choose.choice(RING[0])

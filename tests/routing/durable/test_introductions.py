@@ -121,8 +121,9 @@ def test_who_was_forgotten_has_everyone_introduced_again(seed):
     world = pair(seed)
     assert introduced(world, "b") == {"a"}
     asked = []
-    ask = world.routers["b"].durable._introductions._ask
-    world.routers["b"].durable._introductions._ask = lambda *what: asked.append(what[0]) or ask(*what)
+    introductions = world.routers["b"].durable.parts.introductions
+    ask = introductions._ask
+    introductions._ask = lambda *what: asked.append(what[0]) or ask(*what)
     forget(world, "a", "b")
     publish(world, "b", 1)
     assert ("a",) in asked

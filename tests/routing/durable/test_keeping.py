@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from palio import Notification
+from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.origin.journal import MARKS, Journal
 
@@ -13,7 +14,7 @@ def publish(journal: Journal, now: float, token: int) -> None:
 
 
 def test_without_a_time_nothing_is_kept_that_no_reader_needs():
-    journal = Journal("a", Recovered(), retention=10.0, remembered=1_000)
+    journal = Journal("a", Recovered(), DurableSettings(retention=10.0, remembered=1_000))
     publish(journal, 100.0, 1)
     assert journal.trimmable(100.0) == 1
     journal.register("r", "a")
@@ -22,7 +23,7 @@ def test_without_a_time_nothing_is_kept_that_no_reader_needs():
 
 def test_everything_is_kept_for_its_time_and_not_much_longer():
     keep, step = 1_000.0, 1.0
-    journal = Journal("a", Recovered(), retention=10.0, remembered=1_000, keep=keep)
+    journal = Journal("a", Recovered(), DurableSettings(retention=10.0, remembered=1_000, keep=keep))
     for token in range(1, 3_000):
         now = token * step
         publish(journal, now, token)
@@ -34,7 +35,7 @@ def test_everything_is_kept_for_its_time_and_not_much_longer():
 
 
 def test_a_reader_that_is_slow_keeps_more():
-    journal = Journal("a", Recovered(), retention=10.0, remembered=1_000, keep=5.0)
+    journal = Journal("a", Recovered(), DurableSettings(retention=10.0, remembered=1_000, keep=5.0))
     journal.register("r", "a")
     for token in range(1, 100):
         publish(journal, float(token), token)

@@ -7,7 +7,7 @@ from palio.protocol.durable.journals import Forget
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import created_at
 from palio.routing.durable.home import subscription
-from palio.routing.durable.home.spool import Spooling
+from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.subscription import CatchUp
 from palio.routing.durable.network.topology import Topology
 from palio.routing.occurrences import Close, Open
@@ -154,7 +154,7 @@ def test_outboxes_and_buffers_are_bounded_by_their_bytes(monkeypatch, limit):
     monkeypatch.setattr("tests.routing.durable.world.SETTINGS", settings)
     monkeypatch.setattr(subscription, "MAX_BUFFERED_BYTES", limit)
     held = []
-    is_full = Spooling._is_full
+    is_full = Room.is_full
 
     def watched(self, durable, taken=0):
         held.append(durable.outbox.bytes + durable.spooling_bytes)
@@ -162,7 +162,7 @@ def test_outboxes_and_buffers_are_bounded_by_their_bytes(monkeypatch, limit):
         assert max(buffered, default=0) <= limit
         return is_full(self, durable, taken)
 
-    monkeypatch.setattr(Spooling, "_is_full", watched)
+    monkeypatch.setattr(Room, "is_full", watched)
     for seed in range(8):
         check_that_all_comes_in_order(seed)
     assert max(held) < limit + SETTINGS.page * 100, "a page more, at the most"
@@ -247,7 +247,7 @@ def test_a_forgotten_broker_that_comes_back_is_known_again(seed):
     assert homes(world, "s2") == ["c"], "nobody else has it"
     assert len({router.durable.epoch for router in world.routers.values()}) == 1
     for router in world.routers.values():
-        assert router.durable._known == {"a", "b", "c"}
+        assert router.durable.topology.known == {"a", "b", "c"}
     world.attach("three", "c", "s2", "n > 0")
     world.run()
     publish(world, "a", 1)
@@ -262,7 +262,7 @@ def test_a_broker_that_is_there_cannot_be_forgotten(seed):
     world.run()
     forget(world, "a", "c")
     for router in world.routers.values():
-        assert router.durable._known == {"a", "b", "c"}
+        assert router.durable.topology.known == {"a", "b", "c"}
     publish(world, "a", 1)
     assert got(world, "s0") == {1}
 

@@ -28,8 +28,8 @@ SLACK = 3.0
 
 def reasons(world, broker="a", name="s0") -> list:
     """What is known of each dead letter: its number, and of each attempt the taker and why it failed."""
-    found = world.routers[broker].durable.dead_letters(name)
-    return [(one.delivery, [(failure.taker, str(failure)) for failure in one.failures]) for one in found]
+    failures = world.routers[broker].durable.homes.subscriptions[name].dead.failures
+    return [(number, [(failure.taker, str(failure)) for failure in found]) for number, found in failures]
 
 
 def wait_for(world, seconds) -> list:
@@ -133,7 +133,8 @@ def test_each_attempt_is_remembered_with_its_taker_and_what_became_of_it(seed):
     say(world, "b", "three", Attach("s0", ALL))  # all of that moves with it
     say(world, "b", "three", Rejected("s0", (1,)))
     assert reasons(world, "b") == [(1, [*expected, ("three", "rejected")])]
-    times = [one.time for one in world.routers["b"].durable.dead_letters()[0].failures]
+    ((_, failures),) = subscription(world, "b").dead.failures
+    times = [one.time for one in failures]
     assert times == sorted(times)
 
 

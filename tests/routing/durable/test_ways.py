@@ -4,21 +4,23 @@ import pytest
 
 from palio.protocol.durable.letters import Carry, MoveOut, NotHere
 from palio.protocol.durable.peers import Ask, Head, Told
+from palio.routing.durable.desk import Desk
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.network.polling import Queries
+from palio.routing.durable.network.polling import Polling
+from palio.routing.durable.network.topology import Topology
 from palio.routing.effects import Send
 from palio.routing.occurrences import Open
-from tests.routing.durable.world import World
+from tests.routing.durable.world import SETTINGS, World
 
 NOW, BEFORE = 7, 6  # epochs
 seeds = pytest.mark.parametrize("seed", range(4))
 
 
-def queries() -> Queries:
+def queries() -> Polling:
     """Of the broker `a`, which has the neighbours `b` and `c`."""
-    return Queries(
-        "a", lambda: ("b", "c"), send=lambda *_: None, ended=lambda _: None, epoch=lambda: NOW, first=0
-    )
+    topology = Topology("a", 1, {}, {})
+    topology.epoch = NOW
+    return Polling(Desk("a", SETTINGS, 1), lambda: ("b", "c"), topology, 0)
 
 
 def test_a_neighbour_is_reached_without_having_learned_a_way():
@@ -55,7 +57,7 @@ def test_a_way_that_is_not_sure_is_taken_while_there_is_no_other():
 def test_who_sends_a_letter_on_a_way_that_is_not_sure_asks(seed):
     world = World(f"doubts {seed}", ["a", "b", "c"], [("a", "b"), ("b", "c")])
     world.run()
-    letters, queries = world.routers["a"].durable._letters, world.routers["a"].durable._queries
+    letters, queries = world.routers["a"].durable.parts.letters, world.routers["a"].durable.parts.polling
     queries.forget_ways()
     queries.told(Told("a", 1, (BEFORE,), (Head("c", 1, 0, distance=1),)), "b")
     world.carry_out("a", world.routers["a"].handle(Open(), "one", world.now))
@@ -81,7 +83,7 @@ def test_who_cannot_pass_a_letter_on_asks_for_the_way(seed):
     world = World(f"ways {seed}", ["a", "b", "c", "d"], [("a", "b"), ("b", "c"), ("c", "d")])
     world.run()
     service = world.routers["b"].durable
-    service._queries.forget_ways()
+    service.parts.polling.forget_ways()
     letter = Carry("a", "d", 0, NotHere("s0"))
     effects = world.routers["b"].handle(letter, "a", world.now)
     assert not [effect for effect in effects if isinstance(effect, Send)]
@@ -96,7 +98,7 @@ def test_who_cannot_answer_a_letter_asks_for_the_way(seed):
     """It has nothing else to do, and whoever has written to it knows the way."""
     world = World(f"answers {seed}", ["a", "b", "c"], [("a", "b"), ("b", "c")])
     world.run()
-    world.routers["a"].durable._queries.forget_ways()
+    world.routers["a"].durable.parts.polling.forget_ways()
     letter = Carry("c", "a", 1, MoveOut("s0"))  # which is not there
     effects = world.routers["a"].handle(letter, "b", world.now)
     assert not [effect for effect in effects if isinstance(effect, Send)]
@@ -111,7 +113,7 @@ def test_who_looks_for_a_name_is_answered_when_it_is_known_for_ever(seed):
     """Otherwise a crash would let a broker forget who has the name, and give it once more."""
     world = World(f"names {seed}", ["a", "b", "c"], [("a", "b"), ("b", "c")])
     a, c = world.routers["a"].durable, world.routers["c"].durable
-    while (FactKind.KNOWN, "a") not in c._readers._writing:
+    while (FactKind.KNOWN, "a") not in c.parts.retention._writing:
         assert world.step()
     assert FactKind.KNOWN.of("a") not in world.disks["c"].facts
     ask = Ask("a", 1 << 40, "s0", epoch=a.epoch)

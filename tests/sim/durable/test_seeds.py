@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from palio.routing.durable.origin.introductions import Introductions
+from palio.routing.durable.origin.introduced import Introduced
 from palio.sim.faults.failures import replay_command, shrink, story
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import FaultScenario
@@ -51,7 +51,7 @@ def test_what_once_failed(text):
 
 def test_runs_with_a_broker_that_joins_need_introductions(monkeypatch):
     """Those that once failed are lost again where a journal trims without knowing who is away."""
-    monkeypatch.setattr(Introductions, "missing", frozenset())
+    monkeypatch.setattr(Introduced, "missing", frozenset())
     joining = [FaultScenario.from_json(text) for text in ONCE_FAILED if '"type":"join"' in text]
     lost = [one for one in joining if any(isinstance(broken, Lost) for broken in simulate(one).violations)]
     assert len(lost) >= 4

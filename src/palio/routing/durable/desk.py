@@ -130,5 +130,9 @@ class Desk:
         if otherwise is not None:
             otherwise(reason)
 
+    def __len__(self) -> int:
+        """How many effects on the store are waited for."""
+        return len(self._then)
+
     def answer(self, session: str, answer: Answer | DurableAnswer) -> None:
         self.effects.append(Reply(session, answer))

@@ -47,10 +47,11 @@ def look_at_end(world: World, *, quiet: bool) -> None:
             record.on_disk.setdefault(name, []).append(station.name)
         look(world, station)
         if quiet:
+            statistics = service.statistics()
             left = {
-                "writes that are waited for": len(service._desk._then),
-                "questions": len(service._queries._questions),
-                "subscriptions that are looked for": len(service._moving.wishes),
+                "writes that are waited for": statistics.writes,
+                "questions": statistics.questions,
+                "subscriptions that are looked for": statistics.wishes,
             }
             for what, count in left.items():
                 if count:

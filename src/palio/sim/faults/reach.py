@@ -11,13 +11,12 @@ Nothing here changes a run: brokers are looked at between two messages, and only
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from palio.routing.durable.effects import Append, Remove, Spool
-from palio.routing.durable.home.subscription import Durable, State
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import DISK_EACH, Station, Wire
 from palio.sim.faults.steps import (
@@ -163,34 +162,13 @@ class Reach:
             self.meetings[what, state] += 1
 
 
-def phase(durable: Durable, changes: Mapping[str, object]) -> str:
-    """What a subscription is doing at its home."""
-    match durable.state:
-        case State.MOVING:
-            return "handing over" if durable.moving_stored else "leaving"
-        case State.LIVE | State.BEHIND if durable.name in changes:
-            return "changing"
-        case State.BEHIND if durable.collecting is not None:
-            return "asking"
-        case State.LIVE if durable.catching_up:
-            return "catching up"
-    return str(durable.state.value)
-
-
 def phases(station: Station) -> dict[str, str]:
     """The phase of each subscription that a broker knows, or looks for."""
     service = station.router.durable if station.router is not None else None
     if service is None:
         return {}
     found = {effect.name: "removing" for effect in station.disk.queue if isinstance(effect, Remove)}
-    for name, wish in service._moving.wishes.items():
-        if wish.home is not None:
-            found[name] = "asked for"
-        else:
-            found[name] = "looked for" if wish.question is not None else "wanted"
-    for name, durable in service.homes.subscriptions.items():
-        found[name] = phase(durable, service.homes._changes)
-    return found
+    return found | service.phases()
 
 
 def circumstances(station: Station) -> set[str]:

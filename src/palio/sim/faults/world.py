@@ -22,9 +22,9 @@ from zlib import crc32
 import msgspec
 
 from palio.routing.configuration import Configuration
+from palio.routing.durable.alarm import ABANDON
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Hand, Trim
-from palio.routing.durable.home.lifecycle import ABANDON
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessage

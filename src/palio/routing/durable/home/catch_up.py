@@ -1,79 +1,117 @@
-"""Catching up: durable subscriptions are brought up to date, and filters are changed, when all have answered.
+"""Catching up: durable subscriptions are brought up to date when all have answered.
 
-See `subscription` for how a subscription becomes live. A new filter takes the place of the old one at a
-position that all origins have agreed on: up to there the old one gets everything, from there on the new one.
+See `subscription` for how a subscription becomes live, `going_live` for how all of them are brought there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from palio.model.filter import Filter
 from palio.protocol.durable.letters import Fetch, Page
 from palio.protocol.durable.peers import Head
-from palio.protocol.durable.subscriptions import Changed, DurableReady
-from palio.routing.durable.effects import Spool
-from palio.routing.durable.home.spool import Change, Spooling
+from palio.protocol.durable.subscriptions import DurableReady
+from palio.routing.durable import shortcuts
+from palio.routing.durable.alarm import Alarm
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.home.filter_change import FilterChanges
+from palio.routing.durable.home.homes import Homes
+from palio.routing.durable.home.room import Room
+from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import CatchUp, Durable, State
+from palio.routing.durable.home.takers import Takers
+from palio.routing.durable.home.writing import Writing
+from palio.routing.durable.network.unicast import Unicast
 
 # A new subscription that begins with what is published from now on has this for the time of its beginning,
 # until its position is known.
 FROM_NOW = -1.0
 
 
-class CatchingUp(Spooling):
-    """The durable subscriptions here, as far as history and changes go."""
+class CatchingUp:
+    """The durable subscriptions here, as far as what they have missed goes.
 
-    def behind(self) -> list[Durable]:
-        """Those that are to be brought up to date, and have room for it."""
-        return [
-            durable
-            for durable in self.subscriptions.values()
-            if durable.state is State.BEHIND and self._is_half_empty(durable)
-        ]
+    `settling` is set when one is to be brought up to date, `tick` when a page that does not come is to be asked
+    for again.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        homes: Homes,
+        *,
+        writing: Writing,
+        spooling: Spooling,
+        changes: FilterChanges,
+        takers: Takers,
+        room: Room,
+        letters: Unicast,
+        settling: Alarm,
+        tick: Alarm,
+    ) -> None:
+        self._desk = desk
+        self._homes = homes
+        self._writing = writing
+        self._spooling = spooling
+        self._changes = changes
+        self._takers = takers
+        self._room = room
+        self._letters = letters
+        self._settling = settling
+        self._tick = tick
+        self._fetching: dict[str, str] = {}  # by identity: the names of those that have asked for pages
+
+    def behind(self) -> tuple[str, ...]:
+        """The names of those that are to be brought up to date, and have room for it."""
+        return tuple(
+            [
+                durable.name
+                for durable in self._homes.subscriptions.values()
+                if durable.state is State.BEHIND and self._room.is_half_empty(durable)
+            ]
+        )
 
     def begin_asking(self, names: Iterable[str]) -> None:
         """A wave begins: what it will say is true of the filters that are there now."""
         for name in names:
-            if name in self._changes:
-                self._changes[name].asked = True
+            if name in self._homes.changes:
+                self._homes.changes[name].asked = True
 
     def collect(self, names: Iterable[str]) -> None:
         """Everyone is asked how far the journals are: from now on nothing that comes live may be missed."""
         for name in names:
-            durable = self.subscriptions.get(name)
+            durable = self._homes.subscriptions.get(name)
             if durable is not None and durable.state is State.BEHIND:
                 durable.collecting = {}
 
     def readers(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """By what the journals know those of the subscriptions that are still here: identities and names."""
-        return tuple(
-            [(self.subscriptions[name].identity, name) for name in names if name in self.subscriptions]
-        )
+        here = self._homes.subscriptions
+        return tuple([(here[name].identity, name) for name in names if name in here])
 
     def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
-        """Everyone in reach knows the filters, and how far the journals are is known, in one epoch.
+        """Everyone in reach knows the filters, and how far the journals are, in one epoch (invariant 5).
 
         With `everyone`, these are all brokers that were ever heard of: none of them trims what we need.
         """
+        changes = self._homes.changes
         for name in names:
-            durable = self.subscriptions.get(name)
+            durable = self._homes.subscriptions.get(name)
             if durable is None or durable.state is not State.BEHIND:
                 continue
-            if durable.collecting is None or (name in self._changes and not self._changes[name].asked):
+            if durable.collecting is None or (name in changes and not changes[name].asked):
                 # It is another one of that name, or its filter was changed meanwhile: the answers say nothing
                 # about these.
                 durable.collecting = None
-                self._wake()
+                self._settling.set()
                 continue
             durable.epoch = epoch
             durable.go("complete")
             first = durable.since == FROM_NOW
             collected, durable.collecting = durable.collecting, None
             # Another filter comes into force at a position that all origins have agreed on, or not yet.
-            changing = everyone and name in self._changes
+            changing = everyone and name in changes
             if changing:
-                self._changes[name].agreed = epoch
+                changes[name].agreed = epoch
             for head in heads:
                 origin = head.origin
                 known = durable.position.setdefault(origin, head.head if first else head.begins)
@@ -84,14 +122,15 @@ class CatchingUp(Spooling):
                     durable.catching_up[origin] = catching_up
             if first:
                 durable.since = 0.0
-            if first or not durable.ready_told or durable.position != durable.written_position:
+            told = durable.ready_told and durable.position == durable.written_position
+            if not (shortcuts.TAKEN and told) or first:  # otherwise it would write what is written
                 self._save_beginning(durable, everyone)
             for origin in list(durable.catching_up):
                 if origin in durable.catching_up:  # a full outbox may have ended it all
                     self._fetch_next(durable, origin)
 
     def _save_beginning(self, durable: Durable, everyone: bool) -> None:
-        """From where on everything comes is written before anybody relies on it."""
+        """From where on everything comes is written before anybody relies on it (invariant 3)."""
         position = dict(durable.position)
         durable.written_position.update(position)
 
@@ -102,33 +141,8 @@ class CatchingUp(Spooling):
                 if durable.taker is not None:
                     self._desk.answer(durable.taker, DurableReady(durable.name))
 
-        self._write_beginning(durable, tuple(position.items()), stored)
-
-    def save_filter(self, durable: Durable) -> None:
-        """Write what goes with the filter: how long the subscription lingers, how it is tried again."""
-        self._write_beginning(durable, (), None)
-
-    def _write_beginning(
-        self, durable: Durable, position: tuple[tuple[str, int], ...], then: Callable[[], None] | None
-    ) -> None:
-        self._desk.effects.append(
-            Spool(
-                self._desk.token(then),
-                durable.name,
-                self.filter_to_write(durable),
-                durable.identity,
-                durable.generation,
-                durable.since,
-                position=position,
-                linger=durable.linger,
-                retry=durable.retry,
-            )
-        )
-
-    def filter_to_write(self, durable: Durable) -> Filter:
-        """A new filter that is being written must not be overwritten by the one before it."""
-        change = self._changes.get(durable.name)
-        return change.filter if change is not None and change.writing else durable.filter
+        filter = self._homes.filter_to_write(durable)
+        self._writing.subscription(durable, filter, stored, position=tuple(position.items()))
 
     def _fetch_next(self, durable: Durable, origin: str) -> None:
         """Ask for the next page, or go on with what comes live if nothing is missing."""
@@ -136,29 +150,35 @@ class CatchingUp(Spooling):
         after = durable.position[origin]
         if after < catching_up.target:
             catching_up.limit = 0
-            limit = min(self._desk.settings.page, self._room(durable))
+            limit = min(self._desk.settings.page, self._room.left(durable))
             catching_up.asked_at = self._desk.now
             if not limit:  # what other origins were asked for will take all the room, or the outbox is full
                 if not any(other.limit for other in durable.catching_up.values()):
-                    self._no_room(durable)
+                    self._spooling.no_room(durable)
                 return
             catching_up.limit = limit
             narrow = self._desk.scopes.narrow(durable.name, durable.filter)
             self._fetching[durable.identity] = durable.name
             fetch = Fetch(durable.identity, narrow, after, catching_up.target, durable.since, limit)
-            self._fetch(origin, fetch)
+            self._letters.write(origin, fetch)
+            self._tick.set()
             return
-        change = self._changes.get(durable.name)
+        change = self._homes.changes.get(durable.name)
         if change is None or change.agreed != durable.epoch:
             del durable.catching_up[origin]
-            self._drain(durable, catching_up)
+            self._spooling.drain(durable, catching_up)
         elif all(durable.position[o] >= one.target for o, one in durable.catching_up.items()):
-            self._write_change(durable, change)
+            self._changes.write(durable, change)
 
     def fetched(self, origin: str, page: Page) -> None:
-        """A page came."""
-        durable = self._fetcher(page)
-        if durable is None or durable.state is not State.LIVE:
+        """A page came, or cannot be read at its origin."""
+        durable = self._homes.subscriptions.get(self._fetching.get(page.reader, ""))
+        if durable is None or durable.identity != page.reader:
+            return  # it is not here any more
+        if page.problem is not None:
+            self._takers.history_missing(durable, origin, page)
+            return
+        if durable.state is not State.LIVE:
             return
         catching_up = durable.catching_up.get(origin)
         if catching_up is None or page.after != durable.position[origin] or page.upto <= page.after:
@@ -167,19 +187,14 @@ class CatchingUp(Spooling):
         durable.position[origin] = page.upto
         catching_up.limit = 0
         if page.envelopes:
-            self._spool(durable, durable.not_known(origin, page.envelopes), origin)
+            self._spooling.spool(durable, durable.not_known(origin, page.envelopes), origin)
         if durable.state is State.LIVE:
             self._fetch_next(durable, origin)
-
-    def _fetcher(self, page: Page) -> Durable | None:
-        """The subscription that a page is for, if it is still here."""
-        durable = self.subscriptions.get(self._fetching.get(page.reader, ""))
-        return durable if durable is not None and durable.identity == page.reader else None
 
     def fetch_again(self) -> bool:
         """Ask again for pages that did not come. Returns whether any are missing."""
         missing = False
-        for durable in self.subscriptions.values():
+        for durable in self._homes.subscriptions.values():
             for origin, catching_up in list(durable.catching_up.items()):
                 missing = True
                 if origin not in durable.catching_up:
@@ -189,82 +204,6 @@ class CatchingUp(Spooling):
                     self._fetch_next(durable, origin)
         return missing
 
-    def _drain(self, durable: Durable, catching_up: CatchUp) -> None:
-        """Take what waited in the buffer."""
-        waiting = [envelope for envelope in catching_up.buffer if durable.filter.matches(envelope.notification)]
-        room = self._room(durable)
-        taken = [envelope for envelope in waiting[:room] if durable.take(envelope)]
-        if taken:
-            self._spool(durable, taken)
-        if len(waiting) > room:
-            self._no_room(durable)
-
-    # Changing the filter
-
-    def filter_of(self, durable: Durable) -> Filter:
-        """The filter that was wished for last: the one in force, or the one that is to take its place."""
-        change = self._changes.get(durable.name)
-        return durable.filter if change is None else change.filter
-
-    def change(self, session: str, name: str, filter: Filter, number: int = 0) -> None:
-        """Let another filter take the place of the present one, at a position that the network agrees on."""
-        durable = self.of(session, name)
-        filter.require_satisfiable()
-        self._end_change(durable)
-        change = self._changes[name] = Change(durable, filter, session, number)
-        self._hold(change, filter, name)
-        durable.interrupt()
-        self._wake()
-
-    def _write_change(self, durable: Durable, change: Change) -> None:
-        """The old filter has everything up to the agreed position: the new one is in force from there on."""
-        if change.writing:
-            return
-        change.writing = True
-        position = dict(durable.position)
-
-        def stored() -> None:
-            durable.stored_position.update(position)
-            if self._changes.get(durable.name) is change:
-                self._changed(durable, change)
-
-        self._desk.effects.append(
-            Spool(
-                self._desk.token(stored),
-                durable.name,
-                change.filter,
-                durable.identity,
-                durable.generation,
-                durable.since,
-                position=tuple(position.items()),
-                linger=durable.linger,
-                retry=durable.retry,
-            )
-        )
-
-    def _changed(self, durable: Durable, change: Change) -> None:
-        former = durable.filter
-        durable.filter = change.filter
-        self._hold(durable, change.filter, durable.name)
-        self._end_change(durable)
-        if durable.taker is not None:
-            drops, adds = change.filter.counterexample(former), former.counterexample(change.filter)
-            self._desk.answer(
-                durable.taker,
-                Changed(
-                    durable.name,
-                    drops.to_json() if drops else None,
-                    adds.to_json() if adds else None,
-                    durable.filter,
-                    number=change.number if durable.taker == change.asker else 0,
-                ),
-            )
-        for origin, catching_up in list(durable.catching_up.items()):
-            if origin in durable.catching_up and durable.position[origin] >= catching_up.target:
-                del durable.catching_up[origin]
-                self._drain(durable, catching_up)
-
-    def _end_change(self, durable: Durable) -> None:
-        change = self._changes.pop(durable.name, None)
-        if change is not None and change.entry is not None:
-            self._filters.let_go(change.entry, change)
+    def give_up(self, durable: Durable) -> None:
+        """No page is for a subscription any more."""
+        self._fetching.pop(durable.identity, None)

@@ -5,26 +5,29 @@
 2. A subscription is moved in one atomic write: the deliveries that are not wanted go, and the position is what
    it was told to be. That is written when all writes that were asked for before are on disk, so that none of
    them brings back what was dropped.
-3. Moving back lowers the position, which otherwise only grows. The journals keep everything after the position
-   that was told before, as they always do; what is before that is read again as far as it is there. A delivery
-   that waits is not fetched a second time (`Durable.reread`): the journal may have let go of it.
+3. Moving back lowers the position, which otherwise only grows (invariant 1 of `subscription`). The journals
+   keep everything after the position that was told before, as they always do; what is before that is read again
+   as far as it is there. A delivery that waits is not fetched a second time (`Durable.reread`): the journal may
+   have let go of it.
 4. What had been acknowledged and is read again is a new delivery, with a new number and attempt 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isfinite
 
 from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.protocol.durable.wishes import MAX_ORIGINS, MAX_SEQUENCE, NotHome, WrongAttachment
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Refused
+from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import SaveFact, Spool
+from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.home.takers import Takers
+from palio.routing.durable.home.writing import Writing
 
 # Seconds by which the clock of whoever asks may be ahead of ours.
 _CLOCKS_DIFFER = 60.0
@@ -79,20 +82,22 @@ class Place:
 class Steering:
     """What can be asked about a subscription that is at home here. Raises `NotHome` for any other."""
 
-    def __init__(self, desk: Desk, homes: Homes, wake: Callable[[], None]) -> None:
+    def __init__(self, desk: Desk, homes: Homes, writing: Writing, takers: Takers, settling: Alarm) -> None:
         self._desk = desk
         self._homes = homes
-        self._wake = wake
+        self._writing = writing
+        self._takers = takers
+        self._settling = settling
 
     def pause(self, session: str, message: Pause) -> None:
         """Nothing goes out any more."""
-        self._set(session, self._homes.home_of(message.name), message, True)
+        self._set(session, self._homes.named(message.name), message, True)
 
     def resume(self, session: str, message: Resume) -> None:
         """Everything goes on."""
-        durable = self._homes.home_of(message.name)
+        durable = self._homes.named(message.name)
         self._set(session, durable, message, False)
-        self._homes.go_on(durable)
+        self._takers.go_on(durable)
 
     def _set(self, session: str, durable: Durable, message: Pause | Resume, paused: bool) -> None:
         durable.paused = paused
@@ -102,7 +107,7 @@ class Steering:
 
     def seek(self, session: str, message: Seek) -> None:
         """Move it."""
-        durable = self._homes.home_of(message.name)
+        durable = self._homes.named(message.name)
         place = Place(message, self._desk.now)
         if message.dry:
             dropped = len(self._unwanted(durable, place))
@@ -120,14 +125,11 @@ class Steering:
                 return
             durable.interrupt()
             if durable.spooling:  # something came meanwhile
-                self._when_written(durable, written)
+                self._writing.when_written(durable, written)
             else:
                 self._move(session, durable, place, message, unread)
 
-        self._when_written(durable, written)
-
-    def _when_written(self, durable: Durable, then: Callable[[], None]) -> None:
-        self._desk.effects.append(Spool(self._desk.token(then), durable.name))
+        self._writing.when_written(durable, written)
 
     def _unwanted(self, durable: Durable, place: Place) -> tuple[int, ...]:
         waiting = durable.outbox.deliveries.values()
@@ -147,18 +149,6 @@ class Steering:
             durable.stored_position.update(position)
             self._desk.answer(session, Sought(durable.name, len(dropped), unread, number=message.number))
 
-        self._desk.effects.append(
-            Spool(
-                self._desk.token(stored),
-                durable.name,
-                self._homes.filter_to_write(durable),
-                durable.identity,
-                durable.generation,
-                durable.since,
-                remove=dropped,
-                position=tuple(position.items()),
-                linger=durable.linger,
-                retry=durable.retry,
-            )
-        )
-        self._wake()
+        filter = self._homes.filter_to_write(durable)
+        self._writing.subscription(durable, filter, stored, remove=dropped, position=tuple(position.items()))
+        self._settling.set()

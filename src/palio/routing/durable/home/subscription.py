@@ -9,14 +9,27 @@ States and what leads from one to the next (`TRANSITIONS`; the documentation dra
 - *moving*: on its way to another home; nothing is taken or delivered here;
 - *ended*: gone.
 
-Position: for each origin the sequence up to which everything is in the outbox, has been acknowledged, or was
-not selected by the filter. It only grows (unless somebody moves the subscription, see `steering`), and on disk
-only together with what it stands for, in one atomic write.
+What always holds, and what code and tests refer to by number ("invariant 3"):
 
-Becoming live. When everyone in reach knows the filter (a wave) and has then said how far its journal is (a
-question), all in one epoch, then whatever an origin numbers after that comes live, and what it numbered before
-can be fetched. From the question on, and while an origin is being caught up with, what comes live from it
-waits in a bounded buffer: the answers of different origins are not of the same moment.
+1. *Position.* For each origin the subscription knows the sequence up to which everything is in the outbox, has
+   been acknowledged, or was not selected by the filter. It only grows, unless somebody moves the subscription
+   (`steering`).
+2. *One write.* On disk a position changes only together with what it stands for, in one atomic write.
+3. *Disk first.* Nothing is handed out, and nothing is answered, before what it says is on disk.
+4. *Told from disk.* Journals hear only of positions that are on disk. So nothing is trimmed that this home
+   would want again after a crash.
+5. *Becoming live.* When everyone in reach knows the filter (a wave) and has then said how far its journal is (a
+   poll), all in one epoch, then whatever an origin numbers after that comes live, and what it numbered before
+   can be fetched. Nothing that comes in another epoch is taken.
+6. *In order.* From the poll on, and while an origin is being caught up with, what comes live from it waits in a
+   bounded buffer: the answers of different origins are not of the same moment, and what was before comes first.
+   What does not fit into the buffer is fetched with the rest.
+7. *Bounded.* What does not fit into an outbox is not taken. The subscription is behind then, and fetches it
+   when there is room: the journals keep it (invariant 4).
+8. *One number.* A delivery has one number, no other delivery ever gets it, and the next number is on disk
+   before the delivery goes out.
+
+Branches that only save work are marked `shortcuts.TAKEN`; everything is the same without them.
 """
 
 from __future__ import annotations

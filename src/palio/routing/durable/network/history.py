@@ -1,7 +1,7 @@
 """History: what the journals in reach hold of a filter, counted or read page by page.
 
 Who asks wants to know of all origins. First everyone in reach is asked how far its journal is (a question, see
-`queries`); then each origin reads its own journal, page by page, and never holds more than one.
+`polling`); then each origin reads its own journal, page by page, and never holds more than one.
 
 A *survey* is counted at the origins, all at the same time. An origin that is still counting says so once in a
 while, with what it has counted since; these parts are numbered, so that one that is lost is noticed. A *replay*
@@ -14,7 +14,6 @@ is told is true, but not all. So is every broker that was ever heard of and is n
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 from palio.model.errors import NotAllowed, PalioError
 from palio.protocol.durable.journals import (
@@ -27,13 +26,18 @@ from palio.protocol.durable.journals import (
     Survey,
     Surveyed,
 )
-from palio.protocol.durable.letters import Browse, Browsed, Content, Count, Counted
-from palio.protocol.durable.peers import Ask, Told
+from palio.protocol.durable.letters import Browse, Browsed, Count, Counted
+from palio.protocol.durable.peers import Told
 from palio.protocol.envelope import Envelope
 from palio.protocol.frames import MAX_EVENT
 from palio.protocol.requests import Refused
 from palio.protocol.subjects import subject_of
+from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
+from palio.routing.durable.network.answering import Answering
+from palio.routing.durable.network.polling import Polling
+from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.network.unicast import Unicast
 from palio.routing.durable.origin.serving import MAX_BUCKETS, MAX_SAMPLES, Tally
 from palio.routing.scopes import owner_of
 
@@ -106,16 +110,20 @@ class History:
     def __init__(
         self,
         desk: Desk,
+        topology: Topology,
         *,
-        ask: Callable[[], Ask],
-        answer: Callable[[Ask], None],
-        write: Callable[[str, Content], bool],
+        polling: Polling,
+        answering: Answering,
+        letters: Unicast,
+        tick: Alarm,
         first: int,
     ) -> None:
         self._desk = desk
-        self._ask = ask
-        self._answer = answer
-        self._write = write
+        self._topology = topology
+        self._polling = polling
+        self._answering = answering
+        self._letters = letters
+        self._tick = tick
         self._number = first
         self._asking: dict[int, int] = {}  # by the number of the question: that of the survey or replay
         self._surveys: dict[int, _Surveying] = {}
@@ -130,6 +138,7 @@ class History:
         self._number += 1
         self._lists[self._number] = session, message.number, self._patience()
         self._find_origins(self._number)
+        self._tick.set()
 
     def survey(self, session: str, message: Survey) -> None:
         """Count. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
@@ -143,6 +152,7 @@ class History:
         count = Count(number, narrow, message.since, until, message.buckets, message.samples)
         self._surveys[number] = _Surveying(session, message, count, self._patience())
         self._find_origins(number)
+        self._tick.set()
 
     def replay(self, session: str, message: Replay) -> None:
         """Read. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
@@ -156,28 +166,30 @@ class History:
             self._turn(number, replay)
         else:
             self._find_origins(number)
+        self._tick.set()
 
     def go_on(self, session: str, message: GoOn) -> None:
         """The client wants the next page of a replay; ignored if there is none to come."""
         for number, replay in self._replays.items():
             if replay.session == session and replay.message.number == message.number and replay.until is None:
                 self._turn(number, replay)
-                return
+                break
+        self._tick.set()
 
-    def told(self, told: Told, known: set[str]) -> bool:
-        """Everyone in reach has answered. Returns whether the question was for a survey or a replay."""
+    def _told(self, told: Told) -> None:
+        """Everyone in reach has answered where the journals are."""
         number = self._asking.pop(told.number, None)
         if number is None:
-            return False
+            return
         heads = sorted(told.heads, key=lambda head: head.origin)
-        missing = known - {head.origin for head in heads}
+        missing = self._topology.known - {head.origin for head in heads}
         if number in self._surveys:
             survey = self._surveys[number]
             survey.until = None
             survey.missing = missing
             survey.counting = {head.origin: (0, self._patience()) for head in heads}
             for head in heads:
-                self._write(head.origin, survey.count)
+                self._letters.write(head.origin, survey.count)
             self._finish_survey(number, survey)
         elif number in self._lists:
             session, asked, _ = self._lists.pop(number)
@@ -188,7 +200,7 @@ class History:
             replay.missing = missing
             replay.origins.extend([(head.origin, head.begins, head.head) for head in heads])
             self._turn(number, replay)
-        return True
+        self._tick.set()
 
     def counted(self, sender: str, letter: Counted) -> None:
         """An origin has counted, or is still counting."""
@@ -244,7 +256,7 @@ class History:
                 if until <= now:
                     self._lost(survey, origin)
                 elif not part:  # perhaps it has not heard of it; if it has, it does not begin again
-                    self._write(origin, survey.count)
+                    self._letters.write(origin, survey.count)
             self._finish_survey(number, survey)
         for number, replay in list(self._replays.items()):
             if replay.until is None:
@@ -327,7 +339,7 @@ class History:
             del self._replays[number]
             self._refuse(replay, problem)
             return
-        self._write(origin, Browse(number, narrow, *span, message.since, until, message.page))
+        self._letters.write(origin, Browse(number, narrow, *span, message.since, until, message.page))
 
     def _begin(self, session: str, message: Survey | Replay) -> int:
         message.filter.require_satisfiable()
@@ -344,9 +356,9 @@ class History:
             raise TooManySurveys(MAX_PER_SESSION)
 
     def _find_origins(self, number: int) -> None:
-        ask = self._ask()
+        ask = self._polling.ask(then=self._told)
         self._asking[ask.number] = number
-        self._answer(ask)
+        self._answering.answer(ask)
 
     def _until(self, message: Survey | Replay) -> float:
         return message.until if message.until is not None else self._desk.now

@@ -29,99 +29,89 @@ from palio.protocol.durable.journals import Forget, Forgot
 from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
 from palio.routing.durable.effects import SaveFact
-from palio.routing.durable.facts import Fact, FactKind, FactsFound, values_of
+from palio.routing.durable.facts import FactKind
 from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.origin.introduced import Introduced
+from palio.routing.durable.origin.retention import Retention
 from palio.routing.effects import Send
 
 
-class Members:
-    """Who is known. `neighbours` are those to whom there is a link, whether it counts or not.
+class CountingLinks:
+    """The links of this broker that count; `neighbours` are those to whom there is a link at all."""
 
-    `save` writes a fact for which others may wait, and `when_saved` does something when it is on disk.
-    `forgetting` hears that a broker will be forgotten, `gone` that it has been; `changed` that the epoch is
-    another one.
-    """
+    def __init__(self, neighbours: Callable[[], Iterable[str]]) -> None:
+        self.neighbours = neighbours
+        self.counting: set[str] = set()
+
+    def brokers(self) -> list[str]:
+        """The neighbours whose links count."""
+        return [name for name in self.neighbours() if name in self.counting]
+
+
+class Membership:
+    """Who is known, on disk and at the neighbours. `changed` hear, in this order, that the epoch is another."""
 
     def __init__(
         self,
         desk: Desk,
-        incarnation: int,
-        facts: FactsFound,
+        topology: Topology,
+        links: CountingLinks,
         *,
-        neighbours: Callable[[], Iterable[str]],
-        save: Callable[[Fact, int], None],
-        when_saved: Callable[[Iterable[Fact], Callable[[], None]], None],
-        forgetting: Callable[[str], None],
-        gone: Callable[[str], None],
-        changed: Callable[[], None],
+        retention: Retention,
+        introduced: Introduced,
+        changed: tuple[Callable[[], None], ...],
     ) -> None:
         self._desk = desk
-        self._neighbours = neighbours
-        self._counting: set[str] = set()  # the neighbours whose links count
-        self._save = save
-        self._when_saved = when_saved
-        self._forgetting = forgetting
-        self._gone = gone
-        self._changed = changed
-        forgotten = values_of(FactKind.FORGOTTEN, facts)
-        # Also those that a former incarnation had heard of: what they published may be missing.
-        heard_of = {
-            name: version
-            for name, version in values_of(FactKind.KNOWN, facts).items()
-            if version > forgotten.get(name, -1)
-        }
-        self.known = {*heard_of, desk.broker}
-        self.topology = Topology(desk.broker, incarnation, heard_of, forgotten)
-
-    def links(self) -> list[str]:
-        """The neighbours whose links count."""
-        return [name for name in self._neighbours() if name in self._counting]
+        self._topology = topology
+        self._links = links
+        self._retention = retention
+        self._introduced = introduced
+        self._listeners = changed
 
     def link_gained(self, neighbour: str) -> None:
         """A link of this broker came up."""
-        if neighbour in self.known:
+        if neighbour in self._topology.known:
             self._count_when_saved(neighbour)
-        if neighbour not in self._counting:
+        if neighbour not in self._links.counting:
             self._tell(neighbour, ())
             self.change()
 
     def link_lost(self, neighbour: str) -> None:
         """A link of this broker went down."""
-        self._counting.discard(neighbour)
+        self._links.counting.discard(neighbour)
         self.change()
 
     def change(self, new: str | None = None) -> None:
         """Count a change, and tell the neighbours; one that is `new` is told of everyone."""
-        news = self.topology.change()
-        for name in self.links():
+        news = self._topology.change()
+        for name in self._links.brokers():
             if name == new:
-                self._tell(name, self.topology.all(), tuple(self.topology.forgotten.items()))
+                self._tell(name, self._topology.all(), tuple(self._topology.forgotten.items()))
             else:
                 self._tell(name, news)
         self._changed()
 
     def hear(self, source: str, message: TopologyChanged) -> None:
         """A neighbour tells of changes; it is heard when the link to it counts."""
-        if source in self._counting:
+        if source in self._links.counting:
             self._hear(source, message)
             return
-        if source not in self.known:
-            self._save(FactKind.KNOWN.of(source), self._no_count(source))
+        if source not in self._topology.known:
+            self._retention.save(FactKind.KNOWN.of(source), self._no_count(source))
         self._count_when_saved(source)
         self.when_counting(source, lambda: self._hear(source, message))
 
     def _hear(self, source: str, message: TopologyChanged) -> None:
         forgotten = tuple([one for one in message.forgotten if self._forget(*one)])
-        own, heard_of = self._desk.broker, self.topology.heard_of
-        news = self.topology.hear(message.versions)
+        own, heard_of = self._desk.broker, self._topology.heard_of
+        news = self._topology.hear(message.versions)
         if any(broker == own for broker, _ in forgotten) and not any(broker == own for broker, _ in news):
-            news += ((own, self.topology.versions[own]),)  # this broker is there after all
+            news += ((own, self._topology.versions[own]),)  # this broker is there after all
         for broker, version in news:
             if broker != own and broker not in heard_of:
-                self.known.add(broker)
-                self._save(FactKind.KNOWN.of(broker), version)
+                self._retention.save(FactKind.KNOWN.of(broker), version)
         if news or forgotten:
-            for name in self.links():
+            for name in self._links.brokers():
                 if name != source or any(broker == own for broker, _ in news):
                     self._tell(name, news, forgotten)
             self._changed()
@@ -130,39 +120,39 @@ class Members:
         """Do something once the link to a neighbour counts, which may be now; never if it is lost before."""
 
         def if_linked() -> None:
-            if neighbour in self.links():
+            if neighbour in self._links.brokers():
                 then()
 
-        self._when_saved((FactKind.KNOWN.of(neighbour),), if_linked)
+        self._retention.when_saved((FactKind.KNOWN.of(neighbour),), if_linked)
 
     def _count_when_saved(self, neighbour: str) -> None:
-        self._when_saved((FactKind.KNOWN.of(neighbour),), lambda: self._count(neighbour))
+        self._retention.when_saved((FactKind.KNOWN.of(neighbour),), lambda: self._count(neighbour))
 
     def _count(self, neighbour: str) -> None:
         """A neighbour is on disk, so it may hear of everyone, and everyone of it."""
-        if neighbour in self._counting or neighbour not in self._neighbours():
+        if neighbour in self._links.counting or neighbour not in self._links.neighbours():
             return
-        if neighbour not in self.known:
-            self.known.add(neighbour)
-            news = self.topology.hear(((neighbour, self._no_count(neighbour)),))
-            for name in self.links():
+        if neighbour not in self._topology.known:
+            news = self._topology.hear(((neighbour, self._no_count(neighbour)),))
+            for name in self._links.brokers():
                 self._tell(name, news)
-        self._counting.add(neighbour)
+        self._links.counting.add(neighbour)
         self.change(neighbour)
 
     def _no_count(self, broker: str) -> int:
         """What stands for the count of a broker that has not told it, and was not forgotten with it."""
-        return self.topology.forgotten.get(broker, -1) + 1
+        return self._topology.forgotten.get(broker, -1) + 1
 
     def forget(self, session: str, message: Forget) -> None:
         """An operator says that a broker is gone for good. Raises `UnknownBroker`."""
         broker = message.broker
-        if broker == self._desk.broker or not (broker in self.known or broker in self.topology.forgotten):
+        topology = self._topology
+        if broker == self._desk.broker or not (broker in topology.known or broker in topology.forgotten):
             raise UnknownBroker(broker)
-        version = self.topology.versions.get(broker, 0)
+        version = self._topology.versions.get(broker, 0)
         forgot = Forgot(broker, number=message.number)
         if self._forget(broker, version, lambda: self._desk.answer(session, forgot)):
-            for name in self.links():
+            for name in self._links.brokers():
                 self._tell(name, (), ((broker, version),))
             self._changed()
         else:
@@ -170,16 +160,20 @@ class Members:
 
     def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
         """Wait no more for a broker, and keep nothing for its subscriptions. False if that is no news."""
-        if not self.topology.forget(broker, version):
+        was_known = broker in self._topology.known
+        if not self._topology.forget(broker, version):
             return False
-        self._forgetting(broker)  # first on disk: it will be no news again after a crash
+        self._introduced.forget(broker)  # first on disk: it will be no news again after a crash
         fact = FactKind.FORGOTTEN.of(broker)
         self._desk.effects.append(SaveFact(self._desk.token(then), fact, version))
-        if broker in self.known and broker not in self.topology.versions:
-            self.known.discard(broker)
+        if was_known and broker not in self._topology.known:
             self._desk.effects.append(SaveFact(self._desk.token(), FactKind.KNOWN.of(broker), None))
-            self._gone(broker)
+            self._retention.end_all_at(broker)
         return True
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def _tell(
         self, broker: str, versions: tuple[tuple[str, int], ...], forgotten: tuple[tuple[str, int], ...] = ()

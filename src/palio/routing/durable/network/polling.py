@@ -16,7 +16,7 @@ Invariants of ways:
 2. A way that is not sure (its giver may have forgotten it by now) is taken while there is no other, and asked
    about: it may lead nowhere, and it is all that there is between brokers that do not agree on the epoch.
 3. A letter whose way is not known is lost, and whoever wrote it writes again. The broker that has lost it asks
-   (`letters`), whoever wrote it: the writer may know a way up to there, and has no reason to ask.
+   (`unicast`), whoever wrote it: the writer may know a way up to there, and has no reason to ask.
 """
 
 from __future__ import annotations
@@ -26,15 +26,21 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from palio.protocol.durable.peers import Ask, Head, Introduction, Told
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.network.topology import Topology
+from palio.routing.effects import Send
 
 
 class Question:
     """A question that is being answered here."""
 
-    __slots__ = ("answered", "ended", "epochs", "heads", "homes", "introductions", "missing", "parent")
+    __slots__ = ("answered", "ended", "epochs", "heads", "homes", "introductions", "missing", "parent", "then")
 
-    def __init__(self, parent: str | None, missing: set[str]) -> None:
+    def __init__(
+        self, parent: str | None, missing: set[str], then: Callable[[Told], None] | None = None
+    ) -> None:
         self.parent = parent
+        self.then = then  # what hears the answers, if the question is this broker's
         self.missing = missing
         self.answered = False  # by this broker itself
         self.epochs: dict[int, None] = {}
@@ -52,27 +58,17 @@ class Question:
         self.ended += told.ended
 
 
-class Queries:
-    """This broker's part in questions.
-
-    `send` sends to a neighbour, `ended` hears of own questions' answers, `epoch` is the present one.
-    """
+class Polling:
+    """This broker's part in questions, its own and those of others."""
 
     def __init__(
-        self,
-        broker: str,
-        neighbours: Callable[[], Iterable[str]],
-        *,
-        send: Callable[[str, Ask | Told], None],
-        ended: Callable[[Told], None],
-        epoch: Callable[[], int],
-        first: int,
+        self, desk: Desk, neighbours: Callable[[], Iterable[str]], topology: Topology, first: int
     ) -> None:
-        self._broker = broker
+        """`neighbours` are those whose links count, `first` is the number before that of the first question."""
+        self._desk = desk
+        self._broker = desk.broker
         self._neighbours = neighbours
-        self._send = send
-        self._ended = ended
-        self._epoch = epoch
+        self._topology = topology
         self._number = first
         self._questions: dict[tuple[str, int], Question] = {}
         self._latest: dict[str, int] = {}
@@ -85,8 +81,12 @@ class Queries:
         readers: tuple[tuple[str, str], ...] = (),
         introduce: tuple[str, ...] = (),
         doubted: tuple[str, ...] = (),
+        then: Callable[[Told], None] | None = None,
     ) -> Ask:
-        """Ask everyone. This broker's own answer has to be given, too (`answer`)."""
+        """Ask everyone; `then` hears what all in reach have answered.
+
+        This broker's own answer has to be given, too (`answering`).
+        """
         self._number += 1
         ask = Ask(
             self._broker,
@@ -95,14 +95,14 @@ class Queries:
             readers,
             introduce=introduce,
             doubted=doubted,
-            epoch=self._epoch(),
+            epoch=self._topology.epoch,
         )
-        self._begin(ask, None)
+        self._begin(ask, None, then)
         return ask
 
     def hear(self, ask: Ask, source: str) -> bool:
         """A question came. Returns whether it is new, and an answer is due."""
-        self._learn(ask.asker, ask.distance + 1, source, sure=ask.epoch == self._epoch())
+        self._learn(ask.asker, ask.distance + 1, source, sure=ask.epoch == self._topology.epoch)
         key = ask.asker, ask.number
         question = self._questions.get(key)
         if question is not None:
@@ -129,7 +129,7 @@ class Queries:
     def told(self, told: Told, source: str) -> None:
         """A neighbour gives the answers of all behind it."""
         heads = [msgspec.structs.replace(head, distance=head.distance + 1) for head in told.heads]
-        sure = set(told.epochs) == {self._epoch()}
+        sure = set(told.epochs) == {self._topology.epoch}
         for head in heads:
             self._learn(head.origin, head.distance, source, sure=sure)
         question = self._questions.get((told.asker, told.number))
@@ -137,6 +137,10 @@ class Queries:
             question.missing.discard(source)
             question.add(told, heads)
             self._finish((told.asker, told.number))
+
+    def __len__(self) -> int:
+        """How many questions are being answered here."""
+        return len(self._questions)
 
     def way_to(self, broker: str) -> str | None:
         """The neighbour by which a broker is reached, if that is known."""
@@ -168,10 +172,10 @@ class Queries:
                 question.missing.discard(broker)
                 self._finish(key)
 
-    def _begin(self, ask: Ask, parent: str | None) -> None:
+    def _begin(self, ask: Ask, parent: str | None, then: Callable[[Told], None] | None = None) -> None:
         self._latest[ask.asker] = max(ask.number, self._latest.get(ask.asker, -1))
         others = [name for name in self._neighbours() if name != parent]
-        self._questions[ask.asker, ask.number] = Question(parent, set(others))
+        self._questions[ask.asker, ask.number] = Question(parent, set(others), then)
         onward = msgspec.structs.replace(ask, distance=ask.distance + 1) if parent is not None else ask
         for name in others:
             self._send(name, onward)
@@ -189,7 +193,10 @@ class Queries:
             tuple(question.introductions),
             tuple(question.ended),
         )
-        if question.parent is None:
-            self._ended(told)
-        else:
+        if question.parent is not None:
             self._send(question.parent, told)
+        elif question.then is not None:
+            question.then(told)
+
+    def _send(self, broker: str, message: Ask | Told) -> None:
+        self._desk.effects.append(Send(broker, message))

@@ -9,58 +9,67 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from palio.protocol.durable.peers import Mark, Marks, Progress
+from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.homes import Homes
+from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import State
+from palio.routing.durable.network.polling import Polling
+from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.journal import Journal
-from palio.routing.durable.origin.retention import Readers
+from palio.routing.durable.origin.retention import Retention
 from palio.routing.effects import Send
 
 
 class Telling:
-    """What waits for the tick. `ways` are those of a mark, `way_to` is the one to an origin, if it is known."""
+    """What waits for the tick. `ways` are those of a mark."""
 
     def __init__(
         self,
         desk: Desk,
         journal: Journal,
-        readers: Readers,
-        homes: Homes,
+        topology: Topology,
         *,
+        retention: Retention,
+        homes: Homes,
+        spooling: Spooling,
+        polling: Polling,
         ways: Callable[[str, str | None], list[tuple[str, str]]],
-        way_to: Callable[[str], str | None],
-        tick: Callable[[], None],
+        tick: Alarm,
     ) -> None:
         self._desk = desk
         self._journal = journal
-        self._readers = readers
+        self._topology = topology
+        self._retention = retention
         self._homes = homes
+        self._spooling = spooling
+        self._polling = polling
         self._ways = ways
-        self._way_to = way_to
         self._tick = tick
         self._marks: dict[str, tuple[Mark, str | None]] = {}
         self._own_mark = 0
         self._told: dict[tuple[str, str], int] = {}  # by reader and origin: what was told last
         self._progress: dict[str, dict[str, int]] = {}  # by origin: how far readers are, to be passed on
 
-    def hear(self, source: str, message: Marks, epoch: int) -> None:
+    def hear(self, source: str, message: Marks) -> None:
         """A neighbour tells."""
         for one in message.progress:
             self._pass_on(one.origin, one.positions)
         for mark in message.marks:
-            if mark.epoch == epoch:
+            if mark.epoch == self._topology.epoch:
                 self._marks[mark.origin] = mark, source
-                self._homes.mark(mark.origin, mark.sequence)
-                self._tick()
+                self._spooling.mark(mark.origin, mark.sequence)
+                self._tick.set()
 
-    def tell(self, epoch: int) -> bool:
+    def tell(self) -> bool:
         """Tell what there is to tell. Returns whether the way to an origin is missing."""
+        epoch = self._topology.epoch
         self._collect_progress()
         own, broker = self._journal.stored, self._desk.broker
         if self._journal.readers and own > self._own_mark:
             self._own_mark = own
             self._marks[broker] = Mark(broker, own, broker, epoch), None
-            self._homes.mark(broker, own)
+            self._spooling.mark(broker, own)
         marks: dict[str, list[Mark]] = {}
         for mark, source in self._marks.values():
             if mark.epoch == epoch:
@@ -70,7 +79,7 @@ class Telling:
         progress: dict[str, list[Progress]] = {}
         missing = False
         for origin, positions in self._progress.items():
-            way_to_origin = self._way_to(origin)
+            way_to_origin = self._polling.way_to(origin)
             if way_to_origin is None:
                 missing = True
             else:
@@ -88,7 +97,7 @@ class Telling:
         self._progress.clear()  # the homes will tell it again
 
     def _collect_progress(self) -> None:
-        """How far the subscriptions here are, for each origin, as far as that is news."""
+        """How far the subscriptions here are on disk (invariant 4), for each origin, as far as that is news."""
         told: dict[str, list[tuple[str, int]]] = {}
         for durable in self._homes.subscriptions.values():
             if durable.state is not State.STORING:
@@ -102,7 +111,7 @@ class Telling:
     def _pass_on(self, origin: str, positions: tuple[tuple[str, int], ...]) -> None:
         """How far readers are: for the journal here, or for one that hears of it some ticks later."""
         if origin == self._desk.broker:
-            self._readers.progress(positions)
+            self._retention.progress(positions)
         else:
             self._progress.setdefault(origin, {}).update(positions)
-            self._tick()
+            self._tick.set()

@@ -21,7 +21,11 @@ order they hear of them. Should it be there after all, it counts on from there, 
 
 from __future__ import annotations
 
+from collections.abc import KeysView
 from hashlib import blake2b
+from typing import Self
+
+from palio.routing.durable.facts import FactKind, FactsFound, values_of
 
 INCARNATION_BITS = 32
 MAX_OWN = 2**61  # no broker has counted so far: who says that this one has is wrong
@@ -40,6 +44,19 @@ class Topology:
         self.epoch = 0
         for name, version in self.versions.items():
             self.epoch ^= _digest(name, version)
+
+    @classmethod
+    def recovered(cls, broker: str, incarnation: int, facts: FactsFound) -> Self:
+        """What a broker that begins anew knows: also whom a former self had heard of, and was not to forget."""
+        forgotten = values_of(FactKind.FORGOTTEN, facts)
+        known = values_of(FactKind.KNOWN, facts)
+        heard_of = {name: count for name, count in known.items() if count > forgotten.get(name, -1)}
+        return cls(broker, incarnation, heard_of, forgotten)
+
+    @property
+    def known(self) -> KeysView[str]:
+        """All brokers that were ever heard of and not forgotten, this one among them; a live view."""
+        return self.versions.keys()
 
     def change(self) -> tuple[tuple[str, int], ...]:
         """A link of this broker came or went. Returns the news."""

@@ -9,27 +9,31 @@ found their way, or for some ticks after each change of the network.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from palio.protocol.durable.letters import Carry, Content, ReaderEnded
+from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.home.subscription import Durable
-from palio.routing.durable.network.polling import Queries
+from palio.routing.durable.network.polling import Polling
 from palio.routing.effects import Send
 
 MAX_LETTER_HOPS = 4_096
 
+# By the content of letters: who is handed those that are for this broker, with their senders.
+LetterHandlers: TypeAlias = dict[type, Callable[[str, Any], None]]
 
-class Letters:
+
+class Unicast:
     """This broker's part in letters. `handlers` says what is done with those for it, by their content."""
 
-    def __init__(self, desk: Desk, queries: Queries, tick: Callable[[], None]) -> None:
+    def __init__(self, desk: Desk, polling: Polling, tick: Alarm, handlers: LetterHandlers) -> None:
         self._desk = desk
-        self._queries = queries
+        self._polling = polling
         self._tick = tick
-        self.handlers: dict[type, Callable[[str, Any], None]] = {}
+        self._handlers = handlers
         self.ways_missing = False
         self._ending: dict[tuple[str, str], int] = {}  # origins to be told of readers: how often it is tried
 
@@ -44,15 +48,15 @@ class Letters:
     def deliver(self, letter: Carry) -> None:
         """A letter came: it is for this broker, or goes on."""
         if letter.receiver == self._desk.broker:
-            self.handlers[type(letter.content)](letter.sender, letter.content)
+            self._handlers[type(letter.content)](letter.sender, letter.content)
         elif letter.hops < MAX_LETTER_HOPS:
             self._send(msgspec.structs.replace(letter, hops=letter.hops + 1))
 
     def _send(self, letter: Carry) -> bool:
-        if not self._queries.is_sure_of(letter.receiver):
+        if not self._polling.is_sure_of(letter.receiver):
             self.ways_missing = True
-            self._tick()
-        way = self._queries.way_to(letter.receiver)
+            self._tick.set()
+        way = self._polling.way_to(letter.receiver)
         if way is None:
             return False
         self._desk.effects.append(Send(way, letter))
@@ -74,7 +78,7 @@ class Letters:
         """There may be ways now that there were not."""
         if self._ending:
             self._ending = dict.fromkeys(self._ending, ANSWER_WITHIN)
-            self._tick()
+            self._tick.set()
 
     def _write_endings(self) -> None:
         """Tell origins of readers that have ended; later, if the way is not known, but not for ever."""
@@ -84,4 +88,4 @@ class Letters:
             else:
                 self._ending[origin, reader] = attempts - 1
         if any(attempts > 0 for attempts in self._ending.values()):
-            self._tick()
+            self._tick.set()

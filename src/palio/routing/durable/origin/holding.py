@@ -7,26 +7,23 @@ has the store, but not the broker, may write its own there; the broker hears of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from palio.protocol.durable.journals import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
+from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import Journal
-from palio.routing.durable.origin.retention import Readers
+from palio.routing.durable.origin.retention import Retention
 
 
 class Holding:
     """What others want to be kept, and what an operator wants to be let go."""
 
-    def __init__(
-        self, desk: Desk, journal: Journal, readers: Readers, missing: Callable[[], tuple[str, ...]]
-    ) -> None:
+    def __init__(self, desk: Desk, journal: Journal, retention: Retention, introduced: Introduced) -> None:
         self._desk = desk
         self._journal = journal
-        self._readers = readers
-        self._missing = missing
+        self._retention = retention
+        self._introduced = introduced
 
     def hold(self, session: str, message: Hold) -> None:
         """Somebody has read up to here, or does not read any more."""
@@ -42,7 +39,7 @@ class Holding:
         token = self._desk.token(saved)
         self._desk.effects.append(SaveFact(token, FactKind.HELD.of(message.reader), value))
         if self._desk.settings.keep or self._journal.readers:
-            self._readers.trim()
+            self._retention.trim()
 
     def trim(self, session: str, message: TrimJournal) -> None:
         """Let go what nobody needs."""
@@ -50,9 +47,9 @@ class Holding:
         before = journal.trimmed
         upto = journal.unneeded() if message.upto is None else min(journal.unneeded(), message.upto)
         if not message.dry:
-            self._readers.trim_to(upto)
+            self._retention.trim_to(upto)
             upto = journal.trimmed
-        missing = self._missing()
+        missing = self._introduced.wanted()
         gone = 0 if message.dry and missing else max(0, upto - before)
         needed = {
             **{f"durable subscription {name}": at for name, at in journal.readers.items()},

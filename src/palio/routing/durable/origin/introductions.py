@@ -30,14 +30,15 @@ proof: it may be on its way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from palio.protocol.durable.peers import Ask, Introduction, Told
+from palio.protocol.durable.peers import Introduction, Told
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
-from palio.routing.durable.effects import SaveFact
-from palio.routing.durable.facts import FactKind
-from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.endings import Endings
+from palio.routing.durable.network.answering import Answering
+from palio.routing.durable.network.polling import Polling
+from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Retention
 
 # How many ticks a reader may stand still before it is asked about, and how many are asked about at a time.
 DOUBT_AFTER = 100
@@ -45,99 +46,74 @@ MOST_DOUBTED = 1_000
 
 
 class Introductions:
-    """Who has been introduced to this broker's journal, and what it answers to others.
-
-    `known` are the brokers that were heard of, also while they change. `ask` asks everyone, `register` makes
-    somebody a reader, `end` ends one.
-    """
+    """What this journal asks of the brokers that were heard of. What they answer is in `answering`."""
 
     def __init__(
         self,
         desk: Desk,
         journal: Journal,
-        homes: Homes,
+        introduced: Introduced,
         *,
-        known: set[str],
-        introduced: set[str],
-        ask: Callable[[tuple[str, ...], tuple[str, ...]], int],
-        register: Callable[[str, str], None],
-        end: Callable[[str], None],
+        topology: Topology,
+        retention: Retention,
+        endings: Endings,
+        polling: Polling,
+        answering: Answering,
     ) -> None:
         self._desk = desk
         self._journal = journal
-        self._homes = homes
-        self._known = known
         self._introduced = introduced
-        self._ask = ask
-        self._register = register
-        self._end = end
-        self._asked_in: int | None = None  # the epoch
+        self._topology = topology
+        self._retention = retention
+        self._endings = endings
+        self._polling = polling
+        self._answering = answering
         self._waiting: int | None = None  # for the answer to this question
         self._until = 0.0
         self._behind: dict[str, int] = {}  # where readers stood when they were last looked at
         self._doubt_at = 0.0
 
-    # At the journal
-
-    @property
-    def missing(self) -> set[str]:
-        """The brokers whose readers are not known."""
-        return self._known - self._introduced - {self._desk.broker}
-
-    def is_due(self, epoch: int) -> bool:
-        """Whether somebody is missing who may be in reach, and was not asked.
-
-        Who does not answer cannot be reached before the network changes.
-        """
-        return self._asked_in != epoch and bool(self.missing)
-
-    def look(self, epoch: int) -> bool:
+    def look(self) -> bool:
         """Ask what there is to ask. Returns whether an answer is waited for."""
-        now, tick = self._desk.now, self._desk.settings.tick
+        now, tick, introduced = self._desk.now, self._desk.settings.tick, self._introduced
         if self._waiting is not None and self._until <= now:
-            self._asked_in = None  # the answer was lost
+            introduced.asked_in = None  # the answer was lost
         doubted = self._doubted()
         journal = self._journal
-        if (journal.readers or journal.trimmed < journal.stored) and self.is_due(epoch):
-            self._asked_in = epoch
+        if (journal.readers or journal.trimmed < journal.stored) and introduced.is_due:
+            introduced.asked_in = self._topology.epoch
             self._until = now + ANSWER_WITHIN * tick
-            self._waiting = 0
-            number = self._ask(tuple(sorted(self.missing)), doubted)
-            self._waiting = number if self._waiting == 0 else None
+            self._ask(tuple(sorted(introduced.missing)), doubted)
         elif doubted:
             self._ask((), doubted)
-        if not self.missing:
+        if not introduced.missing:
             self._waiting = None
         return self._waiting is not None
 
-    def answered(self, told: Told) -> None:
-        """Everyone in reach has answered a question of this broker, whatever else that was about."""
+    def _ask(self, introduce: tuple[str, ...], doubted: tuple[str, ...]) -> None:
+        ask = self._polling.ask(introduce=introduce, doubted=doubted, then=self._answered)
+        if introduce:
+            self._waiting = ask.number
+        self._answering.answer(ask)
+
+    def _answered(self, told: Told) -> None:
         for introduction in told.introductions:
-            if introduction.broker in self._known:
+            if introduction.broker in self._topology.known:
                 self._introduce(introduction)
         for reader in told.ended:
-            self._end(reader)
-        if self._waiting in (0, told.number):
+            self._retention.end(reader)
+        if self._waiting == told.number:
             self._waiting = None
-
-    def forget(self, broker: str) -> None:
-        """A broker is gone for good; if that is this one, everyone has lived without it."""
-        gone = self._introduced if broker == self._desk.broker else self._introduced & {broker}
-        for one in sorted(gone):
-            self._introduced.discard(one)
-            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.INTRODUCED.of(one), None))
-        if gone:
-            self._asked_in = None
+        if told.introductions or told.ended:
+            self._retention.trim()
 
     def _introduce(self, introduction: Introduction) -> None:
         for reader, home in introduction.readers:
             # A reader that is known has told its home itself, perhaps a later one.
-            is_there = home in self._known
-            if reader not in self._journal.readers and is_there and not self._homes.has_ended(reader):
-                self._register(reader, home)
+            is_there = home in self._topology.known
+            if reader not in self._journal.readers and is_there and not self._endings.has_ended(reader):
+                self._retention.register(reader, home)
         self._introduced.add(introduction.broker)
-        fact = FactKind.INTRODUCED.of(introduction.broker)
-        self._desk.effects.append(SaveFact(self._desk.token(), fact, 1))
 
     def _doubted(self) -> tuple[str, ...]:
         if self._desk.now < self._doubt_at:
@@ -146,15 +122,3 @@ class Introductions:
         before, self._behind = self._behind, self._journal.behind()
         still = [reader for reader, sequence in self._behind.items() if before.get(reader) == sequence]
         return tuple(still[:MOST_DOUBTED])
-
-    # At the home
-
-    def given(self, ask: Ask) -> tuple[Introduction, ...]:
-        """What this broker says of its readers to who wants to know of it, and is known here."""
-        if self._desk.broker not in ask.introduce or ask.asker not in self._known:
-            return ()
-        return (Introduction(self._desk.broker, self._homes.introduced()),)
-
-    def ended(self, ask: Ask) -> tuple[str, ...]:
-        """Of the readers that are doubted, those that are known here to have ended."""
-        return tuple([reader for reader in ask.doubted if self._homes.has_ended(reader)])

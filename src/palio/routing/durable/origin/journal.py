@@ -18,6 +18,7 @@ import msgspec
 
 from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
+from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Recovered
 from palio.routing.durable.facts import Fact, FactKind, values_of
 
@@ -41,13 +42,11 @@ class Request(msgspec.Struct):
 class Journal:
     """Numbers, duplicates, confirmations and readers. The content itself is in the store."""
 
-    def __init__(
-        self, broker: str, recovered: Recovered, *, retention: float, remembered: int, keep: float = 0.0
-    ) -> None:
+    def __init__(self, broker: str, recovered: Recovered, settings: DurableSettings) -> None:
         self._broker = broker
-        self._retention = retention
-        self._remembered = remembered
-        self._keep = keep
+        self._retention = settings.retention
+        self._remembered = settings.remembered
+        self._keep = settings.keep
         self._marks: deque[tuple[float, int]] = deque()  # at some moments, how far the journal was
         self.head = self.stored = recovered.head
         self.trimmed = recovered.trimmed

@@ -1,23 +1,25 @@
-"""The readers of this broker's journal on disk: who is written down, who waits for it, and what is trimmed."""
+"""Retention: who reads this broker's journal, on disk; who waits for that; and what is trimmed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from palio.protocol.durable.letters import ReaderEnded
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact, Trim
 from palio.routing.durable.facts import Fact, FactKind
+from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import Journal
 
 
-class Readers:
-    """The facts about readers, and what depends on them; `may_trim` is asked before something is trimmed."""
+class Retention:
+    """The facts about readers, and what depends on them. Nothing is trimmed before all are `introduced`."""
 
-    def __init__(self, desk: Desk, journal: Journal, may_trim: Callable[[], bool]) -> None:
+    def __init__(self, desk: Desk, journal: Journal, introduced: Introduced) -> None:
         self._desk = desk
         self._journal = journal
-        self._may_trim = may_trim
+        self._introduced = introduced
         # Facts that are being written, whatever the home: what waits for a reader waits for that one.
         self._writing: set[tuple[FactKind, str]] = set()
         self._waiting: list[tuple[set[tuple[FactKind, str]], Callable[[], None]]] = []
@@ -77,12 +79,23 @@ class Readers:
         if fact is not None:
             self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
 
+    def hear_end(self, sender: str, letter: ReaderEnded) -> None:
+        """The home of a reader says that it has ended."""
+        self.end(letter.reader)
+        self.trim()
+
+    def end_all_at(self, home: str) -> None:
+        """Nothing is kept for the subscriptions of a broker that is gone for good."""
+        for reader in self._journal.at_home(home):
+            self.end(reader)
+        self.trim()
+
     def trim(self) -> None:
         """Let go what nobody needs any more."""
         self.trim_to(self._journal.trimmable(self._desk.now))
 
     def trim_to(self, upto: int) -> None:
         """Let go all up to a sequence, if everyone is known who could need it."""
-        if upto > self._journal.trimmed and self._may_trim():
+        if upto > self._journal.trimmed and not self._introduced.wanted():
             self._journal.trimmed = upto
             self._desk.effects.append(Trim(upto))

@@ -1,7 +1,7 @@
 """Counting and reading a journal for others, page by page: the part of an origin in surveys and replays, and in
 bringing durable subscriptions up to date.
 
-See `history` and `catching` for who asks, and for what becomes of it. What was trimmed may lie in a lake that
+See `history` and `catch_up` for who asks, and for what becomes of it. What was trimmed may lie in a lake that
 cannot be read at the moment; then that is said, instead of what would have been found.
 """
 
@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from palio.protocol.durable.letters import Browse, Browsed, Content, Count, Counted, Fetch, Page
+from palio.protocol.durable.letters import Browse, Browsed, Count, Counted, Fetch, Page
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Read
+from palio.routing.durable.network.unicast import Unicast
 from palio.routing.durable.origin.journal import Journal
 from palio.routing.occurrences import Found
 
@@ -91,13 +92,13 @@ class _Counting:
         self.told_at = now
 
 
-class Origin:
+class Serving:
     """What this broker reads of its journal for others."""
 
-    def __init__(self, desk: Desk, journal: Journal, write: Callable[[str, Content], bool]) -> None:
+    def __init__(self, desk: Desk, journal: Journal, letters: Unicast) -> None:
         self._desk = desk
         self._journal = journal
-        self._write = write
+        self._letters = letters
         self._counting: dict[tuple[str, int], _Counting] = {}
 
     def count(self, sender: str, count: Count) -> None:
@@ -115,10 +116,10 @@ class Origin:
 
         def found(result: Found) -> None:
             envelopes = tuple([one for one in result.envelopes if one.time <= letter.until])
-            self._write(sender, Browsed(letter.number, letter.after, result.upto, envelopes))
+            self._letters.write(sender, Browsed(letter.number, letter.after, result.upto, envelopes))
 
         def failed(reason: str) -> None:
-            self._write(sender, Browsed(letter.number, letter.after, letter.after, (), broken=True))
+            self._letters.write(sender, Browsed(letter.number, letter.after, letter.after, (), broken=True))
 
         self._read((found, failed), letter)
 
@@ -126,10 +127,10 @@ class Origin:
         """Read a page here for a durable subscription of somebody."""
 
         def found(result: Found) -> None:
-            self._write(sender, Page(letter.reader, letter.after, result.upto, result.envelopes))
+            self._letters.write(sender, Page(letter.reader, letter.after, result.upto, result.envelopes))
 
         def failed(reason: str) -> None:
-            self._write(sender, Page(letter.reader, letter.after, letter.after, (), reason))
+            self._letters.write(sender, Page(letter.reader, letter.after, letter.after, (), reason))
 
         self._read((found, failed), letter)
 
@@ -171,7 +172,7 @@ class Origin:
         counting.part += 1
         counting.told_at = self._desk.now
         counting.tally = Tally(counting.count)
-        self._write(counting.asker, counted)
+        self._letters.write(counting.asker, counted)
 
     def _read(
         self, then: tuple[Callable[[Found], None], Callable[[str], None]], letter: Browse | Fetch

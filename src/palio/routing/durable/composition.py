@@ -1,0 +1,233 @@
+"""The parts of durable delivery at one broker, each handed those that it needs and that exist before it.
+
+What a part tells others in a direction against this order goes by a table: letters by the kind of their content
+(`LetterHandlers`, filled by `service`), and a change of the network by those who want to hear of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from palio.model.filter import Filter
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.alarm import SYNC, TICK, Alarm
+from palio.routing.durable.desk import Desk, DurableSettings
+from palio.routing.durable.effects import Recovered
+from palio.routing.durable.home.catch_up import CatchingUp
+from palio.routing.durable.home.dead_letters import DeadLetterDesk
+from palio.routing.durable.home.endings import Endings
+from palio.routing.durable.home.filter_change import FilterChanges
+from palio.routing.durable.home.going_live import GoingLive, WaveEnded
+from palio.routing.durable.home.handing import HandingOut
+from palio.routing.durable.home.homes import Homes
+from palio.routing.durable.home.lifecycle import Lifecycle
+from palio.routing.durable.home.namesakes import Namesakes
+from palio.routing.durable.home.relocation import Relocation
+from palio.routing.durable.home.room import Room
+from palio.routing.durable.home.spool import Spooling
+from palio.routing.durable.home.steering import Steering
+from palio.routing.durable.home.takers import Takers
+from palio.routing.durable.home.wishes import Wishes
+from palio.routing.durable.home.writing import Writing
+from palio.routing.durable.network.answering import Answering
+from palio.routing.durable.network.history import History
+from palio.routing.durable.network.membership import CountingLinks, Membership
+from palio.routing.durable.network.polling import Polling
+from palio.routing.durable.network.progress import Telling
+from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.network.unicast import LetterHandlers, Unicast
+from palio.routing.durable.origin.appending import Appending
+from palio.routing.durable.origin.holding import Holding
+from palio.routing.durable.origin.introduced import Introduced
+from palio.routing.durable.origin.introductions import Introductions
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Retention
+from palio.routing.durable.origin.serving import Serving
+from palio.routing.scopes import Scopes
+from palio.routing.tables import Side
+
+
+class Surroundings(Protocol):
+    """What durable delivery needs of the router around it."""
+
+    @property
+    def incarnation(self) -> int:
+        """How often the broker has begun anew."""
+
+    @property
+    def filters(self) -> Side[Filter]:
+        """The table of filters."""
+
+    @property
+    def scopes(self) -> Scopes:
+        """What owners may see."""
+
+    def neighbours(self) -> Mapping[str, Any]:
+        """The brokers to which there is a link in use."""
+
+    def mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:
+        """Where a mark goes on, and under which entry: the ways that the events before it could take."""
+
+    def begin_wave(self, ended: WaveEnded) -> None:
+        """Give this back once everyone in reach knows all that this broker has told."""
+
+    def send_on(self, envelopes: tuple[Envelope, ...]) -> None:
+        """Let what is on disk start its way."""
+
+
+class Parts:
+    """What durable delivery at one broker consists of."""
+
+    def __init__(
+        self, broker: str, settings: DurableSettings, recovered: Recovered, around: Surroundings
+    ) -> None:
+        incarnation, facts = around.incarnation, recovered.facts
+        first = incarnation << 32  # questions of one life of a broker are not taken for those of another
+        self.handlers: LetterHandlers = {}
+        # What all have
+        self.desk = desk = Desk(broker, settings, incarnation, around.scopes)
+        self.tick = tick = Alarm(desk, TICK, settings.tick)
+        settling = Alarm(desk, SYNC, settings.settle_within)
+        self.topology = topology = Topology.recovered(broker, incarnation, facts)
+        # The network
+        links = CountingLinks(around.neighbours)
+        self.polling = polling = Polling(desk, links.brokers, topology, first)
+        self.letters = letters = Unicast(desk, polling, tick, self.handlers)
+        # The origin
+        self.journal = journal = Journal(broker, recovered, settings)
+        introduced = Introduced(desk, topology, tick, facts)
+        self.retention = retention = Retention(desk, journal, introduced)
+        self.holding = Holding(desk, journal, retention, introduced)
+        self.serving = Serving(desk, journal, letters)
+        self.appending = Appending(desk, journal, tick, around.send_on)
+        # The home
+        self.homes = homes = Homes()
+        room, writing = Room(settings), Writing(desk)
+        self.endings = endings = Endings(desk, homes, facts)
+        self.wishes = wishes = Wishes(desk, homes)
+        self.handing = handing = HandingOut(desk, writing, room, settling)
+        self.takers = takers = Takers(desk, homes, writing, handing)
+        self.dead_letters = DeadLetterDesk(desk, homes, writing, handing)
+        self.steering = Steering(desk, homes, writing, takers, settling)
+        self.spooling = spooling = Spooling(
+            desk, homes, writing=writing, handing=handing, room=room, settling=settling
+        )
+        self.changes = changes = FilterChanges(
+            desk,
+            homes,
+            around.filters,
+            writing=writing,
+            handing=handing,
+            spooling=spooling,
+            settling=settling,
+        )
+        self.catching_up = catching_up = CatchingUp(
+            desk,
+            homes,
+            writing=writing,
+            spooling=spooling,
+            changes=changes,
+            takers=takers,
+            room=room,
+            letters=letters,
+            settling=settling,
+            tick=tick,
+        )
+        self.lifecycle = lifecycle = Lifecycle(
+            desk,
+            homes,
+            writing=writing,
+            spooling=spooling,
+            changes=changes,
+            catching_up=catching_up,
+            takers=takers,
+            endings=endings,
+            retention=retention,
+            letters=letters,
+            settling=settling,
+            tick=tick,
+        )
+        self.namesakes = namesakes = Namesakes(homes, lifecycle, letters)
+        # What asks and answers
+        self.answering = answering = Answering(
+            desk,
+            journal,
+            topology,
+            polling,
+            retention=retention,
+            introduced=introduced,
+            endings=endings,
+            namesakes=namesakes,
+            wishes=wishes,
+            tick=tick,
+        )
+        self.introductions = Introductions(
+            desk,
+            journal,
+            introduced,
+            topology=topology,
+            retention=retention,
+            endings=endings,
+            polling=polling,
+            answering=answering,
+        )
+        self.relocation = Relocation(
+            desk,
+            homes,
+            wishes,
+            lifecycle=lifecycle,
+            takers=takers,
+            endings=endings,
+            namesakes=namesakes,
+            topology=topology,
+            polling=polling,
+            answering=answering,
+            letters=letters,
+            tick=tick,
+        )
+        self.history = History(
+            desk,
+            topology,
+            polling=polling,
+            answering=answering,
+            letters=letters,
+            tick=tick,
+            first=first,
+        )
+        self.going_live = GoingLive(
+            desk,
+            topology,
+            homes,
+            catching_up=catching_up,
+            changes=changes,
+            polling=polling,
+            answering=answering,
+            settling=settling,
+            tick=tick,
+            begin_wave=around.begin_wave,
+        )
+        self.telling = Telling(
+            desk,
+            journal,
+            topology,
+            retention=retention,
+            homes=homes,
+            spooling=spooling,
+            polling=polling,
+            ways=around.mark_ways,
+            tick=tick,
+        )
+        self.membership = Membership(
+            desk,
+            topology,
+            links,
+            retention=retention,
+            introduced=introduced,
+            changed=(
+                self.telling.epoch_changed,
+                letters.epoch_changed,
+                polling.forget_ways,
+                self.going_live.epoch_changed,
+            ),
+        )

@@ -1,0 +1,164 @@
+"""The way to live: how the subscriptions here that are behind come to be live, all of them together.
+
+When the network has changed, or a subscription is new, this broker waits a moment for further changes
+(`settling`), lets a *wave* go out (when it ends, everyone in reach knows our filters), and *polls* everyone for
+how far the journals are. If all that happened in one epoch, the subscriptions are complete: what they have
+missed is fetched (`catch_up`), and the rest comes by itself. If not, it is done again.
+
+Where it stands is a `Stage`, and `WAY` says what leads from one to the next. Whatever goes wrong on the way
+leads to another beginning: the alarm is set again, and a beginning takes the place of what is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+import msgspec
+
+from palio.protocol.durable.peers import Told
+from palio.routing.durable.alarm import Alarm
+from palio.routing.durable.desk import ANSWER_WITHIN, Desk
+from palio.routing.durable.home.catch_up import CatchingUp
+from palio.routing.durable.home.filter_change import FilterChanges
+from palio.routing.durable.home.homes import Homes
+from palio.routing.durable.network.answering import Answering
+from palio.routing.durable.network.polling import Polling
+from palio.routing.durable.network.topology import Topology
+
+
+class WaveEnded(msgspec.Struct, frozen=True):
+    """Not for the shell: everyone in reach knows what this broker had told when the wave began."""
+
+    number: int
+
+
+class Stage(Enum):
+    """Where the way to live stands."""
+
+    RESTING = "resting"
+    WAVE = "wave"
+    POLL = "poll"
+
+
+WAY: dict[Stage, dict[str, Stage]] = {
+    Stage.RESTING: {"settled": Stage.WAVE, "scope changed": Stage.RESTING},
+    Stage.WAVE: {
+        "settled": Stage.WAVE,
+        "wave ended": Stage.POLL,
+        "network changed": Stage.WAVE,  # until it is settled, or overdue
+        "overdue": Stage.RESTING,
+        "scope changed": Stage.RESTING,
+    },
+    Stage.POLL: {
+        "settled": Stage.WAVE,
+        "complete": Stage.RESTING,
+        "network changed": Stage.RESTING,
+        "overdue": Stage.RESTING,
+        "scope changed": Stage.RESTING,
+    },
+}
+# What leads back to a beginning, after a moment.
+BEGIN_AGAIN = frozenset(("network changed", "overdue", "scope changed"))
+
+
+class GoingLive:
+    """The way of the subscriptions here. `begin_wave` gives back its argument once everyone in reach knows."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        topology: Topology,
+        homes: Homes,
+        *,
+        catching_up: CatchingUp,
+        changes: FilterChanges,
+        polling: Polling,
+        answering: Answering,
+        settling: Alarm,
+        tick: Alarm,
+        begin_wave: Callable[[WaveEnded], None],
+    ) -> None:
+        self._desk = desk
+        self._topology = topology
+        self._homes = homes
+        self._catching_up = catching_up
+        self._changes = changes
+        self._polling = polling
+        self._answering = answering
+        self._settling = settling
+        self._tick = tick
+        self._begin_wave = begin_wave
+        self.stage = Stage.RESTING
+        self._wave = 0  # the number of the latest
+        self._question = 0  # the number of the latest
+        self._epoch = 0  # in which it has begun
+        self._names: tuple[str, ...] = ()  # of the subscriptions that are on their way
+        self._until = 0.0  # when it is overdue
+
+    def _go(self, event: str) -> None:
+        self.stage = WAY[self.stage][event]
+        if event in BEGIN_AGAIN:
+            self._settling.set()
+
+    def settled(self) -> None:
+        """No change was heard of for a moment, or it is time all the same: begin."""
+        self._settling.rang()
+        names = self._catching_up.behind()
+        if not names:
+            return
+        self._go("settled")
+        self._wave += 1
+        self._epoch, self._names = self._topology.epoch, names
+        self._catching_up.begin_asking(names)
+        self._until = self._desk.now + ANSWER_WITHIN * self._desk.settings.tick
+        self._tick.set()
+        self._begin_wave(WaveEnded(self._wave))
+
+    def wave_ended(self, ended: WaveEnded) -> None:
+        """Everyone in reach knows the filters of the subscriptions here."""
+        if self.stage is not Stage.WAVE or ended.number != self._wave:
+            return
+        if self._epoch != self._topology.epoch:
+            self._go("network changed")
+            return
+        self._go("wave ended")
+        self._catching_up.collect(self._names)
+        ask = self._polling.ask(readers=self._catching_up.readers(self._names), then=self._answered)
+        self._question = ask.number
+        self._answering.answer(ask)
+
+    def _answered(self, told: Told) -> None:
+        """Everyone in reach has said how far its journal is."""
+        if self.stage is not Stage.POLL or told.number != self._question:
+            return
+        if set(told.epochs) == {self._epoch} and self._epoch == self._topology.epoch:
+            self._go("complete")
+            everyone = self._topology.known <= {head.origin for head in told.heads}
+            self._catching_up.complete(self._names, self._epoch, told.heads, everyone=everyone)
+            self._tick.set()
+        else:
+            self._go("network changed")
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether anything is waited for."""
+        return self.stage is not Stage.RESTING
+
+    def again(self) -> None:
+        """Begin again if an answer was lost."""
+        if self.is_under_way and self._until <= self._desk.now:
+            self._go("overdue")
+
+    def epoch_changed(self) -> None:
+        """The network has changed: nobody is known to be complete any more."""
+        for durable in self._homes.subscriptions.values():
+            durable.interrupt()
+        if self._homes.subscriptions:
+            self._settling.set()
+
+    def scope_changed(self, owner: str) -> None:
+        """An owner may see something else: what is under way has told of what was wanted before."""
+        if self._changes.scope_changed(owner):
+            self._wave += 1
+            self._go("scope changed")

@@ -1,0 +1,76 @@
+"""Wishes: sessions here that want a durable subscription that is not here.
+
+Of the sessions at a broker that want a subscription, only the latest has a wish, and only until it is
+fulfilled, refused or withdrawn, or the session closes. Wishes are begun in open sessions, and are the only
+memory of a session that waits for a subscription: so a taker is always a session that is open.
+"""
+
+from __future__ import annotations
+
+from palio.protocol.durable.subscriptions import Attach
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.home.homes import Homes
+
+# Who looks for a subscription answers others who do with its name and this: of several, one creates it.
+LOOKING = "?"
+
+
+class Wish:
+    """A session here wants a subscription that is not here: it is looked for, or asked for at its home.
+
+    While neither is under way it is looked for again with the next tick.
+    """
+
+    __slots__ = ("attach", "home", "question", "rivals", "session", "until")
+
+    def __init__(self, session: str, attach: Attach, until: float) -> None:
+        self.session = session
+        self.attach = attach
+        self.until = until  # when it is refused
+        self.question: int | None = None  # the one that is out, by its number
+        self.home: str | None = None  # who was asked to hand it over
+        self.rivals: set[str] = set()  # who else was heard to look for it since the last answer
+
+    def rest(self) -> None:
+        """Nothing is under way for it."""
+        self.question = self.home = None
+
+    @property
+    def phase(self) -> str:
+        """What is under way for it."""
+        if self.home is not None:
+            return "asked for"
+        return "looked for" if self.question is not None else "wanted"
+
+
+class Wishes:
+    """By the name of the subscription: of several sessions the latest."""
+
+    def __init__(self, desk: Desk, homes: Homes) -> None:
+        self._desk = desk
+        self._homes = homes
+        self.by_name: dict[str, Wish] = {}
+
+    def withdraw(self, session: str, name: str) -> bool:
+        """A session does not want a subscription any more. Returns whether it was waiting for it."""
+        wish = self.by_name.get(name)
+        if wish is None or wish.session != session:
+            return False
+        del self.by_name[name]
+        return True
+
+    def session_closed(self, session: str) -> None:
+        """Whoever is gone wants nothing, and becomes the taker of nothing."""
+        self.by_name = {name: wish for name, wish in self.by_name.items() if wish.session != session}
+
+    def home_of(self, name: str, asker: str) -> tuple[str, ...]:
+        """What this broker answers to who looks for a subscription: its home, or that it is wanted here."""
+        durable = self._homes.subscriptions.get(name)
+        if durable is not None:
+            return (durable.moving_to or self._desk.broker,)
+        wish = self.by_name.get(name)
+        if wish is None or wish.home is not None:
+            return ()
+        if asker != self._desk.broker:
+            wish.rivals.add(asker)
+        return (self._desk.broker + LOOKING,)

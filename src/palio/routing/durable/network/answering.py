@@ -1,0 +1,88 @@
+"""Answering: what this broker says to a question, its own included.
+
+It says how far its journal is, where a subscription lives that somebody looks for, which readers have their
+home here (see `introductions`), and which have ended. Who asks for something that lasts (a reader, an
+introduction, a name) is answered when it is known here for ever: whoever has forgotten it by a crash would take
+the name for free.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from palio.protocol.durable.peers import Ask, Head, Introduction, Told
+from palio.routing.durable.alarm import Alarm
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.home.endings import Endings
+from palio.routing.durable.home.namesakes import Namesakes
+from palio.routing.durable.home.wishes import Wishes
+from palio.routing.durable.network.polling import Polling
+from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.origin.introduced import Introduced
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Retention
+
+
+class Answering:
+    """The answers of this broker. `tick` is set when a reader was heard of, and somebody is not introduced."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        journal: Journal,
+        topology: Topology,
+        polling: Polling,
+        *,
+        retention: Retention,
+        introduced: Introduced,
+        endings: Endings,
+        namesakes: Namesakes,
+        wishes: Wishes,
+        tick: Alarm,
+    ) -> None:
+        self._desk = desk
+        self._journal = journal
+        self._topology = topology
+        self._polling = polling
+        self._retention = retention
+        self._introduced = introduced
+        self._endings = endings
+        self._namesakes = namesakes
+        self._wishes = wishes
+        self._tick = tick
+
+    def hear(self, source: str, ask: Ask) -> None:
+        """A question came from a neighbour."""
+        if self._polling.hear(ask, source):
+            self.answer(ask)
+
+    def answer(self, ask: Ask) -> None:
+        """Answer, when all readers that it names are on disk."""
+        for reader, name in ask.readers:
+            self._namesakes.hear_of(name, reader, ask.asker)
+            self._retention.register(reader, ask.asker)
+            if self._introduced.is_due:
+                self._tick.set()
+        lasts = ask.readers or ask.introduce or ask.about is not None
+        wanted = [FactKind.KNOWN.of(ask.asker)] if lasts else []
+        wanted += [FactKind.READER.of(reader, ask.asker) for reader, _ in ask.readers]
+        self._retention.when_saved(wanted, partial(self._give, ask))
+
+    def _give(self, ask: Ask) -> None:
+        journal, broker = self._journal, self._desk.broker
+        head = Head(broker, journal.stored, journal.trimmed, archived=journal.is_archived)
+        introductions: tuple[Introduction, ...] = ()
+        if broker in ask.introduce and ask.asker in self._topology.known:
+            introductions = (Introduction(broker, self._endings.whereabouts()),)
+        self._polling.answer(
+            Told(
+                ask.asker,
+                ask.number,
+                (self._topology.epoch,),
+                (head,),
+                self._wishes.home_of(ask.about, ask.asker) if ask.about is not None else (),
+                introductions,
+                tuple([reader for reader in ask.doubted if self._endings.has_ended(reader)]),
+            )
+        )

@@ -1,0 +1,67 @@
+"""Appending: what is published here is journaled, and when it is on disk it is confirmed and sent on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Publish, Published, Refused
+from palio.routing.durable.alarm import Alarm
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.occurrences import Failed, Stored
+
+
+class Appending:
+    """Publishes on their way to the disk. `send_on` lets them start their way into the network from there."""
+
+    def __init__(
+        self, desk: Desk, journal: Journal, tick: Alarm, send_on: Callable[[tuple[Envelope, ...]], None]
+    ) -> None:
+        self._desk = desk
+        self._journal = journal
+        self._tick = tick
+        self._send_on = send_on
+
+    def publish(self, session: str, message: Publish) -> None:
+        """Journal notifications."""
+        append = self._journal.publish(
+            session,
+            message.number,
+            message.notifications,
+            self._desk.now,
+            self._desk.token(),
+            publisher=message.publisher or session,
+        )
+        if append is not None:
+            self._desk.effects.append(append)
+        self._confirm()
+
+    def stored(self, message: Stored) -> None:
+        """Something is on disk; perhaps it was published here."""
+        if self._journal.is_appending(message.token):
+            envelopes = self._journal.appended(message.token)
+            self._confirm()
+            self._send_on(envelopes)
+            if self._journal.readers or self._desk.settings.keep:
+                self._tick.set()
+        self._desk.completed(message.token)
+
+    def failed(self, message: Failed) -> None:
+        """Something could not be written; perhaps it was published here."""
+        if self._journal.is_appending(message.token):
+            for request in self._journal.failed(message.token):
+                self._desk.answer(
+                    request.session,
+                    Refused(f"publish {request.number}", "NotStored", message.reason, number=request.number),
+                )
+            self._confirm()
+        self._desk.failed(message.token, message.reason)
+
+    def _confirm(self) -> None:
+        for request in self._journal.confirmed():
+            if request.number:
+                self._desk.answer(
+                    request.session,
+                    Published(request.number, self._desk.broker, request.first, request.sequences),
+                )

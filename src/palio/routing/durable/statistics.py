@@ -1,0 +1,92 @@
+"""How durable delivery at a broker is doing, as frozen records: for inspection, metrics and the simulator."""
+
+from __future__ import annotations
+
+import msgspec
+
+from palio.routing.durable.composition import Parts
+from palio.routing.durable.home.subscription import Durable, State
+
+
+class SubscriptionStatistics(msgspec.Struct, frozen=True):
+    """A durable subscription at its home, named as people are shown it."""
+
+    durable: str  # its name
+    state: str
+    paused: bool
+    linger: float | None
+    filter: str
+    session: str | None  # the taker's
+    pending: int
+    oldest: float | None  # when the oldest of these was published
+    delivered: int
+    dead_letters: int
+    position: dict[str, int]
+
+    @classmethod
+    def of(cls, durable: Durable) -> SubscriptionStatistics:
+        """What is to be said of one now."""
+        return cls(
+            durable=durable.name,
+            state=durable.state.value,
+            paused=durable.paused,
+            linger=durable.linger,
+            filter=str(durable.filter),
+            session=durable.taker,
+            pending=len(durable.outbox) + durable.spooling,
+            oldest=min((one.envelope.time for one in durable.outbox.deliveries.values()), default=None),
+            delivered=durable.outbox.done,
+            dead_letters=len(durable.dead),
+            position=dict(durable.position),
+        )
+
+
+class DurableStatistics(msgspec.Struct, frozen=True):
+    """All of it at one broker. When all is quiet, nothing is written, asked or wanted."""
+
+    epoch: int
+    handed: int  # deliveries that went out, also those that came again
+    writes: int  # that are waited for
+    questions: int  # that are being answered here, its own among them
+    wishes: int  # subscriptions that sessions here wait for
+    head: int  # of the journal
+    trimmed: int
+    readers: int  # durable subscriptions anywhere for which the journal is kept
+    subscriptions: tuple[SubscriptionStatistics, ...]  # that have their home here, by name
+
+
+def statistics_of(parts: Parts) -> DurableStatistics:
+    """How the parts at a broker are doing."""
+    here = sorted(parts.homes.subscriptions.items())
+    return DurableStatistics(
+        epoch=parts.topology.epoch,
+        handed=parts.handing.handed,
+        writes=len(parts.desk),
+        questions=len(parts.polling),
+        wishes=len(parts.wishes.by_name),
+        head=parts.journal.head,
+        trimmed=parts.journal.trimmed,
+        readers=len(parts.journal.readers),
+        subscriptions=tuple([SubscriptionStatistics.of(durable) for _, durable in here]),
+    )
+
+
+def phases_of(parts: Parts) -> dict[str, str]:
+    """By name: what a subscription at home here is doing, or what is done for who waits for one."""
+    found = {name: wish.phase for name, wish in parts.wishes.by_name.items()}
+    for name, durable in parts.homes.subscriptions.items():
+        found[name] = _phase(durable, name in parts.homes.changes)
+    return found
+
+
+def _phase(durable: Durable, changing: bool) -> str:
+    match durable.state:
+        case State.MOVING:
+            return "handing over" if durable.moving_stored else "leaving"
+        case State.LIVE | State.BEHIND if changing:
+            return "changing"
+        case State.BEHIND if durable.collecting is not None:
+            return "asking"
+        case State.LIVE if durable.catching_up:
+            return "catching up"
+    return str(durable.state.value)

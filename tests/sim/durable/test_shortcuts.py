@@ -1,0 +1,50 @@
+"""Branches that only save work: without them the outcome is the same, and every promise is kept."""
+
+import msgspec
+import pytest
+
+from palio.routing.durable import shortcuts
+from palio.sim.faults.run import simulate
+from palio.sim.faults.scenario import TROUBLE
+from palio.sim.faults.soak import drawn
+
+FIRST, COUNT = 52_000_000, 24
+
+
+def quiet(seed):
+    """The scenario of a seed, in which nothing goes wrong."""
+    return msgspec.structs.replace(drawn(seed), **dict.fromkeys((*TROUBLE, "halts", "rewinds"), 0), mix=())
+
+
+def outcome(run):
+    """By subscription: what was handed out, in its order."""
+    found = {}
+    for one in run.record.handings:
+        found.setdefault(one.name, []).append(
+            (one.delivery, one.attempt, one.envelope.origin, one.envelope.sequence)
+        )
+    return found
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
+def test_nothing_else_comes_without_them(seed, monkeypatch):
+    with_them = simulate(quiet(seed))
+    monkeypatch.setattr(shortcuts, "TAKEN", False)
+    without = simulate(quiet(seed))
+    assert not with_them.violations
+    assert not without.violations
+    assert outcome(without) == outcome(with_them)
+
+
+def test_they_are_taken(monkeypatch):
+    """Otherwise the comparison above would be one of equals."""
+    seeds = range(FIRST, FIRST + COUNT)
+    before = sum(simulate(quiet(seed)).world.handled for seed in seeds)
+    monkeypatch.setattr(shortcuts, "TAKEN", False)
+    assert sum(simulate(quiet(seed)).world.handled for seed in seeds) > before
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
+def test_every_promise_is_kept_without_them(seed, monkeypatch):
+    monkeypatch.setattr(shortcuts, "TAKEN", False)
+    assert not simulate(drawn(seed)).violations
