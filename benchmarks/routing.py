@@ -34,20 +34,11 @@ from rich.table import Table
 from benchmarks.poset import Conditions, as_filter, draw, narrower, stock
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import Acknowledge, Component, Forward, Hello, LinkKind, Row, Update
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.effects import Effect, Send
-from palio.routing.messages import (
-    Acknowledge,
-    Component,
-    Envelope,
-    Forward,
-    Hello,
-    LinkKind,
-    LinkUp,
-    Message,
-    Row,
-    Update,
-)
+from palio.routing.occurrences import LinkUp, Message
 from palio.sim.run import simulate
 from palio.sim.scenario import Scenario
 

@@ -33,10 +33,10 @@ from rich.table import Table
 from palio.cli.measuring import machine, show_setup
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Append, Remove, Spool, StoreEffect
-from palio.routing.durable.messages import Failed, StoreMessage
-from palio.routing.messages import Envelope
-from palio.store import Store
+from palio.routing.occurrences import Failed, StoreMessage
+from palio.store import SqlStore
 from palio.store.backend import Sync
 from palio.store.records import encode_body, encode_letter
 from palio.store.sqlite import CHECKPOINT_PAGES
@@ -111,7 +111,7 @@ class Timed:
         self._changed = threading.Condition()
         self._answered = self._asked = 0
         self._failed: list[Failed] = []
-        self.store = Store.open(url, broker="bench", completed=self._completed, sync=sync)
+        self.store = SqlStore.open(url, broker="bench", completed=self._completed, sync=sync)
         self.run([[Remove(0, "subscription"), Spool(0, "subscription", Filter.parse("true"))]])
 
     def _completed(self, answers: list[StoreMessage]) -> None:

@@ -9,48 +9,8 @@ Who talks to a network begins with `palio.connect`; `palio.sync` has the same fo
 loop, and `palio.testing` a network for tests.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from palio.matching import MatchIndex
-from palio.matching.hints import Hints
-from palio.model.advertisement import Advertisement
-from palio.model.errors import (
-    ContradictoryFilter,
-    DuplicateId,
-    EventTooLarge,
-    FilterDiffers,
-    FilterError,
-    FilterSyntaxError,
-    FilterTooLarge,
-    HistoryUnavailable,
-    ImpossiblePattern,
-    InvalidNotification,
-    MissingDependency,
-    NoSuchAttribute,
-    NoSuchSubscription,
-    NotAllowed,
-    NotAuthenticated,
-    PalioError,
-    PatternError,
-    PatternSyntaxError,
-    PatternTooLarge,
-    ReadOnlyIndex,
-    TokenExpired,
-    TooFast,
-    UnboundedPattern,
-    UnknownId,
-    UnreadableHints,
-    UnreadableIndex,
-    UnsupportedColumn,
-    UnsupportedId,
-    WrongKind,
-)
-from palio.model.explanation import Explanation
-from palio.model.filter import Filter
-from palio.model.merging import Merge
-from palio.model.notification import Notification
-from palio.model.patterns.pattern import Pattern
-from palio.model.valueset import ValueSet
 
 if TYPE_CHECKING:
     from palio.client import (
@@ -92,49 +52,60 @@ if TYPE_CHECKING:
         WrongType,
         connect,
     )
+    from palio.matching import MatchIndex
+    from palio.matching.hints import Hints
+    from palio.model.advertisement import Advertisement
+    from palio.model.errors import (
+        ContradictoryFilter,
+        DuplicateId,
+        EventTooLarge,
+        FilterDiffers,
+        FilterError,
+        FilterSyntaxError,
+        FilterTooLarge,
+        HistoryUnavailable,
+        ImpossiblePattern,
+        InvalidNotification,
+        MissingDependency,
+        NoSuchAttribute,
+        NoSuchSubscription,
+        NotAllowed,
+        NotAuthenticated,
+        PalioError,
+        PatternError,
+        PatternSyntaxError,
+        PatternTooLarge,
+        ReadOnlyIndex,
+        TokenExpired,
+        TooFast,
+        UnboundedPattern,
+        UnknownId,
+        UnreadableHints,
+        UnreadableIndex,
+        UnsupportedColumn,
+        UnsupportedId,
+        WrongKind,
+    )
+    from palio.model.explanation import Explanation
+    from palio.model.filter import Filter
+    from palio.model.merging import Merge
+    from palio.model.notification import Notification
+    from palio.model.patterns.pattern import Pattern
+    from palio.model.valueset import ValueSet
 
-# These come with the client, which is loaded when one of them is first asked for.
-_OF_THE_CLIENT = frozenset(
-    {
-        "Advertised",
-        "AlreadySubscribed",
-        "Backoff",
-        "Client",
-        "ClientClosed",
-        "Confirmation",
-        "ConnectionLost",
-        "Detection",
-        "DurableSubscription",
-        "Event",
-        "EventsLost",
-        "HomeUnreachable",
-        "NoEvent",
-        "NoRequest",
-        "NotConnected",
-        "NotHome",
-        "NotTaker",
-        "Replay",
-        "ReplierFailed",
-        "Replies",
-        "RequestRefused",
-        "RequestTimeout",
-        "SlowConsumer",
-        "State",
-        "Subscription",
-        "SubscriptionEnded",
-        "Survey",
-        "TakenOver",
-        "TooMuchUnsent",
-        "UndecodableEvent",
-        "UntrustedCertificate",
-        "Watch",
-        "WrongAddress",
-        "WrongAttachment",
-        "WrongPort",
-        "WrongType",
-        "connect",
-    }
-)
+# Each is loaded when it is first asked for: who publishes an event needs no match index. What is not named here
+# is an error of the model, or comes with the client.
+_WHERE = {
+    "Advertisement": "palio.model.advertisement",
+    "Explanation": "palio.model.explanation",
+    "Filter": "palio.model.filter",
+    "Hints": "palio.matching.hints",
+    "MatchIndex": "palio.matching",
+    "Merge": "palio.model.merging",
+    "Notification": "palio.model.notification",
+    "Pattern": "palio.model.patterns.pattern",
+    "ValueSet": "palio.model.valueset",
+}
 
 __all__ = [
     "Advertised",
@@ -216,11 +187,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_THE_CLIENT:
-        from palio import client  # noqa: PLC0415 (see above)
-
-        return globals().setdefault(name, getattr(client, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _WHERE.get(name)
+    if module is None:
+        module = "palio.model.errors" if name in vars(import_module("palio.model.errors")) else "palio.client"
+    return globals().setdefault(name, getattr(import_module(module), name))
 
 
 def __dir__() -> list[str]:

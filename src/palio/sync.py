@@ -49,9 +49,10 @@ from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.routing.durable.control import Sought
-from palio.routing.durable.messages import Changed, JournalRange, JournalsListed, JournalTrimmed
-from palio.routing.inquiries import Hop
+from palio.protocol.durable.control import Sought
+from palio.protocol.durable.journals import JournalRange, JournalsListed, JournalTrimmed
+from palio.protocol.durable.subscriptions import Changed
+from palio.protocol.inquiries import Hop
 
 __all__ = ["Advertised", "Client", "Detection", "Event", "Subscription", "Watch", "connect"]
 

@@ -4,7 +4,9 @@ Where the figures are lost, the networks are the smallest that show what the tex
 """
 
 from palio import Advertisement, Filter
-from palio.routing.messages import Advertise, LinkKind, Open, Subscribe, Update
+from palio.protocol.peers import LinkKind, Update
+from palio.protocol.requests import Advertise, Subscribe
+from palio.routing.occurrences import Open
 from tests.routing.harness import Bench, Network
 
 A, B = 'kind = "A"', 'kind = "B"'

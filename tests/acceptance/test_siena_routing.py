@@ -1,7 +1,8 @@
 """Siena: how subscriptions spread over a peer-to-peer network without cycles, and in a hierarchy."""
 
 from palio import Filter
-from palio.routing.messages import LinkKind, Release, Subscribe, Unsubscribe
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Release, Subscribe, Unsubscribe
 from tests.routing.harness import Bench, Network
 
 ANY = "exists(airline)"

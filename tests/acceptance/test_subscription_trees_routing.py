@@ -3,7 +3,7 @@
 import pytest
 
 from palio import Filter
-from palio.routing.messages import Release, Subscribe
+from palio.protocol.requests import Release, Subscribe
 from tests.routing.harness import Bench
 
 F, WIDER, G = "x > 5", "x > 1", "x > 7"

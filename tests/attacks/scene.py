@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import palio
-from palio.routing.messages import Refused
-from palio.routing.protocol import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.requests import Refused
 from tests.live.network import Network, Node, until
 from tests.live.talking import Talker
 from tests.security.world import World

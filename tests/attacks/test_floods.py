@@ -12,8 +12,9 @@ import pytest
 import palio
 from palio import FilterError, Notification, TooFast
 from palio.model.body import Body
-from palio.routing.messages import Accepted, Publish, Refused, Subscribe
-from palio.routing.protocol import PROTOCOL, Greet, Role, Welcome, frame
+from palio.protocol.frames import frame
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.requests import Accepted, Publish, Refused, Subscribe
 from tests.attacks.scene import LIMITS, attacked
 from tests.live.network import play, until
 from tests.live.talking import Talker

@@ -10,18 +10,18 @@ import pytest
 
 import palio
 from palio import NotAllowed
-from palio.routing.durable.messages import (
+from palio.protocol.durable.journals import Forget
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Detach,
     Discard,
     Finish,
-    Forget,
     Rejected,
     Requeue,
 )
-from palio.routing.inquiries import UNTOLD, Hop
-from palio.routing.messages import Refused
+from palio.protocol.inquiries import UNTOLD, Hop
+from palio.protocol.requests import Refused
 from tests.attacks.scene import attacked
 from tests.live.network import play
 from tests.security.world import World

@@ -10,8 +10,9 @@ import pytest
 
 import palio
 from palio.broker.access.tokens import create_token, read_tokens, revoke_tokens
-from palio.routing.messages import Refused
-from palio.routing.protocol import PROTOCOL, Bye, Greet, Ping, Pong, Role
+from palio.protocol.greeting import PROTOCOL, Greet, Role
+from palio.protocol.heartbeat import Bye, Ping, Pong
+from palio.protocol.requests import Refused
 from tests.attacks.scene import attacked
 from tests.live.malformed import VALID
 from tests.live.network import play, until
@@ -109,9 +110,9 @@ def test_a_stranger_who_says_to_be_a_broker(tmp_path: Path) -> None:
                     talker = await there.greet(there.world.tokens[who], name, Role.PEER)
                     assert (await there.refusal(talker)).error == "NotAllowed"
             talker = await Talker.connect(there.port)
-            talker.say(Greet("palio/2", Role.PEER, "lucca", there.world.tokens["brokers"]))
+            talker.say(Greet("palio/1", Role.PEER, "lucca", there.world.tokens["brokers"]))
             assert (await there.refusal(talker)).error == "ProtocolViolation"
-            assert PROTOCOL == "palio/1"
+            assert PROTOCOL == "palio/2"
 
     play(scene)
 

@@ -16,9 +16,10 @@ import aiohttp
 import pytest
 
 import palio
-from palio.routing.messages import Subscribe
-from palio.routing.protocol import PROTOCOL, Greet, Role, frame
-from palio.routing.wire import encode
+from palio.protocol.encoding import encode
+from palio.protocol.frames import frame
+from palio.protocol.greeting import PROTOCOL, Greet, Role
+from palio.protocol.requests import Subscribe
 from tests.attacks.scene import LIMITS, Scene, attacked
 from tests.broker.gateway.calling import problem
 from tests.live.network import play, until

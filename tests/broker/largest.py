@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palio import Notification
-from palio.routing.protocol import MAX_EVENT
+from palio.protocol.frames import MAX_EVENT
 
 _PART = 60_000
 

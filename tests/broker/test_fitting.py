@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from palio import Notification
 from palio.broker import fitting
-from palio.routing.durable.messages import Replayed, Surveyed
-from palio.routing.inquiries import Requested, Responded
-from palio.routing.messages import Ended, Envelope, Forward
-from palio.routing.protocol import MAX_EVENT, MAX_FRAME
-from palio.routing.wire import decode
+from palio.protocol.durable.journals import Replayed, Surveyed
+from palio.protocol.encoding import decode
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_EVENT, MAX_FRAME
+from palio.protocol.inquiries import Requested, Responded
+from palio.protocol.peers import Forward
+from palio.protocol.requests import Ended
 from tests.broker.largest import event_of, largest
 
 LONGEST = "𝔟" * 255

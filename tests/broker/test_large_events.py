@@ -17,14 +17,15 @@ from palio.broker.broker import Broker
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.settings import Limits, Settings
 from palio.model.body import Body
+from palio.protocol.durable.retry import Patience
+from palio.protocol.encoding import encode
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_EVENT, MAX_FRAME, frame
+from palio.protocol.inquiries import Request, Respond
+from palio.protocol.requests import Publish, Published, Refused
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append
-from palio.routing.durable.outbox import Patience
-from palio.routing.inquiries import Request, Respond
-from palio.routing.messages import Envelope, Publish, Published, Refused
-from palio.routing.protocol import MAX_EVENT, MAX_FRAME, frame
-from palio.routing.wire import encode
-from palio.store import Store
+from palio.store import SqlStore
 from tests.broker.gateway.calling import Webhook
 from tests.broker.largest import event_of, largest
 from tests.live.talking import Talker
@@ -151,7 +152,7 @@ async def test_what_is_content_and_cannot_be_filtered_counts_as_well() -> None:
 
 async def _filled_store(folder: Path, notifications: list[Notification]) -> None:
     """A store as a broker of a former version could have left it: with events that nobody refused."""
-    store = Store.open(f"sqlite:///{folder}/palio.db", broker="old", completed=lambda messages: None)
+    store = SqlStore.open(f"sqlite:///{folder}/palio.db", broker="old", completed=lambda messages: None)
     try:
         envelopes = tuple([Envelope("old", n, 1.0, 0, "old", one) for n, one in enumerate(notifications, 1)])
         store.submit((Append(1, envelopes, "somebody"),))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from palio.broker.maintenance import trim_store
-from palio.routing.durable.effects import SaveCursor
+from palio.routing.durable.effects import SaveFact
+from palio.routing.durable.facts import FactKind
 from palio.store import Journal, StoreInUse
 from palio.store.holds import hold
 from tests.store.driving import Driven, append
@@ -16,7 +17,7 @@ from tests.store.driving import Driven, append
 def test_only_what_nobody_needs_is_let_go(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/palio.db"
     with Driven(url) as driven:
-        driven.do(append(1, 1, 30), SaveCursor(2, "someone @b", 20))
+        driven.do(append(1, 1, 30), SaveFact(2, FactKind.READER.of("someone", "b"), 20))
         with pytest.raises(StoreInUse):
             trim_store(url)
     hold(url, "b", "lake 1", 12)

@@ -3,8 +3,9 @@
 import pytest
 
 from palio.broker.outgoing import ANSWERS_FACTOR, Outgoing
-from palio.routing.protocol import Frames, Lost
-from palio.routing.wire import decode
+from palio.protocol.deliveries import Lost
+from palio.protocol.encoding import decode
+from palio.protocol.frames import Frames
 
 LIMIT = 1_000
 

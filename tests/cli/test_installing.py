@@ -26,7 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {name: wanted for name, wanted in PROJECT["optional-dependencies"].items() if name != "dev"}
 NONE = "none"
 CASES = [NONE, *EXTRAS]
-HEAVY = ("pyarrow", "numpy", "pandas", "pyspark", "sqlalchemy", "fastapi", "aiohttp", "matplotlib", "uvicorn")
+HEAVY = ("pyarrow", "numpy", "pandas", "pyspark", "sqlalchemy", "starlette", "aiohttp", "matplotlib", "uvicorn")
 ADVICE = re.compile(r"This needs \S+, which is not installed; `pip install 'palio\[(\w+)\]'` brings it\.")
 
 

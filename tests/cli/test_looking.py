@@ -20,10 +20,10 @@ from palio.cli.backtest import Found, parts
 from palio.cli.keys import ended_by
 from palio.cli.trace import tree_of
 from palio.model.moments import parse_time
+from palio.protocol.durable.retry import Patience, Retry
+from palio.protocol.inquiries import Hop, Recipient
+from palio.protocol.peers import LinkKind
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience, Retry
-from palio.routing.inquiries import Hop, Recipient
-from palio.routing.messages import LinkKind
 from tests.cli.live import live_broker
 
 

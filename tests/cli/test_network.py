@@ -10,7 +10,7 @@ import pytest
 
 from palio.broker.settings import WrongSetting
 from palio.cli.network_file import network_of, read_network, with_addresses
-from palio.routing.messages import LinkKind
+from palio.protocol.peers import LinkKind
 from tests.cli.processes import PATIENCE, await_condition, started
 
 

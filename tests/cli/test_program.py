@@ -25,8 +25,8 @@ from palio.broker.settings import Peer
 from palio.cli.main import Commands, app
 from palio.cli.stocks import Market, filter_texts
 from palio.cli.terminal import EXIT_CODES
+from palio.protocol.durable.retry import Patience
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience
 from tests.cli.live import live_broker
 from tests.cli.processes import started
 

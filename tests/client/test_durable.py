@@ -7,8 +7,9 @@ import pytest
 import palio
 from palio import testing
 from palio.client.dialling import Backoff
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import Changed
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience
 
 # Rejected deliveries come again at once.
 EAGER = DurableSettings(tick=0.05, settle_within=0.01, patience=Patience(first_pause=0.0, attempts=3))
@@ -75,6 +76,17 @@ async def test_a_filter_is_changed_in_place():
         assert str(desk.filter) == "n > 5"
         with pytest.raises(palio.FilterSyntaxError):
             await desk.change("n >")
+
+
+async def test_a_change_that_an_earlier_taker_asked_for_is_no_answer_to_a_later_one():
+    async with journaling() as address, palio.connect(address) as client:
+        desk = await client.subscribe("n < 10", durable="desk", ready="network")
+        change = asyncio.create_task(desk.change("n > 5"))
+        await asyncio.sleep(0)
+        client._session._changed(Changed("desk", None, None, palio.Filter.parse("n < 3")))
+        await asyncio.sleep(0)
+        assert not change.done()
+        assert str((await change).filter) == str(desk.filter) == "n > 5"
 
 
 async def test_the_latest_client_is_the_taker():

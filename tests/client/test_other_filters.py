@@ -7,7 +7,7 @@ import pytest
 import palio
 from palio import testing
 from palio.model.filter import Filter
-from palio.routing.durable.messages import Attach
+from palio.protocol.durable.subscriptions import Attach
 from tests.client.test_durable import EAGER, journaling, take
 
 

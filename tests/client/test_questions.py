@@ -7,8 +7,8 @@ import pytest
 
 import palio
 from palio import testing
+from palio.protocol.durable.retry import Patience
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience
 
 # Seconds in which a broker has said how many will be asked, on a machine that is busy with other things too.
 ENOUGH = 1.0

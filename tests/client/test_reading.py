@@ -6,9 +6,9 @@ from hypothesis import given
 
 from palio.client.event import Event
 from palio.client.reading import Arrived, HandedOut, read
-from palio.routing import wire
-from palio.routing.messages import Envelope
-from palio.routing.protocol import Events, Handed
+from palio.protocol import encoding
+from palio.protocol.deliveries import Events, Handed
+from palio.protocol.envelope import Envelope
 from tests.model.test_encoding import notifications
 
 
@@ -20,8 +20,8 @@ def test_an_event_begins_with_the_fields_of_an_envelope():
 @given(notifications)
 def test_an_event_says_what_its_notification_says(notification):
     envelope = Envelope("siena", 7, 1_000_000_000.5, 2, "siena", notification)
-    arrived = read(wire.encode(Events(("s1",), (envelope,))))
-    handed = read(wire.encode(Handed("desk", ((3, 2, envelope),))))
+    arrived = read(encoding.encode(Events(("s1",), (envelope,))))
+    handed = read(encoding.encode(Handed("desk", ((3, 2, envelope),))))
     assert isinstance(arrived, Arrived)
     assert isinstance(handed, HandedOut)
     for event in (arrived.envelopes[0], handed.deliveries[0][2]):

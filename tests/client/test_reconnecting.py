@@ -11,8 +11,9 @@ import palio
 from palio import testing
 from palio.client.dialling import Backoff
 from palio.client.states import TRANSITIONS, State
-from palio.routing import wire
-from palio.routing.protocol import PROTOCOL, Frames, Greet, Welcome, frame
+from palio.protocol import encoding
+from palio.protocol.frames import Frames, frame
+from palio.protocol.greeting import PROTOCOL, Greet, Welcome
 
 QUICK = Backoff(first=0.001, longest=0.01)
 
@@ -118,8 +119,8 @@ class Mute(asyncio.Protocol):
 
     def data_received(self, data):
         for payload in self.frames.feed(data):
-            if isinstance(wire.decode(payload), Greet):
-                self.transport.write(frame(wire.encode(Welcome(PROTOCOL, "mute", heartbeat=0.1))))
+            if isinstance(encoding.decode(payload), Greet):
+                self.transport.write(frame(encoding.encode(Welcome(PROTOCOL, "mute", heartbeat=0.1))))
 
 
 @contextlib.asynccontextmanager

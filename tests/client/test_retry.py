@@ -5,8 +5,8 @@ import pytest
 import palio
 import palio.sync
 from palio import testing
+from palio.protocol.durable.retry import Patience
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience
 from tests.client.test_decoding import Quote
 
 EAGER = DurableSettings(tick=0.05, settle_within=0.01, patience=Patience(first_pause=0.0, attempts=3))

@@ -64,7 +64,7 @@ async def test_a_slow_reader_may_prefer_an_error():
 
 
 async def test_what_the_broker_had_to_drop_is_an_error_for_who_wants_that_and_counted_for_others():
-    from palio.routing.protocol import Lost
+    from palio.protocol.deliveries import Lost
 
     broker = testing.broker()
     async with broker as address, palio.connect(address, name="slow") as client:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from palio.routing.durable.subscription import TRANSITIONS, State
+from palio.routing.durable.home.subscription import TRANSITIONS, State
 from palio.sim.faults.oracle import CHECKS
 
 

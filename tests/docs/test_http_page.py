@@ -14,7 +14,7 @@ import palio
 from palio.broker.gateway.problems import STATUSES
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.streams import WINDOW
-from palio.language import DIALECTS
+from palio.language import MEMBERS
 from tests.cli.conftest import environment as environment  # noqa: PLC0414 (a fixture)
 from tests.cli.processes import await_condition, broker_up
 
@@ -93,7 +93,7 @@ def test_what_the_page_says_about_numbers(page):
     assert f"up to {settings.push_longest_pause:.0f}\nseconds" in page
     assert f"after {settings.push_attempts} attempts" in page
     assert f"After {WINDOW} events" in page
-    for dialect in DIALECTS:
+    for dialect in MEMBERS:
         assert f"`{dialect}`" in page
     table = page.split("## What is wrong")[1]
     for status in set(STATUSES.values()) - {500}:

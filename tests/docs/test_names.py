@@ -16,7 +16,7 @@ ROOMS = {
     "http.md": ("palio", "palio.broker.gateway.guard"),
     "spark.md": ("palio", "palio.spark", "palio.spark.errors"),
     "store.md": ("palio", "palio.store"),
-    "security.md": ("palio", "palio.broker.limits", "palio.broker.dialling", "palio.routing.protocol"),
+    "security.md": ("palio", "palio.broker.limits", "palio.broker.dialling", "palio.protocol.frames"),
 }
 FILES = ("toml", "db", "event")  # palio.toml is a file, palio.event a kind of CloudEvents
 

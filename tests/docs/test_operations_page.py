@@ -12,8 +12,8 @@ from palio.broker.settings import Limits, Settings
 from palio.broker.states import TRANSITIONS
 from palio.cli.endings import ERRORS, code_of
 from palio.cli.terminal import MEANINGS
+from palio.protocol.durable.retry import Patience
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience
 
 
 @pytest.fixture(scope="module")

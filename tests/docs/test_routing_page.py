@@ -8,9 +8,11 @@ import pytest
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.peers import Forward, LinkKind, Update
+from palio.protocol.requests import Publish, Subscribe, Unsubscribe
 from palio.routing import Configuration, Router
 from palio.routing.effects import Deliver, Send
-from palio.routing.messages import Forward, LinkKind, LinkUp, Open, Publish, Subscribe, Unsubscribe, Update
+from palio.routing.occurrences import LinkUp, Open
 
 
 class Line:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from palio.routing.durable.effects import MAX_KEY
 from palio.store import queue, schema, writer
 
 
@@ -23,4 +24,5 @@ def test_every_table_is_on_the_page_with_its_key(page):
 def test_limits_are_those_of_the_code(page):
     assert f"{queue.MAX_GROUP_EFFECTS:,} writes or {queue.MAX_GROUP_BYTES >> 20} MB" in page
     assert f"in each {schema.SPAN:,} sequences" in page
+    assert f"a *key* of at most {MAX_KEY:,} bytes" in page
     assert f"After {writer.GRACE:.0f} seconds" in page

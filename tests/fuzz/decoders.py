@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
 
 import h11
 from starlette.requests import Request
 
 from palio.broker.access.tokens import Token, check_token
-from palio.broker.gateway.binding import read_events, to_binary, to_structured
+from palio.broker.gateway.call import Call
 from palio.broker.gateway.credentials import bearer
 from palio.broker.gateway.guard import Guard
 from palio.broker.gateway.problems import problem_response
@@ -23,7 +23,7 @@ from palio.broker.gateway.protocols import MAX_HEAD
 from palio.broker.gateway.publishing import read_properties
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.sinks import require_form
-from palio.broker.gateway.streams import read_position, read_wanted, write_position
+from palio.broker.gateway.stream_request import read_position, read_wanted, write_position
 from palio.broker.gateway.subscriptions import filter_of, read_definition
 from palio.matching import MatchIndex
 from palio.model import jsontext
@@ -31,15 +31,23 @@ from palio.model.advertisement import Advertisement
 from palio.model.cloudevents import as_event
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.model.formats import BINARY, STRUCTURED, Format, Message, Reading, read_message
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
-from palio.routing.messages import Forward, Publish
-from palio.routing.protocol import GREETING_FRAME, Frames, frame
-from palio.routing.wire import decode, encode, refused_subject
+from palio.protocol.conversation import Conversation
+from palio.protocol.encoding import UnreadableMessage, decode, encode, refusal_of
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import GREETING_FRAME, Frames, frame
+from palio.protocol.greeting import PROTOCOL, Greet, Welcome
+from palio.protocol.heartbeat import Bye, Heartbeat, Pong
+from palio.protocol.peers import Forward
+from palio.protocol.requests import Publish, Refused
+from palio.protocol.vocabulary import FROM_CLIENTS
 
 _SECRET = "A" * 43
 _TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.encode()).hexdigest(), 0.0)}
 _GUARD = Guard(GatewaySettings(origins=("https://shop.example",), hosts=("broker",)), local=True)
+_READING = Reading(by_source=True, most=50_000)
 _Read = TypeVar("_Read")
 
 
@@ -62,7 +70,7 @@ def frames(data: bytes) -> None:
 
 def messages(data: bytes) -> None:
     """A message is read, or it is said that it is none; what was read is the same after another round."""
-    refused_subject(data)
+    refusal_of(data, UnreadableMessage("It is none."))
     try:
         message = decode(data)
     except PalioError:
@@ -73,6 +81,26 @@ def messages(data: bytes) -> None:
         _touch(message.notifications)
     elif isinstance(message, Forward):
         _touch(tuple(envelope.notification for envelope in message.envelopes))
+
+
+def conversations(data: bytes) -> None:
+    """A stream at a broker's door: nobody is heard who has not greeted, and clients only as they may speak."""
+    said: list[bytes] = []
+    conversation: Conversation[None] = Conversation(Heartbeat(1.0, 0.0), decode, said.append)
+    greeted = False
+    with contextlib.suppress(PalioError):
+        for payload in conversation.feed(data, 0.0):
+            message = conversation.hear(payload)
+            if type(message) is Greet:
+                assert not greeted
+                greeted = True
+                welcome = Welcome(PROTOCOL, "siena")
+                conversation.welcome(message, welcome, hears=FROM_CLIENTS, frame_limit=GREETING_FRAME)
+            elif message is not None and type(message) not in (Bye, Refused):
+                assert greeted
+                assert type(message) in FROM_CLIENTS
+    for payload in said:
+        assert type(decode(payload)) in (Welcome, Pong)
 
 
 def _touch(batch: tuple[Notification, ...]) -> None:
@@ -156,18 +184,24 @@ def events(data: bytes) -> None:
     head, _, body = data.partition(b"\n\n")
     lines = [line.partition(b":") for line in head.split(b"\n")]
     headers = [(name.decode("latin-1").strip(), value.decode("latin-1").strip()) for name, _, value in lines]
-    for notification in _told(lambda: read_events(headers, body, {})) or ():
-        event = as_event(notification)
-        for write in (to_binary, to_structured) if event is not None else ():
-            written = write(_again(*write(event)))  # what looked like a time in plain JSON is one from then on
-            assert write(_again(*written)) == written
+    message = Message.of(headers, body)
+    for notification in _told(lambda: tuple(read_message(message, _READING))) or ():
+        for format in (BINARY, STRUCTURED) if as_event(notification) is not None else ():
+            # What looked like a time in plain JSON is one from then on.
+            written = _again(format, _again(format, notification)[1])[0]
+            assert _again(format, next(_read(written)))[0] == written
 
 
-def _again(headers: dict[str, str], body: bytes) -> dict[str, Any]:
-    (notification,) = read_events(headers.items(), body, {})
-    event = as_event(notification)
-    assert event is not None
-    return event
+def _again(format: Format, notification: Notification) -> tuple[Message, Notification]:
+    """What is written, and what that is read as."""
+    (message,) = format.write([Envelope("siena", 1, 0.0, 0, "siena", notification)])
+    (read,) = _read(message)
+    assert as_event(read) is not None
+    return message, read
+
+
+def _read(message: Message) -> Iterator[Notification]:
+    return read_message(Message.of(message.headers, message.body), _READING)
 
 
 def requests(data: bytes) -> None:
@@ -185,8 +219,9 @@ def requests(data: bytes) -> None:
     for changes in (False, True):
         _told(lambda changes=changes: _GUARD.require_known(asked.headers, changes=changes))
     _told(lambda: bearer(asked.headers))
-    _told(lambda: read_properties(asked))
-    wanted = _told(lambda: read_wanted(asked))
+    call = Call(cast("Any", None), cast("Any", None), asked)  # neither broker nor body is looked at
+    _told(lambda: read_properties(call))
+    wanted = _told(lambda: read_wanted(call))
     if wanted is not None and wanted.after is not None:
         assert read_position(write_position(wanted.after)) == wanted.after
 
@@ -231,6 +266,7 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
     for one in (
         frames,
         messages,
+        conversations,
         notifications,
         forms,
         filters,

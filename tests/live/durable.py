@@ -15,7 +15,7 @@ from typing import Any
 
 import palio
 from palio import Filter, Notification
-from palio.routing.durable.messages import Done
+from palio.protocol.durable.subscriptions import Done
 from tests.live.network import Node, until
 from tests.live.talking import inspect
 

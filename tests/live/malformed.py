@@ -14,11 +14,15 @@ import msgspec
 
 from palio import InvalidNotification, Notification
 from palio.model.body import Body
-from palio.routing.durable.messages import Acknowledged, Attach, Change, Detach, Rejected
-from palio.routing.messages import Answer, Close, LinkMessage, Open, PeerMessage, Publish
-from palio.routing.protocol import MAX_FRAME, PROTOCOL, Greet, Inspect, Role, Welcome, frame
-from palio.routing.wire import UnreadableMessage, decode, encode
-from tests.routing.test_wire import FILTER, MESSAGES
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Change, Detach, Rejected
+from palio.protocol.encoding import UnreadableMessage, decode, encode
+from palio.protocol.frames import MAX_FRAME, frame
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.inquiries import Inspect
+from palio.protocol.requests import Publish
+from palio.protocol.vocabulary import Answer, PeerMessage
+from palio.routing.occurrences import Close, LinkMessage, Open
+from tests.protocol.test_encoding import FILTER, MESSAGES
 
 DEEP = 100_000
 VALID = [

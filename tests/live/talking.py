@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Self, TypeVar
 
-from palio.routing.protocol import PROTOCOL, Frames, Greet, Inspect, Inspected, Ping, Pong, Role, Welcome, frame
-from palio.routing.wire import decode, encode
+from palio.protocol.encoding import decode, encode
+from palio.protocol.frames import Frames, frame
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.heartbeat import Ping, Pong
+from palio.protocol.inquiries import Inspect, Inspected
 
 PATIENCE = 30.0
 Kind = TypeVar("Kind")

@@ -16,8 +16,8 @@ import pytest
 import palio
 from palio import Filter, Notification
 from palio.model.errors import PalioError
-from palio.routing.messages import Ready, Subscribe
-from palio.routing.protocol import Events
+from palio.protocol.deliveries import Events
+from palio.protocol.requests import Ready, Subscribe
 from tests.generators import Maker
 from tests.live.network import Network, play, until
 from tests.live.talking import Talker

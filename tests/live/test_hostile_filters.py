@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 import palio
-from palio.routing.durable.messages import Attached
-from palio.routing.messages import Accepted, Refused
-from palio.routing.protocol import frame
+from palio.protocol.durable.subscriptions import Attached
+from palio.protocol.frames import frame
+from palio.protocol.requests import Accepted, Refused
 from tests.live.network import Network, play, until
 from tests.live.talking import Talker
 from tests.model.test_written_out import GLOBS, NEGATED

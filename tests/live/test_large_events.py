@@ -7,9 +7,9 @@ from pathlib import Path
 
 import palio
 from palio.client.client import Client
-from palio.routing.messages import Publish
-from palio.routing.protocol import MAX_FRAME, frame
-from palio.routing.wire import encode
+from palio.protocol.encoding import encode
+from palio.protocol.frames import MAX_FRAME, frame
+from palio.protocol.requests import Publish
 from tests.live.network import Network, play
 from tests.live.talking import Talker
 

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 import palio
-from palio.routing.messages import Component, Hello
-from palio.routing.protocol import Role
+from palio.protocol.greeting import Role
+from palio.protocol.peers import Component, Hello
 from tests.live.network import Network, Node, play
 from tests.live.talking import Talker
 from tests.routing.lying import OF_CLIENTS, OF_PEERS, Liar

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 import palio
-from palio.routing.protocol import PROTOCOL, Greet, Role, frame
-from palio.routing.wire import encode
+from palio.protocol.encoding import encode
+from palio.protocol.frames import frame
+from palio.protocol.greeting import PROTOCOL, Greet, Role
 from tests.live.malformed import Malformed
 from tests.live.network import Network, Node, play, until
 

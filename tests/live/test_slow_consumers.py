@@ -10,8 +10,9 @@ import pytest
 
 import palio
 from palio import Filter
-from palio.routing.messages import Accepted, Subscribe
-from palio.routing.protocol import Events, Lost, Pong
+from palio.protocol.deliveries import Events, Lost
+from palio.protocol.heartbeat import Pong
+from palio.protocol.requests import Accepted, Subscribe
 from tests.live.durable import Publisher, Taker, finished
 from tests.live.network import Network, Node, play, until
 from tests.live.talking import Talker

@@ -127,7 +127,7 @@ def _command_line(text: str) -> float | None:
 
 
 def _gateway(text: str) -> float | None:
-    from palio.broker.gateway.streams import read_since
+    from palio.broker.gateway.stream_request import read_since
 
     found = read_since(text)
     return time.time() if found == "now" else found

@@ -8,25 +8,13 @@ from collections.abc import Iterable
 
 from palio import Filter, Notification
 from palio.model.form import VERSION as FORM
+from palio.protocol.inquiries import Hop, Trace, Traced
+from palio.protocol.peers import Component, Forward, Hello, LinkKind, Update
+from palio.protocol.requests import Publish, Subscribe
+from palio.protocol.vocabulary import Answer, ClientMessage, PeerMessage
 from palio.routing import Configuration, Router, Strategy
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
-from palio.routing.inquiries import Hop, Trace, Traced
-from palio.routing.messages import (
-    Answer,
-    ClientMessage,
-    Component,
-    Forward,
-    Hello,
-    LinkDown,
-    LinkKind,
-    LinkUp,
-    Message,
-    Open,
-    PeerMessage,
-    Publish,
-    Subscribe,
-    Update,
-)
+from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.occurrences import LinkDown, LinkUp, Message, Open
 
 OTHER_END = {LinkKind.MASTER: LinkKind.BELOW, LinkKind.BELOW: LinkKind.MASTER}
 
@@ -135,8 +123,6 @@ class Network:
                     self.answers.append((session, answer))
                 case SetTimer(timer, at):
                     self.timers[name, timer] = at
-                case CancelTimer(timer):
-                    self.timers.pop((name, timer), None)
                 case CloseLink(broker, reason):
                     self.closed.append((name, broker, reason))
 

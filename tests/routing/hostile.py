@@ -19,15 +19,15 @@ from palio.broker.settings import Settings
 from palio.model.errors import PalioError
 from palio.model.expression import text_of
 from palio.model.filter import Filter
+from palio.protocol.encoding import decode, encode
+from palio.protocol.frames import MAX_FRAME
+from palio.protocol.requests import Refused
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import Found, Stored
-from palio.routing.effects import CancelTimer, CloseLink, Reply, Send, SetTimer
-from palio.routing.messages import LinkUp, Open, Refused
-from palio.routing.protocol import MAX_FRAME
+from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveFact, Spool, Trim
+from palio.routing.effects import CloseLink, Reply, Send, SetTimer
+from palio.routing.occurrences import Found, LinkUp, Open, Stored
 from palio.routing.scopes import SetScope
-from palio.routing.wire import decode, encode
 from tests.generators import Maker
 from tests.store.driving import Driven
 
@@ -38,7 +38,7 @@ KINDS = (
     *("subscribe", "attach", "advertise", "subscribe", "attach", "advertise", "change", "watch"),
     *("unsubscribe", "unadvertise", "survey", "replay", "release", "finish", "publish"),
 )
-_STORED = (Append, Spool, SaveCursor, Remove)
+_STORED = (Append, Spool, SaveFact, Remove)
 
 
 class Attacker:
@@ -205,8 +205,6 @@ class Scene:
                     encode(answer)
                 case SetTimer(timer, at):
                     self._timers[name, timer] = at
-                case CancelTimer(timer):
-                    self._timers.pop((name, timer), None)
                 case CloseLink(broker, reason):
                     raise AssertionError(f"The link from {name} to {broker} is closed: {reason}")
                 case Read(token, _, _, upto) if name == "b":

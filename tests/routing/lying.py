@@ -13,14 +13,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from palio import Advertisement, Filter, Notification
-from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
-from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
-from palio.routing.messages import ClientMessage, Close, Open, PeerMessage
+from palio.protocol.vocabulary import BrokerMessage, ClientMessage
 
-OF_PEERS = (*get_args(PeerMessage), *get_args(DurablePeerMessage), *get_args(InquiryPeerMessage))
-OF_CLIENTS = tuple(
-    {*get_args(ClientMessage), *get_args(DurableRequest), *get_args(InquiryMessage)} - {Open, Close}
-)
+OF_PEERS = get_args(BrokerMessage)
+OF_CLIENTS = tuple({*get_args(ClientMessage)})
 NUMBERS = (0, 1, 1, 2, 3, 4, 5, 7, 100, -1, -(2**63), 2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 MOMENTS = (0.0, 1.0, 2.5, -1.0, 1e9, 1e300, float("inf"), float("-inf"), float("nan"))
 FILTERS = ("true", "n >= 0", "n > 2 and kind = 1", 'name starts with "a"', "n != 3 or exists(x)")
@@ -43,7 +39,7 @@ class Liar:
         """A value of a type; some types hold others of their own."""
         choose = self._random.choice
         origin, arguments = get_origin(kind), get_args(kind)
-        if kind is str:
+        if kind is str or kind is Any:
             return choose(self._names)
         if kind is bool:
             return choose((True, False))

@@ -6,23 +6,12 @@ import pytest
 
 from palio import Filter
 from palio.model.form import VERSION as FORM
+from palio.protocol.peers import Component, Forward, Goodbye, Hello, Interest, LinkKind, Update
+from palio.protocol.requests import Publish, Ready, Subscribe
 from palio.routing import Configuration, Router
 from palio.routing.configuration import WrongConfiguration
 from palio.routing.effects import CloseLink, Send
-from palio.routing.messages import (
-    Component,
-    Forward,
-    Goodbye,
-    Hello,
-    Interest,
-    LinkKind,
-    LinkUp,
-    Open,
-    Publish,
-    Ready,
-    Subscribe,
-    Update,
-)
+from palio.routing.occurrences import LinkUp, Open
 from tests.routing.harness import Network, router
 
 

@@ -10,19 +10,11 @@ import random
 import pytest
 
 from palio import Advertisement, Filter, Notification
-from palio.routing.inquiries import InquiryMessage, Request, Requested, Respond, Responded
-from palio.routing.messages import (
-    Advertise,
-    ClientMessage,
-    Close,
-    LinkKind,
-    Open,
-    Publish,
-    Ready,
-    Release,
-    Subscribe,
-    Unsubscribe,
-)
+from palio.protocol.inquiries import Request, Requested, Respond, Responded
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Advertise, Publish, Ready, Release, Subscribe, Unsubscribe
+from palio.protocol.vocabulary import ClientMessage, InquiryMessage
+from palio.routing.occurrences import Close, Open
 from tests.routing.harness import Network, brokers_of, recipients_of
 
 TEXTS = [

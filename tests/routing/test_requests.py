@@ -3,8 +3,11 @@
 import pytest
 
 from palio import Advertisement, Filter, Notification
-from palio.routing.inquiries import Answered, Enquire, Request, Requested, Respond, Responded
-from palio.routing.messages import Advertise, Close, Envelope, LinkKind, Open, Refused, Subscribe
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import Answered, Enquire, Request, Requested, Respond, Responded
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Advertise, Refused, Subscribe
+from palio.routing.occurrences import Close, Open
 from tests.routing.harness import Bench, Network
 
 LINE = [("1", "2"), ("2", "3"), ("2", "4")]

@@ -3,10 +3,13 @@
 import pytest
 
 from palio import Filter, Notification
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import Hop, Probe, Probed, Recipient, Trace, Traced
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Refused, Subscribe
 from palio.routing import tracing
 from palio.routing.echoes import MAX_DEPTH, MAX_PER_SESSION
-from palio.routing.inquiries import Hop, Probe, Probed, Recipient, Trace, Traced
-from palio.routing.messages import Close, Envelope, LinkKind, Open, Refused, Subscribe
+from palio.routing.occurrences import Close, Open
 from tests.routing.harness import Bench, Network, brokers_of
 
 LINE = [("1", "2"), ("2", "3"), ("2", "4")]

@@ -5,8 +5,10 @@ import random
 import pytest
 
 from palio import Advertisement, Filter
-from palio.routing.inquiries import Wanted, Watch
-from palio.routing.messages import Advertise, Close, Ended, LinkKind, Open, Release, Subscribe
+from palio.protocol.inquiries import Wanted, Watch
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Advertise, Ended, Release, Subscribe
+from palio.routing.occurrences import Close, Open
 from palio.routing.watching import MAX_WATCHES_PER_SESSION
 from tests.routing.harness import Network
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import trustme
 
 import palio.testing
-from palio.broker.tls import client_context
+from palio.transport.tls import client_context
 from tests.security.world import World
 
 

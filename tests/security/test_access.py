@@ -14,7 +14,7 @@ from palio.broker.access.principal import ANYONE
 from palio.broker.access.rights import parse_rights, read_rights, require_name, write_rights
 from palio.broker.access.tokens import UnknownToken, create_token, read_tokens, revoke_tokens
 from palio.client.options import Options
-from palio.routing.protocol import PROTOCOL, Greet, Role
+from palio.protocol.greeting import PROTOCOL, Greet, Role
 
 
 def opened(folder: Path, now: float = 100.0) -> Access:

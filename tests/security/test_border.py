@@ -11,8 +11,8 @@ import msgspec
 import palio
 import palio.testing
 from palio.broker.settings import Peer
-from palio.routing.messages import Refused
-from palio.routing.protocol import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.requests import Refused
 from tests.live.network import play
 from tests.live.talking import Talker
 from tests.security.world import World

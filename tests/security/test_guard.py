@@ -1,4 +1,4 @@
-"""The door between clients and the router: every message has its check, or a reason to need none."""
+"""The door between clients and the router: what each request is held to."""
 
 from __future__ import annotations
 
@@ -10,22 +10,13 @@ import palio
 from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import parse_rights
 from palio.broker.border import Border
-from palio.broker.connection import _FROM_CLIENTS
 from palio.broker.guard import Guard
 from palio.broker.limits import Rates, WrongName
 from palio.broker.settings import Limits, Settings
-from palio.routing.durable.messages import Attach, Change, Finish, GoOn, Replay, Survey
-from palio.routing.inquiries import UNTOLD, Answered, Respond, Watch
-from palio.routing.messages import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
-from palio.routing.protocol import Inspect
-
-# These are about what the session itself has asked for before; what is inspected has checks of its own.
-NEED_NONE = {Release, GoOn, Inspect}
-
-
-def test_every_message_of_a_client_passes_a_check():
-    checked = set(Guard(Settings(), lambda: 0.0)._checks)
-    assert _FROM_CLIENTS - checked == NEED_NONE
+from palio.protocol.durable.journals import Replay, Survey
+from palio.protocol.durable.subscriptions import Attach, Change, Finish
+from palio.protocol.inquiries import UNTOLD, Answered, Respond, Watch
+from palio.protocol.requests import Advertise, Publish, Subscribe, Unadvertise, Unsubscribe
 
 
 def principal(publish: str | None, subscribe: str | None, *allow: str) -> Principal:

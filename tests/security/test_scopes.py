@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from palio import Advertisement, Filter, Notification
+from palio.protocol.inquiries import Wanted, Watch
+from palio.protocol.requests import Publish, Refused, Subscribe, Unsubscribe
 from palio.routing.configuration import Configuration
 from palio.routing.effects import Deliver, Reply
-from palio.routing.inquiries import Wanted, Watch
-from palio.routing.messages import Open, Publish, Refused, Subscribe, Unsubscribe
+from palio.routing.occurrences import Open
 from palio.routing.router import Router
 from palio.routing.scopes import SetScope, owner_of
 

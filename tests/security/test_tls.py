@@ -14,8 +14,8 @@ import palio
 import palio.sync
 import palio.testing
 from palio.broker.settings import Peer
-from palio.broker.tls import WrongCertificate, client_context
-from palio.routing.protocol import frame
+from palio.protocol.frames import frame
+from palio.transport.tls import WrongCertificate, client_context
 from tests.live.network import play, until
 from tests.security.papers import Papers, secured
 from tests.security.world import World

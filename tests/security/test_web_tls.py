@@ -18,7 +18,7 @@ import pytest
 import palio
 from palio.broker.access.rights import write_rights
 from palio.broker.access.tokens import revoke_tokens
-from palio.broker.tls import client_context
+from palio.transport.tls import client_context
 from tests.broker.gateway.calling import Stream, problem, streaming
 from tests.live.network import play, until
 from tests.security.papers import Papers, secured

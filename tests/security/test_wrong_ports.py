@@ -13,7 +13,7 @@ import pytest
 import palio
 import palio.testing
 from palio.broker.settings import Peer, Security
-from palio.broker.tls import client_context
+from palio.transport.tls import client_context
 from tests.live.network import play, until
 from tests.security.papers import Papers
 

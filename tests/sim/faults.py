@@ -8,18 +8,10 @@ from collections.abc import Callable
 import msgspec
 
 from palio.model.notification import Notification
+from palio.protocol.peers import Acknowledge, Forward, Update
+from palio.protocol.requests import Ended, Ready, Release, Subscribe
 from palio.routing.effects import CloseLink, Deliver, Reply, Send
-from palio.routing.messages import (
-    Acknowledge,
-    Ended,
-    Forward,
-    LinkDown,
-    LinkUp,
-    Ready,
-    Release,
-    Subscribe,
-    Update,
-)
+from palio.routing.occurrences import LinkDown, LinkUp
 from palio.routing.router import Router
 
 replace = msgspec.structs.replace

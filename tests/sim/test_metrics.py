@@ -4,8 +4,10 @@ import pytest
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Publish, Release, Subscribe
 from palio.routing.configuration import Configuration, Strategy
-from palio.routing.messages import LinkKind, Open, Publish, Release, Subscribe
+from palio.routing.occurrences import Open
 from palio.routing.router import Router
 from palio.sim.clients import ClientStep, LinkStep, Phase
 from palio.sim.metrics import measure

@@ -5,13 +5,11 @@ import pytest
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.messages import (
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import (
     Accepted,
     Advertise,
-    Close,
     Ended,
-    Envelope,
-    Open,
     Publish,
     Published,
     Ready,
@@ -20,6 +18,7 @@ from palio.routing.messages import (
     Subscribe,
     Unsubscribe,
 )
+from palio.routing.occurrences import Close, Open
 from palio.sim.history import Answered, Delivery, Disturbance, History, Request
 from palio.sim.oracle import Verdict, judge
 from palio.sim.violations import Duplicate, Missing, NotReady, OutOfOrder, Unwanted, WrongAnswer, WrongHandles

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from palio.routing.messages import LinkKind
+from palio.protocol.peers import LinkKind
 from palio.sim.scenario import Shape, Topology
 from palio.sim.shapes import Graph, draw
 from palio.sim.topologies import lay_out, spanning_tree

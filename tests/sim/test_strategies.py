@@ -9,7 +9,7 @@ from itertools import product
 import msgspec
 import pytest
 
-from palio.routing.messages import Close
+from palio.routing.occurrences import Close
 from palio.sim.clients import ClientStep, Phase
 from palio.sim.failures import replay_command, shrink, story
 from palio.sim.run import Run, prepare, simulate

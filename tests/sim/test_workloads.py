@@ -7,16 +7,8 @@ import msgspec
 import pytest
 
 from palio.matching.poset import Poset
-from palio.routing.messages import (
-    Advertise,
-    Close,
-    Open,
-    Publish,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol.requests import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
+from palio.routing.occurrences import Close, Open
 from palio.sim.clients import ClientStep, LinkStep, Script
 from palio.sim.scenario import Scenario
 from palio.sim.shapes import draw

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Append, Trim
-from palio.routing.messages import Envelope
 from tests.store.driving import Driven
 
 MIDNIGHT = 1_700_006_400.0  # 2023-11-15

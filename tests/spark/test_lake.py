@@ -14,7 +14,8 @@ import pytest
 
 import palio
 import palio.spark
-from palio.routing.durable.effects import SaveCursor, Trim
+from palio.routing.durable.effects import SaveFact, Trim
+from palio.routing.durable.facts import FactKind
 from palio.spark.errors import DataLoss
 from palio.spark.lake.archiving import archive, reader_of, write_spans
 from palio.spark.lake.rewriting import forget, sweep
@@ -132,7 +133,7 @@ def test_a_journal_that_was_trimmed_too_early_is_an_error_and_not_a_gap(spark, u
     fill(url, events(10))
     archive(spark, url, place)
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-        connection.execute("DELETE FROM palio_readers")
+        connection.execute("DELETE FROM palio_facts")
     fill(url, events(10, 10), trim=15)
     with pytest.raises(DataLoss, match="from 11 on, but begins with 16"):
         archive(spark, url, place)
@@ -148,7 +149,7 @@ def test_the_journal_is_kept_until_the_lake_has_it(spark, url, place):
     fill(url, events(10, 10))
     with Driven(url) as driven, Journal(url) as journal:
         driven.store.submit((Trim(20),))
-        driven.do(SaveCursor(1, "x", 1))
+        driven.do(SaveFact(1, FactKind.READER.of("x"), 1))
         assert journal.range().first == 11
     assert reader_of(state) == f"lake {state.lake}"
 

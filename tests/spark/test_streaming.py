@@ -44,7 +44,7 @@ def test_a_stream_goes_on_where_it_was_with_limits_and_says_how_far_it_is_behind
     assert sources[0]["latestOffset"] == {"b": 100}  # and so it is 60 behind
     with sqlite3.connect(tmp_path / "palio.db") as connection:
         (read,) = connection.execute(
-            "SELECT sequence FROM palio_readers WHERE reader = 'held: query'"
+            "SELECT value FROM palio_facts WHERE kind = 'held' AND subject = 'query'"
         ).fetchone()
         assert read in (80, 100)  # Spark tells of a batch when it begins with the next
     fill(url, [{"x": n} for n in range(100, 130)])

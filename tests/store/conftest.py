@@ -1,4 +1,4 @@
-"""The same tests on both databases. `url` names a store that nobody has used yet."""
+"""The same tests on every store. `place` is one that nobody has used yet; `url` one in a database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from palio.store.memory import MemoryPlace
 from tests.store.cluster import Cluster, reason_to_skip
+from tests.store.driving import Place
 
 _numbers = itertools.count()
 
@@ -35,6 +37,15 @@ def database(cluster: Cluster) -> str:
 def file_url(tmp_path: Path) -> str:
     """The URL of a new SQLite file."""
     return f"sqlite:///{tmp_path}/store.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "memory"])
+def place(request: pytest.FixtureRequest) -> Place:
+    """Where a store of any implementation is."""
+    if request.param == "memory":
+        return MemoryPlace()
+    url: str = request.getfixturevalue("file_url" if request.param == "sqlite" else "database")
+    return url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

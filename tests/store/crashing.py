@@ -8,11 +8,12 @@ from __future__ import annotations
 import pickle
 import random
 import sys
+import time
 from pathlib import Path
 
 from palio.routing.durable.effects import Trim
-from palio.routing.durable.messages import StoreMessage
-from palio.store import Store
+from palio.routing.occurrences import StoreMessage
+from palio.store import SqlStore
 
 
 def main(url: str, path: str, seed: str) -> None:
@@ -23,13 +24,13 @@ def main(url: str, path: str, seed: str) -> None:
         print(places[answers[-1].token], flush=True)
 
     choose = random.Random(seed)
-    with Store.open(url, broker="b", completed=completed, retention=1e12) as store:
+    with SqlStore.open(url, broker="b", completed=completed, retention=1e12) as store:
         while effects:
             count = choose.choice([1, 2, 5, 50])
             store.submit(effects[:count])
             del effects[:count]
             while store.statistics().queued > 100:
-                store._queue.wait(0.001)
+                time.sleep(0.001)
 
 
 if __name__ == "__main__":

@@ -11,26 +11,30 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.attempts import Failure, FailuresOf, Kind
+from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
     Append,
+    KeyedRecord,
     Read,
     Recovered,
     Remove,
-    SaveCursor,
+    SaveFact,
     Spool,
     StoreEffect,
     Trim,
 )
-from palio.routing.durable.messages import StoreMessage
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.routing.durable.facts import FactKind
+from palio.routing.occurrences import StoreMessage
 from palio.sim.faults.disk import Disk
+from tests.store.driving import KINDS_OF_RECORDS
 
 FILTERS = [Filter.parse(text) for text in ("true", "x > 4", 's = "a" or x < 2', "absent(x)")]
+KEYS = ["", "a", "ab", "b\0", "ü", "\U0001f40e", "\\"]
 NAMES = ["one", "two", "three\0\\"]
 ORIGINS = ["b", "elsewhere"]
-KINDS = ["append"] * 3 + ["spool"] * 4 + ["read", "cursor", "trim", "remove"]
+KINDS = ["append"] * 3 + ["records"] + ["spool"] * 4 + ["read", "fact", "trim", "remove"]
 
 
 def draw_notification(choose: random.Random) -> Notification:
@@ -104,6 +108,17 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
     )
 
 
+def draw_records(choose: random.Random) -> tuple[KeyedRecord, ...]:
+    return tuple(
+        KeyedRecord(
+            choose.choice(KINDS_OF_RECORDS),
+            choose.choice(KEYS),
+            choose.choice([None, b"", choose.randbytes(9), b"\0\xff"]),
+        )
+        for _ in range(choose.choice([0, 0, 1, 3]))
+    )
+
+
 def draw_effects(choose: random.Random, count: int) -> Iterator[StoreEffect]:
     """Now and then there is an append that does not follow. Clocks may be set back."""
     head, time = 0, 1_000.0
@@ -114,16 +129,20 @@ def draw_effects(choose: random.Random, count: int) -> Iterator[StoreEffect]:
                 some = [draw_notification(choose) for _ in range(choose.randint(1, 4))]
                 time += choose.randint(-5, 20)
                 envelopes = [Envelope("b", head + gap + n, time, 0, "b", one) for n, one in enumerate(some, 1)]
-                yield Append(token, tuple(envelopes), choose.choice(NAMES))
+                yield Append(token, tuple(envelopes), choose.choice(NAMES), draw_records(choose))
                 head += 0 if gap else len(some)
+            case "records":
+                yield Append(token, (), "", draw_records(choose))
             case "spool":
                 yield draw_spool(choose, token)
             case "read":
                 after = choose.randint(0, head + 2)
                 upto, since = after + choose.randint(0, 20), choose.choice([0.0, time - 20, time + 1])
                 yield Read(token, choose.choice(FILTERS), after, upto, choose.randint(1, 5), since)
-            case "cursor":
-                yield SaveCursor(token, choose.choice(NAMES), choose.randint(-1, 50))
+            case "fact":
+                kind = choose.choice([FactKind.READER, FactKind.HELD, FactKind.ENDED])
+                fact = kind.of(choose.choice(NAMES), choose.choice(["", *ORIGINS]))
+                yield SaveFact(token, fact, choose.choice([None, choose.randint(0, 50)]))
             case "trim":
                 yield Trim(choose.randint(0, head))
             case "remove":
@@ -149,4 +168,4 @@ def comparable(recovered: Recovered) -> Any:
         )
         for one in recovered.subscriptions
     }
-    return recovered.head, recovered.trimmed, recovered.recent, dict(recovered.readers), subscriptions
+    return recovered.head, recovered.trimmed, recovered.recent, dict(recovered.facts), subscriptions

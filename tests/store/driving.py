@@ -5,31 +5,47 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Append, Recovered, StoreEffect
-from palio.routing.durable.messages import StoreMessage
-from palio.routing.messages import Envelope
-from palio.store import Store, StoreError
+from palio.routing.occurrences import StoreMessage
+from palio.store import SqlStore, Store, StoreError
+from palio.store.memory import MemoryPlace, MemoryStore
 
+KINDS_OF_RECORDS = ["document", "chan\0nel"]
 PATIENCE = 30.0  # seconds after which a test gives up
+
+
+Place = str | MemoryPlace  # where a store is: a URL, or one in memory
 
 
 class Driven:
     """Opens a store and collects what it says."""
 
-    def __init__(self, url: str, broker: str = "b", **options: Any) -> None:
+    def __init__(self, place: Place, broker: str = "b", **options: Any) -> None:
         self.answers: list[StoreMessage] = []
         self.errors: list[StoreError] = []
         self._changed = threading.Condition()
-        self.store = Store.open(url, broker=broker, completed=self._completed, broken=self._broken, **options)
+        self.waiting: list[tuple[int, int]] = []  # whenever there was an answer: bytes and effects that wait
+        self.store: Store = self._open(place, broker, options)
         self.recovered: Recovered
         self.recovered, self.incarnation = self.store.recovered()
         self._token = 0
 
+    def _open(self, place: Place, broker: str, options: dict[str, Any]) -> Store:
+        if isinstance(place, str):
+            options |= {"broken": self._broken}
+            return SqlStore.open(place, broker=broker, completed=self._completed, **options)
+        soon = ThreadPoolExecutor(1).submit  # ends with this, when nobody has it any more
+        options.pop("sync", None)
+        return MemoryStore.open(place, broker=broker, completed=self._completed, soon=soon, **options)
+
     def _completed(self, answers: list[StoreMessage]) -> None:
         with self._changed:
+            self.waiting.append((self.store.queued_bytes, self.store.statistics().queued))
             self.answers += answers
             self._changed.notify_all()
 
@@ -56,6 +72,10 @@ class Driven:
         before = len(self.answers)
         self.store.submit(effects)
         return self.wait_for_answers(expected)[before:]
+
+    def all_records(self) -> dict[tuple[str, str], bytes | None]:
+        """All keyed records of the kinds that are drawn."""
+        return {(one.kind, one.key): one.value for kind in KINDS_OF_RECORDS for one in self.store.records(kind)}
 
     def __enter__(self) -> Driven:
         return self

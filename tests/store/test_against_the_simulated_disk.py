@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palio.store import schema
+from palio.store.memory import MemoryPlace
 from tests.conftest import ROOT
 from tests.store.drawing import by_oracle, comparable, draw_effects
-from tests.store.driving import Driven
+from tests.store.driving import Driven, Place
 
 FOREVER = 1e12  # the simulated disk never forgets an id
 CRASHES = 5
@@ -28,8 +29,11 @@ EFFECTS = 1_500
 
 
 @pytest.fixture
-def fresh(url: str, tmp_path: Path) -> Callable[[], str]:
+def fresh(place: Place, tmp_path: Path) -> Callable[[], Place]:
     """A store that nobody has used, for each example."""
+    if isinstance(place, MemoryPlace):
+        return MemoryPlace
+    url = place
     if url.startswith("sqlite"):
         numbers = itertools.count()
         return lambda: f"sqlite:///{tmp_path}/{next(numbers)}.db"
@@ -49,15 +53,15 @@ def fresh(url: str, tmp_path: Path) -> Callable[[], str]:
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(choose=st.randoms(use_true_random=False), count=st.integers(1, 30), data=st.data())
 def test_it_says_and_keeps_the_same(
-    fresh: Callable[[], str], choose: random.Random, count: int, data: st.DataObject
+    fresh: Callable[[], Place], choose: random.Random, count: int, data: st.DataObject
 ) -> None:
     effects = list(draw_effects(choose, count))
     disk, expected = by_oracle(effects)
-    url = fresh()
+    place = fresh()
     lives = data.draw(st.lists(st.integers(0, count), max_size=2), label="restarts after")
     said = []
     for first, last in itertools.pairwise([0, *sorted(lives), count]):
-        with Driven(url, retention=FOREVER, sync="off") as driven:
+        with Driven(place, retention=FOREVER, sync="off") as driven:
             some = effects[first:last]
             cut = data.draw(st.integers(0, len(some)), label="submitted at once")
             driven.store.submit(some[:cut])
@@ -65,8 +69,9 @@ def test_it_says_and_keeps_the_same(
             assert driven.store.close()
             said += driven.answers
     assert said == expected
-    with Driven(url, retention=FOREVER) as driven:
+    with Driven(place, retention=FOREVER) as driven:
         assert comparable(driven.recovered) == comparable(disk.recovered())
+        assert driven.all_records() == disk.records
 
 
 @pytest.mark.parametrize("seed", range(CRASHES))
@@ -92,9 +97,9 @@ def test_a_crash_loses_a_suffix_of_what_was_not_completed(url: str, tmp_path: Pa
     completed = max([completed, *map(int, writer.stdout.read().split())])
     writer.wait()
     with Driven(url, retention=FOREVER) as driven:
-        found = comparable(driven.recovered)
+        found, records = comparable(driven.recovered), driven.all_records()
     disk, prefix = by_oracle(effects[:completed])[0], completed
-    while comparable(disk.recovered()) != found:
+    while comparable(disk.recovered()) != found or disk.records != records:
         assert prefix < len(effects), f"What is there after {completed} effects is not what any prefix leaves."
         disk.queue.append(effects[prefix])
         disk.complete()

@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, text
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Spool
-from palio.routing.durable.messages import Stored
+from palio.routing.occurrences import Stored
 from palio.store import schema
 from palio.store.aside import Aside, listed
 from tests.model.test_written_out import BOTH, MANY, NEGATED

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import Append, SaveCursor, Trim
-from palio.routing.durable.holding import HELD
+from palio.routing.durable.effects import Append, SaveFact, Trim
+from palio.routing.durable.facts import FactKind
 from palio.store import (
     Journal,
     JournalTrimmed,
@@ -60,7 +60,7 @@ def test_a_reader_that_is_too_slow_is_told(url: str, monkeypatch: pytest.MonkeyP
         driven.do(append(1, 1, 50))
         reading = journal.read()
         assert next(reading).sequence == 1
-        driven.do(Trim(30), SaveCursor(2, "r", 30))
+        driven.do(Trim(30), SaveFact(2, FactKind.READER.of("r"), 30))
         with pytest.raises(JournalTrimmed, match="trimmed up to 30"):
             list(reading)
         assert sequences(journal) == list(range(31, 51))
@@ -135,7 +135,7 @@ def test_rows_as_they_are_stored_and_what_is_gone(url: str) -> None:
 
 def test_nothing_is_trimmed_that_is_held_whoever_asks(url: str) -> None:
     with Driven(url) as driven, Journal(url) as journal:
-        driven.do(append(1, 1, 20), SaveCursor(2, f"{HELD}lake", 7))
+        driven.do(append(1, 1, 20), SaveFact(2, FactKind.HELD.of("lake"), 7))
         driven.store.submit((Trim(15),))
         driven.do(append(3, 21))
         assert journal.range().first == 8

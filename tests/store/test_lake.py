@@ -11,7 +11,7 @@ from palio.model.errors import MissingDependency
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.durable.effects import Read, Trim
-from palio.routing.durable.messages import Failed, Found
+from palio.routing.occurrences import Failed, Found
 from palio.store import Journal
 from palio.store.lake import reading
 from palio.store.lake.errors import LakeBehind, LakeDamaged, NoLake, WrongLake

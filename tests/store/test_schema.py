@@ -7,12 +7,19 @@ from sqlalchemy import create_engine, text
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.attempts import Failure
-from palio.routing.durable.effects import Read, Spool
-from palio.routing.durable.messages import Found, Stored
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.protocol.durable.attempts import Failure
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
+from palio.routing.configuration import Configuration
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.effects import Read, SaveFact, Spool
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.home.lifecycle import FOR_GOOD
+from palio.routing.occurrences import Found, Open, Stored
+from palio.routing.router import Router
 from palio.store import StoreTooNew, schema
+from palio.store.errors import StoreTooOld
+from palio.store.holds import hold
 from palio.store.records import encode_body, encode_letter
 from tests.store.driving import Driven, append, envelope
 
@@ -98,6 +105,82 @@ def test_a_store_of_the_first_version_is_migrated(url: str) -> None:
     with Driven(url) as driven:
         (subscription,) = driven.recovered.subscriptions
         assert (subscription.retry, subscription.failures) == (Retry(attempts=2), failures)
+
+
+# What the fifth version called the facts of a broker, and what they are. Names may have been escaped.
+CURSORS = {
+    "ended: 17a b 3 10": FactKind.ENDED.of("17a b 3 10"),
+    "17a b 3 9 @elsewhere": FactKind.READER.of("17a b 3 9", "elsewhere"),
+    "17a @b 3 9 @a\\\\b\\0": FactKind.READER.of("17a @b 3 9", "a\\b\0"),
+    "held: lake @home": FactKind.HELD.of("lake @home"),
+    "ended: 17a b 3 11 @next": FactKind.ENDED.of("17a b 3 11", "next"),
+    "paused: i": FactKind.PAUSED.of("i"),
+    "known: a": FactKind.KNOWN.of("a"),
+    "forgotten: known: c": FactKind.FORGOTTEN.of("known: c"),
+    "introduced: a": FactKind.INTRODUCED.of("a"),
+}
+
+
+def create_version_5(url: str, more: int = 0) -> None:
+    """A store of the first version, migrated to the fifth, with all kinds of cursors."""
+    create_version_1(url)
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for step in schema.MIGRATIONS[:4]:
+            step(connection)
+        rows = [{"name": name, "value": value} for value, name in enumerate(CURSORS, 4)]
+        rows[0]["value"] = FOR_GOOD
+        rows += [{"name": f"more {number} @elsewhere", "value": number} for number in range(more)]
+        connection.execute(text("INSERT INTO palio_readers VALUES (1, :name, :value)"), rows)
+        connection.execute(text("UPDATE palio_schema SET version = 5"))
+    engine.dispose()
+
+
+def test_cursors_of_the_fifth_version_become_facts(url: str) -> None:
+    create_version_5(url, more=25_000)
+    wanted = {fact: value for value, fact in enumerate(CURSORS.values(), 4)}
+    wanted[FactKind.ENDED.of("17a b 3 10")] = FOR_GOOD
+    wanted |= {FactKind.READER.of(f"more {number}", "elsewhere"): number for number in range(25_000)}
+    for _ in range(2):
+        with Driven(url) as driven:
+            assert dict(driven.recovered.facts) == wanted
+    with Driven(url) as driven:
+        driven.do(SaveFact(1, FactKind.HELD.of("lake @home"), 20), SaveFact(2, FactKind.PAUSED.of("i"), None))
+    wanted[FactKind.HELD.of("lake @home")] = 20
+    del wanted[FactKind.PAUSED.of("i")]
+    with Driven(url) as driven:
+        assert dict(driven.recovered.facts) == wanted
+
+
+def test_a_broker_knows_after_the_migration_what_it_knew(url: str) -> None:
+    create_version_5(url)
+    with Driven(url) as driven:
+        router = Router(
+            Configuration(broker="b", incarnation=driven.incarnation, durable=DurableSettings()),
+            recovered=driven.recovered,
+        )
+        router.handle(Open(), "operator", 0.0)
+    durable = router.durable
+    assert durable is not None
+    assert durable.journal.readers == {"17a b 3 9": 5, "17a @b 3 9": 6}
+    assert durable.journal.at_home("elsewhere") == ["17a b 3 9"]
+    assert durable.journal.held == {"lake @home": 7}
+    assert [durable.homes.has_ended(f"17a b 3 {number}") for number in (10, 11)] == [True, False]
+    assert ("17a b 3 11", "next") in durable.homes.introduced()
+    assert durable.homes.subscriptions["s"].paused
+    assert set(durable.topology.versions) == {"a", "b"}
+    assert durable.topology.forgotten == {"known: c": 11}
+
+
+def test_a_journal_is_held_only_in_a_store_that_is_up_to_date(url: str) -> None:
+    create_version_5(url)
+    with pytest.raises(StoreTooOld):
+        hold(url, "b", "lake", 3)
+    with Driven(url):
+        pass
+    hold(url, "b", "lake", 3)
+    with Driven(url) as driven:
+        assert dict(driven.recovered.facts)[FactKind.HELD.of("lake")] == 3
 
 
 def test_a_store_of_a_later_version_is_refused_and_left_alone(url: str) -> None:

@@ -1,55 +1,56 @@
-"""The store does what the core asks for, on both databases."""
+"""Every store does what the core asks for."""
 
 from __future__ import annotations
 
 import pytest
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
+from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, Trim
+from palio.routing.durable.facts import FactKind
+from palio.routing.occurrences import Failed, Found, Stored
 from palio.store import StoreError, StoreInUse
-from tests.store.driving import Driven, append, envelope
+from tests.store.driving import Driven, Place, append, envelope
 
 EVERYTHING = Filter.parse("true")
 ODD_NAME = "a\0b\\0c\\\\ü"
 
 
-def test_a_new_store_is_empty_and_each_opening_counts(url: str) -> None:
+def test_a_new_store_is_empty_and_each_opening_counts(place: Place) -> None:
     for incarnation in (1, 2, 3):
-        with Driven(url) as driven:
+        with Driven(place) as driven:
             assert driven.incarnation == incarnation
             assert driven.recovered.head == driven.recovered.trimmed == 0
             assert not driven.recovered.subscriptions
 
 
-def test_what_was_appended_is_found_after_a_restart(url: str) -> None:
-    with Driven(url) as driven:
+def test_what_was_appended_is_found_after_a_restart(place: Place) -> None:
+    with Driven(place) as driven:
         assert driven.do(append(1, 1, 5), append(2, 6)) == [Stored(1), Stored(2)]
-    with Driven(url) as driven:
+    with Driven(place) as driven:
         assert driven.recovered.head == 6
         (found,) = driven.do(Read(7, Filter.parse("x >= 3"), 0, 6, 100))
         assert found == Found(7, 6, tuple(envelope(number) for number in range(3, 7)))
 
 
-def test_a_gap_is_refused_and_so_is_all_that_follows(url: str) -> None:
-    with Driven(url) as driven:
+def test_a_gap_is_refused_and_so_is_all_that_follows(place: Place) -> None:
+    with Driven(place) as driven:
         answers = driven.do(append(1, 1, 2), append(2, 4), append(3, 5), append(4, 3))
         assert [type(answer) for answer in answers] == [Stored, Failed, Failed, Stored]
         assert driven.store.statistics().head == 3
 
 
-def test_a_read_ends_at_its_limit(url: str) -> None:
-    with Driven(url) as driven:
+def test_a_read_ends_at_its_limit(place: Place) -> None:
+    with Driven(place) as driven:
         driven.do(append(1, 1, 10))
         (found,) = driven.do(Read(2, EVERYTHING, 2, 9, 3))
         assert found == Found(2, 5, (envelope(3), envelope(4), envelope(5)))
 
 
 def test_a_read_looks_at_a_bounded_part_and_goes_on_from_there(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("palio.store.reading.MAX_SCANNED", 4)
-    with Driven(url) as driven:
+    with Driven(place) as driven:
         driven.do(append(1, 1, 10))
         after, found = 0, []
         for token in range(2, 6):
@@ -63,11 +64,11 @@ def test_a_read_looks_at_a_bounded_part_and_goes_on_from_there(
 
 
 def test_what_is_older_is_passed_over_even_if_a_clock_was_set_back(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("palio.store.schema.SPAN", 4)
     times = [100.0, 101.0, 500.0, 102.0, *[103.0] * 8, 600.0, 104.0]
-    with Driven(url) as driven:
+    with Driven(place) as driven:
         envelopes = [envelope(number, at=time) for number, time in enumerate(times, 1)]
         driven.do(Append(1, tuple(envelopes), "p"))
         (found,) = driven.do(Read(2, EVERYTHING, 0, len(times), 100, since=200.0))
@@ -76,7 +77,7 @@ def test_what_is_older_is_passed_over_even_if_a_clock_was_set_back(
         assert found == Found(3, len(times), ())
 
 
-def test_a_subscription_with_all_that_belongs_to_it(url: str) -> None:
+def test_a_subscription_with_all_that_belongs_to_it(place: Place) -> None:
     letters = tuple((number, 0, envelope(number, "elsewhere")) for number in (1, 2, 3))
     created = Spool(
         1,
@@ -89,11 +90,13 @@ def test_a_subscription_with_all_that_belongs_to_it(url: str) -> None:
         add=letters,
         position=(("elsewhere", 3), (ODD_NAME, 7)),
     )
-    with Driven(url) as driven:
+    with Driven(place) as driven:
         driven.do(
-            created, Spool(2, ODD_NAME, dead=((2, 5, letters[1][2]),), remove=(2,)), SaveCursor(3, ODD_NAME, 9)
+            created,
+            Spool(2, ODD_NAME, dead=((2, 5, letters[1][2]),), remove=(2,)),
+            SaveFact(3, FactKind.READER.of(ODD_NAME), 9),
         )
-    with Driven(url) as driven:
+    with Driven(place) as driven:
         (found,) = driven.recovered.subscriptions
         assert (found.name, found.identity, found.generation) == (ODD_NAME, ODD_NAME, 3)
         assert (found.filter, found.since, found.moving_to) == (created.filter, 12.5, "another")
@@ -101,25 +104,29 @@ def test_a_subscription_with_all_that_belongs_to_it(url: str) -> None:
         assert found.spool == (letters[0], letters[2])
         assert found.dead == ((2, 5, letters[1][2]),)
         assert found.next_delivery == 4
-        assert driven.recovered.readers == ((ODD_NAME, 9),)
-        driven.do(Remove(4, ODD_NAME), SaveCursor(5, ODD_NAME, -1), Spool(6, ODD_NAME, add=letters))
-    with Driven(url) as driven:
+        assert driven.recovered.facts == ((FactKind.READER.of(ODD_NAME), 9),)
+        driven.do(
+            Remove(4, ODD_NAME),
+            SaveFact(5, FactKind.READER.of(ODD_NAME), None),
+            Spool(6, ODD_NAME, add=letters),
+        )
+    with Driven(place) as driven:
         assert driven.recovered.subscriptions == ()
-        assert driven.recovered.readers == ()
+        assert driven.recovered.facts == ()
 
 
-def test_no_delivery_number_is_given_twice(url: str) -> None:
-    with Driven(url) as driven:
+def test_no_delivery_number_is_given_twice(place: Place) -> None:
+    with Driven(place) as driven:
         driven.do(Spool(1, "s", EVERYTHING, add=((7, 0, envelope(1)),)), Spool(2, "s", remove=(7,)))
-    with Driven(url) as driven:
+    with Driven(place) as driven:
         assert driven.recovered.subscriptions[0].next_delivery == 8
 
 
-def test_ids_outlive_trimming_for_the_retention_time(url: str) -> None:
-    with Driven(url, retention=50.0) as driven:
+def test_ids_outlive_trimming_for_the_retention_time(place: Place) -> None:
+    with Driven(place, retention=50.0) as driven:
         driven.do(Append(1, tuple(envelope(number, id=f"id {number}") for number in range(1, 101)), "p"))
-        driven.do(Trim(90), SaveCursor(2, "r", 90))
-    with Driven(url, retention=50.0) as driven:
+        driven.do(Trim(90), SaveFact(2, FactKind.READER.of("r"), 90))
+    with Driven(place, retention=50.0) as driven:
         assert driven.recovered.trimmed == 90
         expected = [("p", f"id {number}", number, 1_000.0 + number) for number in range(50, 101)]
         assert list(driven.recovered.recent) == expected
@@ -128,11 +135,18 @@ def test_ids_outlive_trimming_for_the_retention_time(url: str) -> None:
         assert [one.sequence for one in found.envelopes] == list(range(91, 101))
 
 
+def test_as_many_ids_are_recovered_as_are_to_be_remembered(place: Place) -> None:
+    with Driven(place) as driven:
+        driven.do(Append(1, tuple(envelope(number, id=f"id {number}") for number in range(1, 11)), "p"))
+    with Driven(place, remembered=3) as driven:
+        assert [id for _, id, _, _ in driven.recovered.recent] == ["id 8", "id 9", "id 10"]
+
+
 def test_trimming_is_done_by_and_by(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("palio.store.writer.MIN_SWEPT", 10)
     with Driven(url) as driven:
         driven.do(append(1, 1, 95))
-        driven.do(Trim(95), SaveCursor(2, "r", 95))
+        driven.do(Trim(95), SaveFact(2, FactKind.READER.of("r"), 95))
         driven.wait_for(lambda: driven.store.statistics().swept == 95)
         assert driven.store.statistics().commits >= 10
     with Driven(url) as driven:
@@ -140,17 +154,17 @@ def test_trimming_is_done_by_and_by(url: str, monkeypatch: pytest.MonkeyPatch) -
         assert driven.do(append(3, 96)) == [Stored(3)]
 
 
-def test_two_brokers_cannot_share_a_journal(url: str) -> None:
-    with Driven(url) as driven:
+def test_two_brokers_cannot_share_a_journal(place: Place) -> None:
+    with Driven(place) as driven:
         with pytest.raises(StoreInUse, match=r"in use by process \d+"):
-            Driven(url)
+            Driven(place)
         assert driven.do(append(1, 1)) == [Stored(1)]
-    with Driven(url) as driven:
+    with Driven(place) as driven:
         assert driven.recovered.head == 1
 
 
-def test_after_the_end_nothing_is_taken(url: str) -> None:
-    driven = Driven(url)
+def test_after_the_end_nothing_is_taken(place: Place) -> None:
+    driven = Driven(place)
     driven.store.submit([append(1, 1)])
     assert driven.store.close()
     assert driven.answers == [Stored(1)]
@@ -158,9 +172,9 @@ def test_after_the_end_nothing_is_taken(url: str) -> None:
         driven.store.submit([append(2, 2)])
 
 
-def test_statistics_tell_what_waits_and_what_was_done(url: str) -> None:
-    with Driven(url) as driven:
-        driven.do(append(1, 1, 10), SaveCursor(2, "r", 3))
+def test_statistics_tell_what_waits_and_what_was_done(place: Place) -> None:
+    with Driven(place) as driven:
+        driven.do(append(1, 1, 10), SaveFact(2, FactKind.READER.of("r"), 3))
         driven.wait_for(lambda: driven.store.statistics().queued == 0)
         statistics = driven.store.statistics()
         assert (statistics.writes, statistics.head, statistics.queued_bytes) == (2, 10, 0)
@@ -169,18 +183,9 @@ def test_statistics_tell_what_waits_and_what_was_done(url: str) -> None:
         assert statistics.waiting is statistics.last_error is None
 
 
-def test_what_is_told_no_longer_counts_as_waiting(url: str) -> None:
+def test_what_is_told_no_longer_counts_as_waiting(place: Place) -> None:
     """A broker that has stopped reading because much waits begins again when it hears that it was written."""
-    waiting: list[tuple[int, int]] = []
-    driven = Driven(url)
-    collect = driven.store._writer._completed
-
-    def completed(answers: list[StoreMessage]) -> None:
-        waiting.append((driven.store.queued_bytes, driven.store.statistics().queued))
-        collect(answers)
-
-    driven.store._writer._completed = completed
-    with driven:
+    with Driven(place) as driven:
         driven.do(append(1, 1, 10))
         driven.do(append(2, 11, 20))
-        assert waiting == [(0, 0), (0, 0)]
+        assert driven.waiting == [(0, 0), (0, 0)]

@@ -14,8 +14,9 @@ import pytest
 from sqlalchemy import event
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import Append, Read, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import Failed, Found, Stored
+from palio.routing.durable.effects import Append, Read, SaveFact, Spool, Trim
+from palio.routing.durable.facts import FactKind
+from palio.routing.occurrences import Failed, Found, Stored
 from palio.store import StoreCorrupt, StoreInUse, StoreUnavailable, WrongBroker, WrongStoreUrl
 from tests.store.cluster import Cluster
 from tests.store.driving import Driven, append, envelope
@@ -54,7 +55,9 @@ def test_a_full_disk_refuses_appends_lets_others_wait_and_goes_on(file_url: str)
         driven.do(large(1, 1), Spool(2, "s", EVERYTHING))
         quota.set(1)  # no more than there are
         letters = tuple((number, 0, envelope(number, payload=LARGE)) for number in range(1, 20))
-        driven.store.submit([Spool(3, "s", add=letters), large(4, 21), SaveCursor(5, "r", 1), large(6, 41)])
+        driven.store.submit(
+            [Spool(3, "s", add=letters), large(4, 21), SaveFact(5, FactKind.READER.of("r"), 1), large(6, 41)]
+        )
         driven.wait_for_answers(4)
         refused = driven.answers[2:]
         assert [type(answer) for answer in refused] == [Failed, Failed]
@@ -90,7 +93,7 @@ def test_what_was_trimmed_makes_room(file_url: str, monkeypatch: pytest.MonkeyPa
         driven.do(large(1, 1, 40))
         quota.set(1)
         assert isinstance(driven.do(large(2, 41))[0], Failed)
-        driven.do(Trim(40), SaveCursor(3, "r", 40))
+        driven.do(Trim(40), SaveFact(3, FactKind.READER.of("r"), 40))
         driven.wait_for(lambda: driven.store.statistics().swept == 40)
         assert driven.do(large(4, 41)) == [Stored(4)]
 
@@ -146,7 +149,7 @@ def test_a_commit_in_doubt_is_looked_up(url: str, committed: bool) -> None:
             raise error
 
         dialect.do_commit = lost  # type: ignore[method-assign]
-        assert driven.do(append(2, 4, 6), SaveCursor(3, "r", 2), append(4, 7)) == [
+        assert driven.do(append(2, 4, 6), SaveFact(3, FactKind.READER.of("r"), 2), append(4, 7)) == [
             Stored(2),
             Stored(3),
             Stored(4),
@@ -185,7 +188,7 @@ def test_while_the_server_is_away_appends_are_refused_after_a_while(
         driven.do(append(1, 1))
         cluster.stop()
         try:
-            driven.store.submit([SaveCursor(2, "r", 1), append(3, 2)])
+            driven.store.submit([SaveFact(2, FactKind.READER.of("r"), 1), append(3, 2)])
             refused = driven.wait_for_answers(2)[1]
             assert isinstance(refused, Failed)
             assert refused.token == 3
@@ -250,10 +253,14 @@ def test_what_is_half_open_and_anothers_stays_anothers(
 
 def test_brokers_share_a_database(database: str) -> None:
     with Driven(database, "one") as one, Driven(database, "two") as two:
-        one.do(append(1, 1, 3), Spool(2, "s", EVERYTHING, add=((1, 0, envelope(1)),)), SaveCursor(3, "r", 1))
+        one.do(
+            append(1, 1, 3),
+            Spool(2, "s", EVERYTHING, add=((1, 0, envelope(1)),)),
+            SaveFact(3, FactKind.READER.of("r"), 1),
+        )
         two.do(append(1, 1, 2))
     with Driven(database, "two") as two:
-        assert (two.recovered.head, two.recovered.subscriptions, two.recovered.readers) == (2, (), ())
+        assert (two.recovered.head, two.recovered.subscriptions, two.recovered.facts) == (2, (), ())
 
 
 def test_a_file_belongs_to_one_broker(file_url: str) -> None:

@@ -3,8 +3,8 @@
 import palio
 import palio.sync
 from palio import testing
+from palio.protocol.durable.retry import Patience
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience
 
 
 async def test_what_is_in_the_journal_survives_a_crash():

@@ -6,52 +6,72 @@ Questions from outside about what is in the journals are narrowed before they ar
 own business stays there: who its clients are, where durable subscriptions live, which brokers are forgotten.
 A subscription that wants to read a journal on the other side is known there by its identity alone.
 
-What may not pass is answered by the border itself where somebody would wait for an answer.
+What may not pass is answered by the border itself where somebody would wait for an answer. Every kind of
+message is listed, also those that pass as they are; what is not listed does not pass.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
+from palio.broker.unlisted import UnlistedMessage
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
-from palio.routing.durable.messages import (
-    Ask,
+from palio.protocol.durable.letters import (
     Browse,
     Browsed,
     Carry,
     Count,
     Counted,
+    Differs,
     Fetch,
-    Introduction,
     MovedIn,
     MoveIn,
     MoveOut,
     Newer,
     NotHere,
     Page,
-    Told,
-    TopologyChanged,
+    ReaderEnded,
 )
-from palio.routing.inquiries import UNTOLD, Answered, Enquire, Hop, Probe, Probed
-from palio.routing.messages import Envelope, Forward
+from palio.protocol.durable.peers import Ask, Introduction, Marks, Told, TopologyChanged
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import UNTOLD, Answered, Enquire, Hop, Probe, Probed
+from palio.protocol.peers import (
+    Acknowledge,
+    Forward,
+    Goodbye,
+    Hello,
+    Interest,
+    Joined,
+    Known,
+    LinkState,
+    Update,
+)
+
+Changes: TypeAlias = dict[type, Callable[[Any, Filter], Any]]  # by kind: what passes of it, of what is allowed
 
 _EVERYTHING = Filter()
-_OWN_BUSINESS = (MoveOut, MoveIn, MovedIn, NotHere, Newer)
+# How brokers are linked, what they want, and how far they are.
+_AS_THEY_ARE = (Hello, Goodbye, Joined, Update, Acknowledge, LinkState, Interest, Known, Marks, Probed)
+# In letters: where durable subscriptions live.
+_OWN_BUSINESS = (MoveOut, MoveIn, MovedIn, Differs, NotHere, Newer)
 
 
 class Border:
-    """What may leave by a link, and what may come. A message that may not is None."""
+    """What may leave by a link, and what may come. A message that may not is None; `UnlistedMessage` is raised
+    for a kind that is not known here.
+    """
 
     def __init__(self, exports: Filter, imports: Filter, withheld: Counter[str]) -> None:
         self._exports = exports
         self._imports = imports
         self._withheld = withheld
-        self._changes: dict[type, Callable[[Any, Filter], Any]] = {
+        self._changes: Changes = {
+            **dict.fromkeys(_AS_THEY_ARE, lambda message, allowed: message),
             Forward: self._forward,
             Enquire: self._question,
             Probe: lambda message, allowed: None,
@@ -64,20 +84,32 @@ class Border:
             ),
             TopologyChanged: lambda message, allowed: msgspec.structs.replace(message, forgotten=()),
         }
+        self._letters: Changes = {
+            ReaderEnded: lambda content, allowed: content,
+            **dict.fromkeys((Page, Browsed), self._page),
+            Counted: lambda content, allowed: msgspec.structs.replace(
+                content, samples=self._seen(content.samples, allowed)
+            ),
+            **dict.fromkeys(_OWN_BUSINESS, lambda content, allowed: None),
+            **dict.fromkeys((Fetch, Browse, Count), lambda content, allowed: content),
+        }
+        self._letters_coming = self._letters | dict.fromkeys((Fetch, Browse, Count), self._narrowed)
 
     def leaving(self, message: Any) -> Any:
         """What of a message goes out."""
         if type(message) is Carry:
-            return self._letter(message, self._exports, narrow=False)
-        change = self._changes.get(type(message))
-        return message if change is None else change(message, self._exports)
+            return self._letter(message, self._letters, self._exports)
+        return _changed(message, self._changes, self._exports)
 
     def coming(self, message: Any) -> Any:
         """What of a message is taken in."""
         if type(message) is Carry:
-            return self._letter(message, self._imports, narrow=True)
-        change = self._changes.get(type(message))
-        return message if change is None else change(message, self._imports)
+            return self._letter(message, self._letters_coming, self._imports)
+        return _changed(message, self._changes, self._imports)
+
+    def _letter(self, carry: Carry, changes: Changes, allowed: Filter) -> Carry | None:
+        content = _changed(carry.content, changes, allowed)
+        return None if content is None else msgspec.structs.replace(carry, content=content)
 
     # What is changed on its way
 
@@ -101,23 +133,24 @@ class Border:
         self._withheld["border"] += 1
         return msgspec.structs.replace(message, notification=None) if message.last else None
 
-    def _letter(self, carry: Carry, allowed: Filter, *, narrow: bool) -> Carry | None:
-        content: Any = carry.content
-        if isinstance(content, _OWN_BUSINESS):
+    def _page(self, content: Page | Browsed, allowed: Filter) -> Any:
+        return msgspec.structs.replace(content, envelopes=self._seen(content.envelopes, allowed))
+
+    def _narrowed(self, content: Fetch | Browse | Count, allowed: Filter) -> Any:
+        """A question about what is in the journals here, for what may leave."""
+        try:
+            exported = content.filter.intersect(self._exports)
+            _ = exported.form  # it may have to go on to another broker
+        except FilterTooLarge:
             return None
-        if isinstance(content, Page | Browsed):
-            envelopes = self._seen(content.envelopes, allowed)
-            content = msgspec.structs.replace(content, envelopes=envelopes)
-        elif isinstance(content, Counted):
-            content = msgspec.structs.replace(content, samples=self._seen(content.samples, allowed))
-        elif isinstance(content, Fetch | Browse | Count) and narrow:
-            try:
-                exported = content.filter.intersect(self._exports)
-                _ = exported.form  # it may have to go on to another broker
-                content = msgspec.structs.replace(content, filter=exported)
-            except FilterTooLarge:
-                return None
-        return msgspec.structs.replace(carry, content=content)
+        return msgspec.structs.replace(content, filter=exported)
+
+
+def _changed(message: Any, changes: Changes, allowed: Filter) -> Any:
+    change = changes.get(type(message))
+    if change is None:
+        raise UnlistedMessage(message, "border to another domain")
+    return change(message, allowed)
 
 
 def _anonymous(introduction: Introduction) -> Introduction:

@@ -1,15 +1,15 @@
-"""One connection of a broker, to a client or to a neighbour: greeting, frames, heartbeats, the end.
+"""One connection of a broker, to a client or to a neighbour: a shell around a `Conversation`.
 
-The connection knows the protocol and nothing of routing: what is said on it is handed to the broker, as
-(source, message). Whatever comes in before the greeting, or does not belong to the role that was greeted
-with, ends the connection with a sentence; it never reaches the core.
+It has the socket, the clock, and what the broker decides: who may come in, who has to wait, and what becomes of
+who does not read. What is said on it is handed to the broker, as (source, message). What the conversation does
+not allow ends the connection with a sentence; it never reaches the core.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -20,48 +20,25 @@ from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, State
+from palio.language import read_filter
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.messages import DurablePeerMessage, DurableRequest
-from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
-from palio.routing.messages import ClientMessage, Close, Open, PeerMessage, Publish, Refused
-from palio.routing.protocol import (
-    GREETING_FRAME,
-    PROTOCOL,
-    SILENCES,
-    Bye,
-    Frames,
-    FrameTooLarge,
-    Greet,
-    Inspect,
-    NotPalio,
-    Ping,
-    Pong,
-    Role,
-    Welcome,
-    spoken_instead,
-)
-from palio.routing.wire import UnreadableMessage, decode, encode, refused_subject
+from palio.protocol.conversation import SILENT, Conversation
+from palio.protocol.encoding import UnreadableMessage, decode, refusal_of
+from palio.protocol.frames import GREETING_FRAME, FrameTooLarge
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.heartbeat import Bye, Heartbeat
+from palio.protocol.inquiries import Inspect
+from palio.protocol.requests import Publish, Refused
+from palio.protocol.strangers import NotPalio
+from palio.protocol.violations import ProtocolViolation
+from palio.protocol.vocabulary import FROM_BROKERS, FROM_CLIENTS
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 # Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
 LONG_THOUGHT = 0.05
-
-_FROM_CLIENTS = frozenset(
-    {*get_args(ClientMessage), *get_args(DurableRequest), *get_args(InquiryMessage), Inspect} - {Open, Close}
-)
-_FROM_PEERS = frozenset({*get_args(PeerMessage), *get_args(DurablePeerMessage), *get_args(InquiryPeerMessage)})
-
-
-class ProtocolViolation(PalioError):
-    """Something that the protocol does not allow, or not now."""
-
-    reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, reason=reason)
 
 
 def _require_name(name: str) -> None:
@@ -103,15 +80,9 @@ class Connection(asyncio.Protocol):
         self.outgoing = Outgoing(settings.limits.outgoing, settings.when_slow)
         self._loop = asyncio.get_running_loop()
         self._since = broker.now()
-        # Who was dialled may go on right after its welcome; who dials has to wait for it.
-        self._frames = Frames(
-            settings.limits.peer_frame(settings.durable) if peer is not None else GREETING_FRAME
-        )
         self._transport: asyncio.Transport | None = None
-        self._heard = self._said = self._began = self._loop.time()
-        self._heartbeat = settings.heartbeat
-        self._received_frames = self._received_bytes = 0
-        self._allowed: frozenset[type] = frozenset()
+        self._began = self._loop.time()
+        self._conversation: Conversation[None]
         self._reading = True  # as far as the broker goes
         self._open = True  # and in fact
         self._resting = False
@@ -125,8 +96,8 @@ class Connection(asyncio.Protocol):
             self.state.value,
             self.address,
             self._since,
-            self._received_frames,
-            self._received_bytes,
+            self._conversation.received_frames,
+            self._conversation.received_bytes,
             self.outgoing.statistics(),
         )
 
@@ -148,7 +119,7 @@ class Connection(asyncio.Protocol):
         allowed = self.peer if self.peer is not None else self.principal.rights
         if self._border[0] is not allowed:
             if isinstance(allowed, Peer):
-                found = border(Filter.parse(allowed.export), Filter(), self.broker.dropped)
+                found = border(read_filter(allowed.export), Filter(), self.broker.dropped)
             else:
                 found = border(allowed.subscribe, allowed.publish, self.broker.dropped)
             self._border = allowed, found
@@ -180,31 +151,42 @@ class Connection(asyncio.Protocol):
         host, port = (self._transport.get_extra_info("peername") or ("?", 0))[:2]
         self.host = str(host)
         self.address = f"{host}:{port}"
+        self._converse()
         self.broker.connected(self)
-        if self.peer is not None:
-            settings = self.broker.settings
-            self.say(
-                Greet(
-                    PROTOCOL,
-                    Role.PEER,
-                    settings.name,
-                    self._token,
-                    kind=self.peer.kind,
-                    cost=self.peer.cost,
-                    heartbeat=settings.heartbeat,
-                )
-            )
+
+    def _converse(self) -> None:
+        settings = self.broker.settings
+        heartbeat = Heartbeat(settings.heartbeat, self._loop.time())
+        if self.peer is None:
+            self._conversation = Conversation(heartbeat, decode, self.put, frame_limit=GREETING_FRAME)
+            return
+        # Who was dialled may go on right after its welcome; who dials has to wait for it.
+        self._conversation = Conversation(
+            heartbeat,
+            decode,
+            self.put,
+            greet=Greet(
+                PROTOCOL,
+                Role.PEER,
+                settings.name,
+                self._token,
+                kind=self.peer.kind,
+                cost=self.peer.cost,
+                heartbeat=settings.heartbeat,
+            ),
+            hears=FROM_BROKERS,
+            frame_limit=settings.limits.peer_frame(settings.durable),
+        )
 
     def data_received(self, data: bytes) -> None:
-        self._heard = self._loop.time()
-        self._received_bytes += len(data)
         try:
-            payloads = self._frames.feed(data)
-        except FrameTooLarge as problem:
-            self._refuse_frame(problem)
+            self._waiting += self._conversation.feed(data, self._loop.time())
+        except NotPalio as problem:
+            self._refuse_stranger(problem.spoken)
             return
-        self._received_frames += len(payloads)
-        self._waiting += payloads
+        except FrameTooLarge as problem:
+            self.refuse(problem)
+            return
         if not self._resting:
             self._take()
 
@@ -234,7 +216,7 @@ class Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         self._resting = False
-        self._heard = self._loop.time()
+        self._conversation.heartbeat.heard = self._loop.time()
         self._take()
         self._read_or_wait()
 
@@ -266,63 +248,51 @@ class Connection(asyncio.Protocol):
     # Hearing
 
     def _hear(self, payload: bytes) -> type | None:
-        """Returns what it was, if it was a message."""
+        """Returns what it was, if it was a message for the broker."""
         try:
-            message = decode(payload)
+            message = self._conversation.hear(payload)
         except UnreadableMessage as problem:
-            subject = refused_subject(payload) if self.role is Role.CLIENT and problem.error else None
-            if subject is None:
+            refusal = refusal_of(payload, problem) if self.role is Role.CLIENT and problem.error else None
+            if refusal is None:
                 raise
-            self.say(Refused(subject, problem.error, problem.reason))
+            self.say(refusal)
             return None
         kind = type(message)
-        if kind in self._allowed:
-            if kind is Inspect:
-                self.broker.inspected(self, cast("Inspect", message))
-            else:
-                self.broker.take(message, self, len(payload))
-        elif kind is Ping:
-            self.say(Pong())
-        elif kind is Pong:
-            pass
-        elif kind is Bye:
-            self.end(cast("Bye", message).reason, quietly=True)
-        elif kind is Greet and self.state is State.CONNECTING and self.peer is None:
-            self._greeted(cast("Greet", message))
-        elif kind is Welcome and self.state is State.CONNECTING and self.peer is not None:
-            self._welcomed(cast("Welcome", message))
-        elif kind is Refused and self.state is State.CONNECTING:
-            self.end(cast("Refused", message).reason, quietly=True)
-        else:
-            raise ProtocolViolation(f"A {kind.__name__.lower()!r} message has no place here now.")
+        if kind is Inspect:
+            self.broker.inspected(self, message)
+        elif kind is Bye or kind is Refused:
+            self.end(message.reason, quietly=True)
+        elif kind is Greet:
+            self._greeted(message)
+        elif kind is Welcome:
+            self._welcomed(message)
+        elif message is not None:
+            self.broker.take(message, self, len(payload))
         return kind
 
     def _greeted(self, greet: Greet) -> None:
-        if greet.protocol != PROTOCOL:
-            raise ProtocolViolation(f"This broker speaks {PROTOCOL}, not {greet.protocol!r}.")
         _require_name(greet.name)
         self.broker.admit(self, greet)
-        self.name = self.principal.own(greet.name) if greet.role is Role.CLIENT else greet.name
+        is_client = greet.role is Role.CLIENT
+        self.name = self.principal.own(greet.name) if is_client else greet.name
         self.role = greet.role
         settings = self.broker.settings
         limits = settings.limits
-        self._frames.limit = limits.frame if greet.role is Role.CLIENT else limits.peer_frame(settings.durable)
-        self._allowed = _FROM_CLIENTS if greet.role is Role.CLIENT else _FROM_PEERS
-        self._heartbeat = min(self._heartbeat, max(greet.heartbeat, 0.1))
-        self.say(Welcome(PROTOCOL, settings.name, self._heartbeat, settings.limits.frame, settings.journal))
+        self._conversation.welcome(
+            greet,
+            Welcome(PROTOCOL, settings.name, max_frame=limits.frame, journal=settings.journal),
+            hears=FROM_CLIENTS if is_client else FROM_BROKERS,
+            frame_limit=limits.frame if is_client else limits.peer_frame(settings.durable),
+        )
         self.go("greeted")
         self.broker.greeted(self, greet)
 
     def _welcomed(self, welcome: Welcome) -> None:
         assert self.peer is not None
-        if welcome.protocol != PROTOCOL:
-            raise ProtocolViolation(f"This broker speaks {PROTOCOL}, not {welcome.protocol!r}.")
         _require_name(welcome.broker)
         self.name = welcome.broker
         self.role = Role.PEER
-        self._heartbeat = min(self._heartbeat, max(welcome.heartbeat, 0.1))
         self.broker.admit_peer(self, welcome.broker)
-        self._allowed = _FROM_PEERS
         self.go("greeted")
         self.broker.linked(self, self.peer.kind, self.peer.cost)
 
@@ -330,7 +300,7 @@ class Connection(asyncio.Protocol):
 
     def say(self, message: Any) -> None:
         """Send a message, at the end of this turn."""
-        self.put(encode(message))
+        self._conversation.say(message)
 
     def put(self, payload: bytes, events: int = 0) -> None:
         """Send the bytes of a message, at the end of this turn."""
@@ -347,7 +317,7 @@ class Connection(asyncio.Protocol):
             elif self.outgoing.overflowed and self.role is not Role.PEER:
                 self.abort("The client did not read what was sent to it, and its policy is to be disconnected.")
         else:
-            self._said = self._loop.time()
+            self._conversation.heartbeat.said = self._loop.time()
 
     def beat(self, now: float, deaf: float) -> None:
         """From time to time: is the other end there, and does it know that we are?
@@ -355,15 +325,14 @@ class Connection(asyncio.Protocol):
         For `deaf` seconds this broker itself stood still: what came meanwhile may not have been read yet, and
         nobody is taken for silent because of that.
         """
-        self._heard = min(now, self._heard + deaf)
         self._began = min(now, self._began + deaf)
+        speaking = self.is_live and not self.outgoing.paused
+        gone = self._conversation.beat(now, deaf, listening=self._open, speaking=speaking)
         if self.state is State.CONNECTING:
             if now - self._began > self.broker.settings.limits.greeting:
                 self.abort("It did not greet in time.")
-        elif now - self._heard > SILENCES * self._heartbeat and self._open:
-            self.abort("It was silent for too long.")
-        elif now - self._said >= self._heartbeat and self.is_live and not self.outgoing.paused:
-            self.say(Ping())
+        elif gone:
+            self.abort(SILENT)
 
     def read(self, reading: bool) -> None:
         """Take what comes in, or let it wait."""
@@ -376,7 +345,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and wanted != self._open and not self._transport.is_closing():
             self._open = wanted
             if wanted:
-                self._heard = self._loop.time()
+                self._conversation.heartbeat.heard = self._loop.time()
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
@@ -388,15 +357,11 @@ class Connection(asyncio.Protocol):
         if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
             return
         self.broker.refused(problem, self.address, self.name)
-        self.say(Refused.of("connection", problem))
+        self._conversation.refuse(problem)
         self.end(str(problem), quietly=True)
 
-    def _refuse_frame(self, problem: FrameTooLarge) -> None:
-        """A frame that is too large; or no frame, but the beginning of something else."""
-        spoken = spoken_instead(problem.head) if not self._received_frames else None
-        if spoken is None:
-            self.refuse(problem)
-            return
+    def _refuse_stranger(self, spoken: str) -> None:
+        """Somebody who speaks something else."""
         if spoken != "HTTP" or self.peer is not None or self._transport is None:
             advice = " Use palio:// for this port, or give the broker a certificate." if spoken == "TLS" else ""
             self.refuse(NotPalio(spoken, advice))

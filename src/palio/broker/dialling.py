@@ -10,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from palio.broker.connection import Connection
-from palio.broker.files import NoToken, read_token
 from palio.broker.settings import Peer, split_address
-from palio.broker.tls import WrongCertificate, client_context, is_without_tls, speaks_tls
 from palio.model.errors import PalioError
-from palio.routing.addresses import SCHEME, SECURE_SCHEME
+from palio.protocol.addresses import SCHEME, SECURE_SCHEME
+from palio.transport.tcp import Tcp
+from palio.transport.tls import WrongCertificate, client_context, is_without_tls, speaks_tls
+from palio.transport.tokens import NoToken, read_token
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -66,9 +67,7 @@ class Dialling:
             try:
                 async with asyncio.timeout(_CONNECT_WITHIN):
                     token, tls = self._credentials(peer)
-                    _, connection = await loop.create_connection(
-                        partial(Connection, self._broker, peer, token), host, port, ssl=tls
-                    )
+                    connection = await Tcp(host, port, tls).dial(partial(Connection, self._broker, peer, token))
                 self.problems.pop(peer.address, None)
                 reason = await asyncio.shield(connection.closed)
                 silent = not connection.statistics().received_bytes

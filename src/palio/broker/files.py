@@ -1,19 +1,8 @@
-"""Files that others may change while a broker runs, and files that hold a secret."""
+"""Files that others may change while a broker runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-from palio.model.errors import PalioError
-
-
-class NoToken(PalioError):
-    """A file that has no token to read."""
-
-    file: str
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(f"There is no token in {file}: {reason}.", file=file)
 
 
 class Watched:
@@ -34,16 +23,3 @@ class Watched:
         news = seen != self._seen or not self._asked
         self._seen, self._asked = seen, True
         return news
-
-
-def read_token(file: str) -> str:
-    """The token that a file holds, and nothing else. Raises `NoToken`."""
-    try:
-        text = Path(file).read_text(encoding="utf-8").strip()
-    except OSError as problem:
-        raise NoToken(file, problem.strerror or str(problem)) from None
-    except UnicodeDecodeError:
-        raise NoToken(file, "it is not UTF-8") from None
-    if not text:
-        raise NoToken(file, "it is empty")
-    return text

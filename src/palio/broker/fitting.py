@@ -17,11 +17,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from palio.routing.durable.messages import Replayed, Surveyed
-from palio.routing.inquiries import Requested, Responded
-from palio.routing.messages import Ended, Envelope, Forward
-from palio.routing.protocol import MAX_FRAME, Handed
-from palio.routing.wire import encode, encode_envelopes, encode_events
+from palio.protocol.deliveries import Handed
+from palio.protocol.durable.journals import Replayed, Surveyed
+from palio.protocol.encoding import encode, encode_envelopes, encode_events
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_FRAME
+from palio.protocol.inquiries import Requested, Responded
+from palio.protocol.peers import Forward
+from palio.protocol.requests import Ended
 
 # Batches for clients and neighbours are cut near this size.
 MAX_BATCH = MAX_FRAME // 2

@@ -5,7 +5,7 @@ this door applies a limit again: a filter that passes can be stored, sent and re
 what of it the principal may see. A request leaves with the names that the whole network uses, in which every
 session and durable subscription has its owner's name before its own, so that nobody can name what is
 another's. On the way out the names are the client's own again. What clients may *see* is decided by the
-router, for each event and at the last moment (`palio.routing.scopes`).
+router, for each event and at the last moment (`palio.routing.scopes`). Both ways only what is listed passes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,31 @@ from palio.broker.access.principal import Principal
 from palio.broker.access.rights import Allowance
 from palio.broker.limits import Rates, TooManyAttributes, require_name
 from palio.broker.settings import Limits, Settings
+from palio.broker.unlisted import UnlistedMessage
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
 from palio.model.errors import FilterTooLarge, NotAllowed
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import MAX_ATTRIBUTES
-from palio.routing import protocol
-from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.routing.durable.messages import (
+from palio.protocol import frames
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.journals import (
+    Forget,
+    Forgot,
+    GoOn,
+    Held,
+    Hold,
+    JournalsListed,
+    JournalTrimmed,
+    ListJournals,
+    Replay,
+    Replayed,
+    Survey,
+    Surveyed,
+    TrimJournal,
+)
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
@@ -39,23 +55,32 @@ from palio.routing.durable.messages import (
     Done,
     DurableReady,
     Finish,
-    Forget,
-    Hold,
-    ListJournals,
     Rejected,
-    Replay,
     Requeue,
     Requeued,
-    Survey,
     Taken,
-    TrimJournal,
 )
-from palio.routing.inquiries import UNTOLD, Hop, Request, Respond, Trace, Traced, Watch
-from palio.routing.messages import (
+from palio.protocol.inquiries import (
+    UNTOLD,
+    Hop,
+    Request,
+    Requested,
+    Respond,
+    Responded,
+    Trace,
+    Traced,
+    Wanted,
+    Watch,
+)
+from palio.protocol.requests import (
+    Accepted,
     Advertise,
     Ended,
     Publish,
+    Published,
+    Ready,
     Refused,
+    Release,
     Subscribe,
     Unadvertise,
     Unsubscribe,
@@ -63,8 +88,7 @@ from palio.routing.messages import (
 from palio.routing.scopes import owner_of
 
 _EVERYTHING = Filter()
-# Answers that name a durable subscription; and requests, whose refusals do.
-_NAMED = frozenset((Attached, DurableReady, Done, Changed, Taken, Requeued, Discarded, Paused, Sought))
+# Requests about a durable subscription, whose refusals name it.
 _ABOUT_NAMES = frozenset(
     kind.__name__.lower()
     for kind in (
@@ -109,12 +133,20 @@ class Guard:
             Trace: self._tracing,
             Advertise: self._advertising,
             Watch: self._advertising,
+            # About what the session itself has asked for before.
+            Release: _as_it_is,
+            GoOn: _as_it_is,
         }
 
     def check(self, message: Any, principal: Principal, session: str) -> Any:
-        """The request as the router gets it. Raises `NotAllowed`, and what passes a limit."""
+        """The request as the router gets it.
+
+        Raises `NotAllowed`, `UnlistedMessage`, and the errors of limits.
+        """
         check = self._checks.get(type(message))
-        return message if check is None else check(message, principal, session)
+        if check is None:
+            raise UnlistedMessage(message, "door for clients")
+        return check(message, principal, session)
 
     def gone(self, session: str) -> None:
         """A session has ended."""
@@ -229,25 +261,13 @@ class Guard:
         principal.require(Allowance.TRACE, "trace what it may neither publish nor see")
         return message
 
-    # The way out
 
-    def answered(self, answer: Any, principal: Principal) -> Any:
-        """The answer as the client gets it."""
-        kind = type(answer)
-        if kind is Traced and not principal.may(Allowance.TRACE):
-            return Traced(answer.number, _redacted(answer.route, principal.name) or Hop(answer.route.broker))
-        if not principal.name:
-            return answer
-        if kind in _NAMED:
-            return msgspec.structs.replace(answer, name=principal.called(answer.name))
-        if kind is Ended:
-            return Ended(tuple([principal.called(handle) for handle in answer.handles]))
-        if kind is Refused:
-            request, _, name = answer.subject.partition(" ")
-            if request in _ABOUT_NAMES:
-                subject = f"{request} {principal.called(name)}"
-                return msgspec.structs.replace(answer, subject=subject)
-        return answer
+def answered(answer: Any, principal: Principal) -> Any:
+    """The answer as the client gets it. Raises `UnlistedMessage`."""
+    change = _ANSWERS.get(type(answer))
+    if change is None:
+        raise UnlistedMessage(answer, "door for clients")
+    return change(answer, principal)
 
 
 def require_deliverable(message: Any) -> None:
@@ -257,7 +277,11 @@ def require_deliverable(message: Any) -> None:
     """
     for notification in (*getattr(message, "notifications", ()), getattr(message, "notification", None)):
         if notification is not None:
-            protocol.require_deliverable(notification.body)
+            frames.require_deliverable(notification.body)
+
+
+def _as_it_is(message: Any, principal: Principal, session: str = "") -> Any:
+    return message
 
 
 def _named(message: Any, principal: Principal, session: str) -> Any:
@@ -297,3 +321,41 @@ def _redacted(hop: Hop, owner: str) -> Hop | None:
     recipients = tuple([one for one in hop.recipients if owner_of(one.name) == owner])
     onward = tuple([kept for one in hop.onward if (kept := _redacted(one, owner)) is not None])
     return Hop(hop.broker, recipients, onward) if recipients or onward else None
+
+
+# The way out
+
+
+def _with_own_name(answer: Any, principal: Principal) -> Any:
+    if not principal.name:
+        return answer
+    return msgspec.structs.replace(answer, name=principal.called(answer.name))
+
+
+def _ended(answer: Ended, principal: Principal) -> Ended:
+    return Ended(tuple([principal.called(handle) for handle in answer.handles]), number=answer.number)
+
+
+def _refused(answer: Refused, principal: Principal) -> Refused:
+    if answer.kind not in _ABOUT_NAMES:
+        return answer
+    name = answer.subject.partition(" ")[2]
+    return msgspec.structs.replace(answer, subject=f"{answer.kind} {principal.called(name)}")
+
+
+def _traced(answer: Traced, principal: Principal) -> Traced:
+    if principal.may(Allowance.TRACE):
+        return answer
+    return Traced(answer.number, _redacted(answer.route, principal.name) or Hop(answer.route.broker))
+
+
+_ANSWERS: dict[type, Callable[[Any, Principal], Any]] = {
+    **dict.fromkeys((Accepted, Ready, Published, Requested, Responded, Wanted), _as_it_is),
+    **dict.fromkeys((Forgot, Surveyed, Replayed, JournalsListed, Held, JournalTrimmed), _as_it_is),
+    # They name a durable subscription.
+    **dict.fromkeys((Attached, DurableReady, Done, Changed, Taken, Requeued), _with_own_name),
+    **dict.fromkeys((Discarded, Paused, Sought), _with_own_name),
+    Ended: _ended,
+    Refused: _refused,
+    Traced: _traced,
+}

@@ -10,7 +10,8 @@ import msgspec
 from palio.broker.access.principal import Principal, sees
 from palio.broker.access.rights import Allowance
 from palio.model.notification import Notification
-from palio.routing.protocol import MAX_FRAME, Inspect
+from palio.protocol.frames import MAX_FRAME
+from palio.protocol.inquiries import Inspect
 from palio.routing.scopes import owner_of
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ class Inspection:
 
         Without the right to inspect, a principal sees what is its own: subscriptions, dead letters, rights.
         """
-        question = self.questions.get(message.what)
+        questions = self._broker.extensions.questions | self.questions
+        question = questions.get(message.what)
         if question is None:
-            known = ", ".join(sorted(self.questions))
+            known = ", ".join(sorted(questions))
             yield {"error": f"{message.what!r} cannot be asked; there are {known}."}, True
             return
         if message.what in _ABOUT_THE_BROKER:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from palio.protocol.durable.journals import JournalTrimmed, TrimJournal
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Read, Remove, SaveCursor, Spool, Trim
-from palio.routing.durable.messages import JournalTrimmed, TrimJournal
+from palio.routing.durable.effects import StoreEffect
 from palio.routing.effects import Reply
-from palio.routing.messages import Open
+from palio.routing.occurrences import Open
 from palio.routing.router import Router
-from palio.store import Store, StoreError, journals_in
+from palio.store import SqlStore, StoreError, journals_in
 
 _OPERATOR = "operator"
 # Seconds between two looks at how much is deleted by now.
@@ -33,7 +33,7 @@ def trim_store(
     """
     names = [broker] if broker is not None else journals_in(url)
     problems: list[StoreError] = []
-    store = Store.open(url, broker=names[0], completed=lambda _: None, broken=problems.append)
+    store = SqlStore.open(url, broker=names[0], completed=lambda _: None, broken=problems.append)
     try:
         recovered, incarnation = store.recovered()
         router = Router(
@@ -43,8 +43,7 @@ def trim_store(
         answer: Any = None
         for message in (Open(), TrimJournal(1, upto, dry)):
             effects = router.handle(message, _OPERATOR, time.time())
-            kinds = (Append, Read, Remove, SaveCursor, Spool, Trim)
-            store.submit([effect for effect in effects if isinstance(effect, kinds)])
+            store.submit([effect for effect in effects if isinstance(effect, StoreEffect)])
             answer = next((one.answer for one in effects if isinstance(one, Reply)), answer)
         while not problems and not _is_swept(store, answer):
             time.sleep(_PAUSE)
@@ -55,7 +54,7 @@ def trim_store(
         store.close()
 
 
-def _is_swept(store: Store, answer: JournalTrimmed) -> bool:
+def _is_swept(store: SqlStore, answer: JournalTrimmed) -> bool:
     statistics = store.statistics()
     held_back = statistics.queued == 0 and statistics.swept >= statistics.trimmed
     return statistics.swept >= answer.journal.trimmed or held_back

@@ -30,6 +30,7 @@ class Metrics(Collector):
         yield from self._of_subscriptions()
         yield from self._of_store()
         yield from self._of_gateway()
+        yield from self._of_extensions()
 
     def _of_broker(self) -> Iterator[Metric]:
         name = self._broker.settings.name
@@ -132,6 +133,16 @@ class Metrics(Collector):
         )
         cut_off.add_metric((name,), statistics.streams_cut_off)
         yield cut_off
+
+    def _of_extensions(self) -> Iterator[Metric]:
+        failures = CounterMetricFamily(
+            "palio_extension_failures",
+            "Mistakes of extensions, by what has failed.",
+            labels=("broker", "extension", "what"),
+        )
+        for (extension, what), count in sorted(self._broker.extensions.failures.items()):
+            failures.add_metric((self._broker.settings.name, extension, what), count)
+        yield failures
 
 
 def _gauge(metric: str, help_text: str, broker: str, value: float) -> Metric:

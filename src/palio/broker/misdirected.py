@@ -1,11 +1,11 @@
-"""Who speaks HTTP at the port for `palio/1` is answered in HTTP, with the way to the other port."""
+"""Who speaks HTTP at the port for `palio/2` is answered in HTTP, with the way to the other port."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from palio.broker.settings import split_address
-from palio.routing.protocol import MISDIRECTED
+from palio.protocol.strangers import MISDIRECTED
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

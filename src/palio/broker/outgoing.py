@@ -14,8 +14,9 @@ from collections import Counter, deque
 import msgspec
 
 from palio.broker.settings import WhenSlow
-from palio.routing.protocol import Lost, frame
-from palio.routing.wire import encode
+from palio.protocol.deliveries import Lost
+from palio.protocol.encoding import encode
+from palio.protocol.frames import frame
 
 # What the transport may hold before it counts as full.
 HIGH_WATER = 1024 * 1024

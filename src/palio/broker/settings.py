@@ -21,16 +21,18 @@ import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.limits import MAX_NAME
+from palio.language import read_filter
 from palio.matching.hints import Hints
 from palio.model.errors import FilterError, PalioError, UnreadableHints
-from palio.model.filter import Filter
 from palio.model.parser import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
-from palio.routing.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
+from palio.protocol.addresses import DEFAULT_PORT
+from palio.protocol.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
+from palio.protocol.frames import MAX_FRAME
+from palio.protocol.heartbeat import HEARTBEAT
+from palio.protocol.peers import LinkKind
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.messages import LinkKind
-from palio.routing.protocol import DEFAULT_PORT, HEARTBEAT, MAX_FRAME
 
 DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
@@ -249,7 +251,7 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         raise WrongSetting("$.name", origins.get("name", file), reason)
     for number, peer in enumerate(settings.peers):
         try:
-            Filter.parse(peer.export)
+            read_filter(peer.export)
         except FilterError as problem:
             raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}

@@ -16,6 +16,7 @@ from palio.cli.bars import lying
 from palio.cli.connecting import Server, connected, run
 from palio.cli.replay import LOOK_BACK_WITHIN, tell_missing
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
+from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
 from palio.model.moments import format_time, parse_moment, parse_since
@@ -80,7 +81,7 @@ def backtest(
     archived where the brokers know them (their setting lake); with --store, the one
     journal that it names. Exits with 1 if the filter selects nothing.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     now = clock.time()
     begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)

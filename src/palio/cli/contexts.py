@@ -15,12 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from palio.broker.files import read_token
-from palio.broker.tls import client_context
 from palio.cli.credentials import TOKEN_VARIABLE, said
 from palio.client.address import is_secure, parse_addresses
 from palio.model.errors import PalioError
-from palio.routing.protocol import DEFAULT_PORT
+from palio.protocol.addresses import DEFAULT_PORT
+from palio.transport.tls import client_context
+from palio.transport.tokens import read_token
 
 DEFAULT_SERVER = f"127.0.0.1:{DEFAULT_PORT}"
 VARIABLE = "PALIO_SERVER"

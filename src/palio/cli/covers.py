@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from palio.cli.terminal import ExitCode, help_epilog, output_console, write_json
+from palio.language import read_filter
 from palio.model.filter import Filter
 
 EPILOG = help_epilog(
@@ -31,7 +32,7 @@ def covers(
     mean that no proof was found, and then it says so.
     Exits with 0 for yes, 1 for no.
     """
-    filter, other = Filter.parse(filter_text), Filter.parse(other_text)
+    filter, other = read_filter(filter_text), read_filter(other_text)
     answer = _answer(filter, other)
     if as_json:
         write_json(answer)

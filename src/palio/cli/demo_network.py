@@ -29,7 +29,7 @@ from palio.cli.terminal import plural
 from palio.client import Client, Subscription
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.inquiries import Hop
+from palio.protocol.inquiries import Hop
 
 # Five wards of Siena, and to whom each connects: oca is in the middle.
 #   torre - oca - lupa - drago

@@ -13,6 +13,7 @@ from palio.cli.inputs import read_event
 from palio.cli.looking import labels
 from palio.cli.rights import allows, rights_of, show_rights
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, write_json
+from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.explanation import Explanation
@@ -63,7 +64,7 @@ def explain(
     """
     notification = read_event(event, line)
     text = run(_filter_of(server, filter_text)) if filter_text.startswith("@") else filter_text
-    filter = Filter.parse(text)
+    filter = read_filter(text)
     explanation = filter.explain(notification)
     there = run(_rights_of(server, principal)) if rights or principal is not None else None
     checks = [] if there is None else _checks(there, filter, notification)

@@ -18,6 +18,7 @@ from palio.model.errors import PalioError
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
+    from palio.broker.extension import Installer
 
 # How many objects may come into being between two looks for garbage: some batches of events.
 _GARBAGE_EVERY = 50_000
@@ -38,8 +39,12 @@ class BrokerFailed(PalioError):
         super().__init__(f"The broker cannot go on and has stopped: {reason}", reason=reason)
 
 
+# What rooms above the broker add to every broker that is started here.
+EXTENSIONS: tuple[Installer, ...] = ()
+
+
 def host(settings: Settings, started: Callable[[Broker], None], *, life: int | None = None) -> None:
-    """Run a broker until a signal, or the end of the pipe `life`, stops it in order.
+    """Run a broker, with all extensions, until a signal, or the end of the pipe `life`, stops it in order.
 
     A second signal ends it at once. `started` is called when it is up. Raises `CannotStart`, `BrokerFailed`
     and what stores raise; `MissingDependency` where only the client is installed.
@@ -53,7 +58,7 @@ def host(settings: Settings, started: Callable[[Broker], None], *, life: int | N
 
     logs.set_up(settings.log_level, settings.log_format)
     try:
-        broker = Broker(settings)
+        broker = Broker(settings, extensions=EXTENSIONS)
     except OSError as problem:
         raise _no_data(settings, problem) from None
     # Filters stay and events pass: looking through all that stays, again and again, finds nothing.

@@ -7,7 +7,7 @@ A reader yields what it could read, and tells a `Complaints` about each line tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 import typer
@@ -15,12 +15,16 @@ from rich.console import Console
 
 from palio.cli.lines import Line, LineFile
 from palio.cli.terminal import complaint
+from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.advertisement import Advertisement
-from palio.model.errors import InvalidNotification, PalioError
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.model.formats import JSON_LINES, Reading, file_format, from_document
 from palio.model.notification import Notification
-from palio.model.patterns.pattern import Pattern
+
+if TYPE_CHECKING:
+    from palio.model.patterns.pattern import Pattern
 
 Id = str | int
 Content = TypeVar("Content")
@@ -73,7 +77,7 @@ OnProblem = Callable[[str, int, Id | None, PalioError], None]
 
 def read_filters(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Filter]]:
     """The filters of a file, each id once."""
-    return _entries(file, "filter", Filter.parse, on_problem)
+    return _entries(file, "filter", read_filter, on_problem)
 
 
 def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Advertisement]]:
@@ -83,34 +87,24 @@ def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[Entry
 
 def read_patterns(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Pattern]]:
     """The patterns of a file, each id once."""
+    from palio.model.patterns.pattern import Pattern  # noqa: PLC0415 (most commands need none)
+
     return _entries(file, "pattern", Pattern.parse, on_problem)
 
 
 def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) -> Iterator[Event]:
-    """The events of a file: objects, CloudEvents, and batches of CloudEvents as arrays."""
-    for line in file.lines():
+    """The events of a file, in the format that its name says; otherwise, JSON lines."""
+    format = file_format(file.name) or JSON_LINES
+    reading = Reading(strict=strict)
+    for line in file.lines() if format.by_line else [Line(1, file.document())]:
         if line.is_empty:
             continue
         try:
-            document = jsontext.read(_text(line))
-            if isinstance(document, list):
-                batch = Notification.from_cloudevents(document, strict=strict)
-                yield from (Event(line.number, item, one) for item, one in enumerate(batch))
-                continue
-            notification = notification_of(document, strict=strict)
+            parts = format.read_part(_text(line), reading)
         except PalioError as error:
             on_problem(file.name, line.number, None, error)
             continue
-        yield Event(line.number, None, notification)
-
-
-def notification_of(document: object, *, strict: bool = False) -> Notification:
-    """A JSON object as a notification; one with a `specversion` is a CloudEvent."""
-    if not isinstance(document, dict):
-        raise InvalidNotification("$", "An event is a JSON object.")
-    if "specversion" in document:
-        return Notification.from_cloudevent(document, strict=strict)
-    return Notification(document, strict=strict)
+        yield from (Event(line.number, item, notification) for item, notification in parts)
 
 
 def read_event(event: str, line: int | None) -> Notification:
@@ -118,13 +112,13 @@ def read_event(event: str, line: int | None) -> Notification:
     if event.lstrip().startswith("{"):
         if line is not None:
             raise typer.BadParameter("--line needs a file, and EVENT is JSON itself.")
-        return notification_of(jsontext.read(event))
+        return from_document(jsontext.read(event))
     with LineFile(event) as file:
         if line is None:
-            return notification_of(jsontext.read(file.document()))
+            return from_document(jsontext.read(file.document()))
         for found in file.lines():
             if found.number == line:
-                return notification_of(jsontext.read(_text(found)))
+                return from_document(jsontext.read(_text(found)))
         raise BadLine(f"{file.name} has no line {line:,}.")
 
 

@@ -10,7 +10,7 @@ from palio.cli.confirming import Yes, want_yes
 from palio.cli.connecting import Server, connected, run
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
 from palio.model.errors import PalioError
-from palio.routing.durable.messages import JournalsListed, JournalTrimmed
+from palio.protocol.durable.journals import JournalsListed, JournalTrimmed
 
 app = typer.Typer(
     help="The journal of a broker: what it has, and what it may let go.",

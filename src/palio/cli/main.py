@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -107,6 +106,8 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 (it takes longer to load than most commands)
+
         typer.echo(f"palio {version('palio')}")
         raise typer.Exit
 

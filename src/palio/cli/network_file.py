@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from palio.broker.settings import Peer, Settings, WrongSetting, checked, read_file, split_address, told
-from palio.routing.addresses import SECURE_SCHEME
+from palio.protocol.addresses import SECURE_SCHEME
+from palio.protocol.peers import LinkKind
 from palio.routing.links import COUNTERPART
-from palio.routing.messages import LinkKind
 from palio.sim.scenario import Shape, Topology
 from palio.sim.shapes import draw
 from palio.sim.topologies import lay_out

@@ -21,7 +21,7 @@ from palio.broker.settings import Settings
 from palio.cli.connecting import ask
 from palio.cli.network_file import Network, with_addresses
 from palio.model.errors import NotAllowed, NotAuthenticated, PalioError
-from palio.routing.addresses import SECURE_SCHEME
+from palio.protocol.addresses import SECURE_SCHEME
 
 # How long an orderly end may take before a broker is killed.
 STOP_WITHIN = 10.0

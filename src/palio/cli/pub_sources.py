@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from palio.cli.inputs import Complaints, notification_of, read_events
+from palio.cli.inputs import Complaints, read_events
 from palio.cli.lines import LineFile
 from palio.cli.templates import fill, fill_text, has_places
+from palio.model.formats import from_document
 from palio.model.notification import Notification
 
 # Events that are published together, and how many such batches may wait for their confirmation.
@@ -87,11 +88,11 @@ class Lines(Source):
 
 def repeated(document: dict[str, Any], count: int, id: str | None, *, template: bool) -> Source:
     """The same event so many times, its places filled in anew."""
-    fixed = None if template and has_places(document) else notification_of(document)
+    fixed = None if template and has_places(document) else from_document(document)
 
     def events() -> Iterator[Notification]:
         for number in range(1, count + 1):
-            one = fixed or notification_of(fill(document, number))
+            one = fixed or from_document(fill(document, number))
             yield one if id is None else _identified(one, fill_text(id, number) if template else id)
 
     return Made(events())
@@ -102,7 +103,7 @@ def filled(file: LineFile, complaints: Complaints, id: str | None, *, template: 
     for number, event in enumerate(read_events(file, complaints.add), 1):
         one = event.notification
         if template:
-            one = notification_of(fill(dict(one.attributes), number))
+            one = from_document(fill(dict(one.attributes), number))
         yield one if id is None else _identified(one, fill_text(id, number))
 
 

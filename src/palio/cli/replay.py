@@ -11,6 +11,7 @@ import typer
 from palio.cli.connecting import Server, connected, run
 from palio.cli.formats import Format, format_of
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.model.moments import parse_moment, parse_since
 
@@ -43,7 +44,7 @@ def replay(
     not answer is named on standard error. Formats are those of palio sub. Exits
     with 1 if there is nothing.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     now = time.time()
     begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)

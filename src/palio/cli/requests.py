@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.inputs import notification_of
 from palio.cli.templates import fill, parse_event
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
+from palio.model.formats import from_document
 from palio.model.moments import parse_span
 from palio.model.notification import Notification
 
@@ -39,7 +40,7 @@ def request(
     It ends as soon as all have answered; if nobody takes it, at once. Exits with
     0 if there was a reply, else with 1.
     """
-    question = notification_of(parse_event(event))
+    question = from_document(parse_event(event))
     replies, missing = run(_request(server, question, parse_span(timeout), expect))
     if not quiet:
         late = f", {missing:,} did not answer in time" if missing else ""
@@ -76,10 +77,10 @@ def reply(
     Each request that is answered is shown as a line of JSON. The reply may
     contain {n}, {uuid}, {now} and {random:1:100}, as in palio pub.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     document = parse_event(answer)
-    notification_of(fill(document, 1))  # what is wrong with it is told at once
+    from_document(fill(document, 1))  # what is wrong with it is told at once
     seconds = None if timeout is None else parse_span(timeout)
     answered = run(_reply(server, filter, document, count, seconds))
     if answered < (count or 1):
@@ -98,7 +99,7 @@ async def _reply(
                 async for event in subscription:
                     if event.is_request:
                         answered += 1
-                        await event.reply(notification_of(fill(document, answered)))
+                        await event.reply(from_document(fill(document, answered)))
                         write_json(jsontext.read(event.notification.to_json()))
                         if answered == count:
                             break

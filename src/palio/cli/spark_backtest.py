@@ -23,7 +23,7 @@ from palio.cli.terminal import (
     printable,
     write_json,
 )
-from palio.model.filter import Filter
+from palio.language import read_filter
 from palio.spark import jobs
 from palio.spark.jobs.looked_back import LookedBack
 
@@ -92,7 +92,7 @@ def backtest(
     """
     for text in (filter_text, against):
         if text is not None:
-            Filter.parse(text).require_satisfiable()
+            read_filter(text).require_satisfiable()
     for text in (since, until):
         moment_of(text)
     if picture is not None:

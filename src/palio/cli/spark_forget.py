@@ -11,7 +11,7 @@ from palio.cli.spark_archive import DEFAULT_LAKE, Grace, LakeFolder
 from palio.cli.spark_checkpoint import moment_of
 from palio.cli.spark_options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.cli.terminal import ExitCode, error_console, help_epilog, plural, write_json
-from palio.model.filter import Filter
+from palio.language import read_filter
 from palio.model.moments import parse_span
 from palio.spark.jobs.archive_job import forget as forget_events
 from palio.spark.lake.rewriting import Forgotten
@@ -48,7 +48,7 @@ def forget(
     It is done in parts, with a version for each. After an interrupt the same
     command looks through the lake again, and rewrites what is left.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     seconds = parse_span(grace)
     moment_of(before)

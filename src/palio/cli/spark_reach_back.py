@@ -15,7 +15,7 @@ from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.sub import Wanted, follow
 from palio.cli.terminal import error_console, help_epilog, plural
 from palio.client import Event
-from palio.model.filter import Filter
+from palio.language import read_filter
 from palio.model.moments import parse_since
 from palio.spark import jobs
 from palio.spark.lookback.reaching import Work
@@ -68,7 +68,7 @@ def reach_back(
     ended, and the same command begins anew. If it was killed, the name is taken,
     and --anew begins anew.
     """
-    filter = Filter.parse(filter_text)
+    filter = read_filter(filter_text)
     filter.require_satisfiable()
     parse_since(since, now=time.time())
     format = format_of(format_text)

@@ -12,7 +12,7 @@ from palio.cli.places import DEFAULT_REPORT
 from palio.cli.spark_checkpoint import Checkpoint, moment_of, settings_with, watched
 from palio.cli.spark_options import Master, Remote, Settings, opened
 from palio.cli.terminal import error_console, help_epilog, plural, write_json
-from palio.model.filter import Filter
+from palio.language import read_filter
 from palio.spark import jobs
 
 EPILOG = help_epilog(
@@ -81,7 +81,7 @@ def stats(
     on after an interrupt, with the events that there were when it began.
     """
     if filter_text is not None:
-        Filter.parse(filter_text).require_satisfiable()
+        read_filter(filter_text).require_satisfiable()
     for text in (since, until):
         moment_of(text)
     console = error_console()

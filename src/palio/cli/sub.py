@@ -17,8 +17,8 @@ from palio.cli.terminal import ExitCode, error_console, help_epilog, plural
 from palio.client import Client, Subscription
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
+from palio.language import read_filter
 from palio.model.errors import NoSuchSubscription
-from palio.model.filter import Filter
 from palio.model.moments import parse_since, parse_span
 
 EPILOG = help_epilog(
@@ -115,7 +115,7 @@ def sub(
     or none at all, have come.
     """
     if filter_text is not None:
-        Filter.parse(filter_text).require_satisfiable()
+        read_filter(filter_text).require_satisfiable()
     if change and (durable is None or filter_text is None):
         raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
     wanted = Wanted(

@@ -17,7 +17,7 @@ from palio.client.reaching import Since
 from palio.model.amounts import brief_span
 from palio.model.errors import PalioError
 from palio.model.moments import parse_since
-from palio.routing.durable.control import Sought
+from palio.protocol.durable.control import Sought
 
 Result = TypeVar("Result")
 

@@ -12,11 +12,12 @@ from rich.text import Text
 from rich.tree import Tree
 
 from palio.cli.connecting import Server, connected, run
-from palio.cli.inputs import notification_of, read_event
+from palio.cli.inputs import read_event
 from palio.cli.templates import parse_event
 from palio.cli.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
+from palio.model.formats import from_document
 from palio.model.notification import Notification
-from palio.routing.inquiries import Hop, Recipient
+from palio.protocol.inquiries import Hop, Recipient
 
 EPILOG = help_epilog(
     "palio trace symbol=ACME price=101.5",
@@ -70,7 +71,7 @@ def _event_of(arguments: list[str], line: int | None) -> Notification:
         return read_event(first, line)
     if line is not None:
         raise typer.BadParameter("--line needs a file, and EVENT is pairs.")
-    return notification_of(parse_event(arguments))
+    return from_document(parse_event(arguments))
 
 
 async def _trace(server: str | None, notification: Notification) -> Hop:

@@ -15,8 +15,8 @@ from rich.text import Text
 from palio.broker.settings import DEFAULT_FILE, LOOPBACK, Settings, load, split_address
 from palio.cli.hosting import CannotStart, host
 from palio.cli.terminal import error_console, help_epilog
-from palio.routing.messages import LinkKind
-from palio.routing.protocol import DEFAULT_PORT
+from palio.protocol.addresses import DEFAULT_PORT
+from palio.protocol.peers import LinkKind
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

@@ -1,7 +1,8 @@
 """The client: publish, subscribe, and everything else that a program does with a network."""
 
+from typing import TYPE_CHECKING, Any
+
 from palio.client.client import Client, connect
-from palio.client.detecting import Detection
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
 from palio.client.errors import (
@@ -32,7 +33,10 @@ from palio.client.inquiries import Replies, Watch
 from palio.client.publishing import Confirmation
 from palio.client.states import State
 from palio.client.subscription import Subscription
-from palio.routing.durable.desk import HomeUnreachable, NotHome, NotTaker, WrongAttachment
+from palio.protocol.durable.wishes import HomeUnreachable, NotHome, NotTaker, WrongAttachment
+
+if TYPE_CHECKING:
+    from palio.client.detecting import Detection
 
 __all__ = [
     "Advertised",
@@ -73,3 +77,11 @@ __all__ = [
     "WrongType",
     "connect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Detection":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from palio.client.detecting import Detection  # noqa: PLC0415 (it needs matching, as nothing else here does)
+
+    return Detection

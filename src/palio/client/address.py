@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from palio.client.errors import WrongAddress
-from palio.client.websocket import SCHEMES, complete
-from palio.routing.addresses import SCHEME, SECURE_SCHEME, split_address
+from palio.protocol.addresses import SCHEME, SECURE_SCHEME, split_address
+from palio.transport.websocket import SCHEMES, complete
 
 # A host and a port, or the URL of a WebSocket.
 Place: TypeAlias = tuple[str, int] | str

@@ -6,20 +6,20 @@ import asyncio
 import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
+from itertools import count
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
 from palio.client.arguments import Ready, Subscribing
 from palio.client.content import Content, Properties, is_single, make_body
 from palio.client.decoding import Decoding
-from palio.client.detecting import DELAY, Detection, pattern_set, selected_by
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed, WrongSubscription
 from palio.client.held import Advertised
-from palio.client.options import UNSENT_LIMIT, ClientStatistics, Options
+from palio.client.options import DELAY, UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation
 from palio.client.questions import Questions, as_advertisement
 from palio.client.reaching import Since, as_filter, attach_request, temporary_name
@@ -30,9 +30,12 @@ from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.model.patterns.pattern import Pattern
-from palio.routing.durable.desk import WrongAttachment
-from palio.routing.protocol import HEARTBEAT
+from palio.protocol.durable.wishes import WrongAttachment
+from palio.protocol.heartbeat import HEARTBEAT
+
+if TYPE_CHECKING:
+    from palio.client.detecting import Detection
+    from palio.model.patterns.pattern import Pattern
 
 Value = TypeVar("Value")
 
@@ -43,6 +46,7 @@ class Client(Questions):
     def __init__(self, address: str, options: Options) -> None:
         super().__init__(Session(address, options))
         self._ids = secrets.token_hex(8)
+        self._count = count(1).__next__  # what gets a name here: people see them, so they count by themselves
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state.value} {self.broker}>"
@@ -136,7 +140,7 @@ class Client(Questions):
         if not self._session.journal:
             return bodies
         return [
-            body if body.id is not None else msgspec.structs.replace(body, id=f"{self._ids}-{self._number()}")
+            body if body.id is not None else msgspec.structs.replace(body, id=f"{self._ids}-{self._count()}")
             for body in bodies
         ]
 
@@ -192,7 +196,7 @@ class Client(Questions):
     ) -> Advertised:
         """Say what will be published. Returns when the broker, or (`ready`) the whole network knows."""
         self._session.require_open()
-        advertised = Advertised(self._session, f"a{self._number()}", as_advertisement(advertisement))
+        advertised = Advertised(self._session, f"a{self._count()}", as_advertisement(advertisement))
         await advertised.ask(timeout, ready=ready == "network")
         return advertised
 
@@ -296,10 +300,10 @@ class Client(Questions):
         subscription: Subscription[Any]
         if durable is None and since is None and after is None:
             assert wanted is not None
-            subscription = Subscription(session, f"s{self._number()}", wanted, limit, when_full, into=decoding)
+            subscription = Subscription(session, f"s{self._count()}", wanted, limit, when_full, into=decoding)
         else:
             temporary = durable is None
-            name = temporary_name(session.name, self._number()) if durable is None else durable
+            name = temporary_name(session.name, self._count()) if durable is None else durable
             if name in session.held:
                 raise AlreadySubscribed(name)
             attach = attach_request(
@@ -343,6 +347,8 @@ class Client(Questions):
 
         Raises `PatternError` for what is no pattern, or one that can never be found, and what `subscribe` does.
         """
+        from palio.client.detecting import Detection, pattern_set, selected_by  # noqa: PLC0415 (it needs matching)
+
         prepared = pattern_set(patterns)
         subscription = await self.subscribe(
             selected_by(prepared), ready=ready, limit=limit, when_full="error", timeout=timeout

@@ -1,4 +1,4 @@
-"""One connection to a broker: greeting, frames, heartbeats, the end. A client has one after the other.
+"""One connection to a broker: a shell around a `Conversation`. A client has one after the other.
 
 What is said in one turn of the event loop is written at its end, in one go. A broker that has been silent for
 too long is taken for gone.
@@ -12,28 +12,21 @@ from typing import Any, cast
 
 import msgspec
 
-from palio.client.errors import ConnectionLost, RequestTimeout, error_of
-from palio.client.reading import read
+from palio.client.errors import error_of
+from palio.client.reading import HEARD, read
 from palio.model.errors import PalioError
-from palio.routing.messages import Refused
-from palio.routing.protocol import (
-    SILENCES,
-    Bye,
-    Frames,
-    FrameTooLarge,
-    Greet,
-    NotPalio,
-    Ping,
-    Pong,
-    Welcome,
-    frame,
-    spoken_instead,
-)
-from palio.routing.wire import AnyMessage, encode
+from palio.protocol.conversation import Conversation
+from palio.protocol.frames import FrameTooLarge, frame
+from palio.protocol.greeting import CONNECTION, Greet, Welcome
+from palio.protocol.heartbeat import Bye, Heartbeat
+from palio.protocol.pairing import Pairing
+from palio.protocol.requests import Refused
+from palio.protocol.strangers import NotPalio
+from palio.protocol.violations import ProtocolViolation
+from palio.protocol.vocabulary import AnyMessage
 
 # What the transport may hold before whoever publishes has to wait.
 HIGH_WATER = 1024 * 1024
-_LOOKS = 4  # how many times in a heartbeat the silence is measured
 
 
 class Connection(asyncio.Protocol):
@@ -42,29 +35,28 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         greet: Greet,
+        pairing: Pairing[Any],
         handlers: dict[type, Callable[[Any], None]],
         lost: Callable[[Connection, str], None],
         resumed: Callable[[], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._greet = greet
+        self._pairing = pairing
         self._handlers: dict[type, Callable[[Any], None]] = {
+            **handlers,
             Welcome: self._welcomed,
             Refused: self._refused,
-            Ping: lambda _: self.say(Pong()),
-            Pong: self._ponged,
             Bye: self._said_goodbye,
         }
-        self._users = handlers
+        self._request_refused = handlers[Refused]
         self._lost = lost
         self._resumed = resumed
-        self._frames = Frames()
+        self._conversation: Conversation[Any]
         self._transport: asyncio.Transport | None = None
         self._ready: list[bytes] = []
-        self._heard = self._said = self._look_at = self._loop.time()
-        self._heartbeat = greet.heartbeat
+        self._look_at = 0.0
         self._looking: asyncio.TimerHandle | None = None
-        self._pings: list[asyncio.Future[None]] = []
         self._reason = ""
         self.refusal: PalioError | None = None
         self.is_final = False  # whether the broker wants no other one of this client
@@ -77,20 +69,33 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
-        self.say(self._greet)
+        self._look_at = self._loop.time()
+        self._conversation = Conversation(
+            Heartbeat(self._greet.heartbeat, self._look_at),
+            read,
+            self.put,
+            greet=self._greet,
+            hears=HEARD,
+            pairing=self._pairing,
+        )
         self._look()
 
     def data_received(self, data: bytes) -> None:
-        self._heard = self._loop.time()
+        conversation, handlers = self._conversation, self._handlers
         try:
-            for payload in self._frames.feed(data):
-                message = read(payload)
-                self._handlers[type(message)](message)
-        except (FrameTooLarge, msgspec.DecodeError, ValueError) as problem:
-            spoken = spoken_instead(getattr(problem, "head", b"")) if not self.welcome.done() else None
-            if spoken is not None:
-                self.refusal = NotPalio(spoken)
-            self.abort(f"The broker said something that is not of the protocol: {problem}")
+            for payload in conversation.feed(data, self._loop.time()):
+                message = conversation.hear(payload)
+                if message is not None:
+                    handlers[type(message)](message)
+        except (FrameTooLarge, NotPalio, ProtocolViolation, msgspec.DecodeError, ValueError) as problem:
+            if isinstance(problem, NotPalio | ProtocolViolation) and not self.welcome.done():
+                self.refusal = problem
+            reason = f"The broker said something that is not of the protocol: {problem}"
+            if isinstance(problem, ProtocolViolation):
+                conversation.refuse(problem)
+                self._close(reason)
+            else:
+                self.abort(reason)
 
     def connection_lost(self, exception: Exception | None) -> None:
         reason = self._reason or (
@@ -98,9 +103,6 @@ class Connection(asyncio.Protocol):
         )
         if self._looking is not None:
             self._looking.cancel()
-        for ping in self._pings:
-            if not ping.done():
-                ping.cancel()
         if not self.welcome.done():
             self.welcome.set_exception(self.refusal or ConnectionError(reason))
             self.welcome.exception()  # whoever waited for it may have given up
@@ -118,24 +120,16 @@ class Connection(asyncio.Protocol):
     # Hearing
 
     def _welcomed(self, welcome: Welcome) -> None:
-        self._heartbeat = min(self._heartbeat, max(welcome.heartbeat, 0.1))
-        self._handlers = self._users | self._handlers
         if not self.welcome.done():
             self.welcome.set_result(welcome)
 
     def _refused(self, refused: Refused) -> None:
-        if refused.subject == "connection":
+        if refused.subject == CONNECTION:
             self.refusal = error_of(refused)
             self.is_final = self.welcome.done()
             self.abort(refused.reason)
         else:
-            self._users[Refused](refused)
-
-    def _ponged(self, pong: Pong) -> None:
-        if self._pings:
-            ping = self._pings.pop(0)
-            if not ping.done():
-                ping.set_result(None)
+            self._request_refused(refused)
 
     def _said_goodbye(self, bye: Bye) -> None:
         self._reason = bye.reason
@@ -145,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def say(self, message: AnyMessage) -> None:
         """Send a message at the end of this turn."""
-        self.put(encode(message))
+        self._conversation.say(message)
 
     def put(self, payload: bytes) -> None:
         """Send the bytes of a message at the end of this turn."""
@@ -157,44 +151,31 @@ class Connection(asyncio.Protocol):
         """Write what was said now."""
         if self._ready and self._transport is not None and not self._transport.is_closing():
             data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
-            self._said = self._loop.time()
+            self._conversation.heartbeat.said = self._loop.time()
             self._transport.write(data)
         self._ready.clear()
 
-    async def ping(self, timeout: float) -> None:
-        """Wait until the broker has taken all that was said before. Raises `RequestTimeout`,
-        ConnectionError.
-        """
-        pong: asyncio.Future[None] = self._loop.create_future()
-        self._pings.append(pong)
-        self.say(Ping())
-        done, _ = await asyncio.wait([pong], timeout=timeout)
-        if not done:
-            pong.cancel()
-            raise RequestTimeout("ping", timeout)
-        if pong.cancelled():
-            raise ConnectionLost("ping", self._reason or "It was closed.")
-
     def _look(self) -> None:
-        """From time to time: is the broker there, and does it know that we are?"""
+        """From time to time: is the broker there, and does it know that we are?
+
+        If this program was busy, what the broker said is still to be read.
+        """
         now = self._loop.time()
-        if now > self._look_at + self._heartbeat:
-            self._heard = now  # this program was busy: what the broker said is still to be read
-        if now - self._heard > SILENCES * self._heartbeat:
+        if self._conversation.beat(now, now - self._look_at, speaking=not self.paused):
             self.abort("The broker was silent for too long.")
             return
-        if now - self._said >= self._heartbeat and not self.paused and self.welcome.done():
-            self._pings.append(self._loop.create_future())  # so that its answer is not taken for another one
-            self.say(Ping())
-        self._look_at = now + self._heartbeat / _LOOKS
+        self._look_at = now + self._conversation.heartbeat.pause
         self._looking = self._loop.call_at(self._look_at, self._look)
 
     # The end
 
     def end(self, reason: str) -> None:
         """End the connection in order: what was said before still goes out."""
-        self._reason = reason
         self.say(Bye(reason))
+        self._close(reason)
+
+    def _close(self, reason: str) -> None:
+        self._reason = reason
         self.write()
         if self._transport is not None:
             self._transport.close()

@@ -11,7 +11,7 @@ import msgspec
 from palio.model.body import Body
 from palio.model.notification import Notification
 from palio.model.plain import encode_plain
-from palio.routing.protocol import require_deliverable
+from palio.protocol.frames import require_deliverable
 
 Content: TypeAlias = Mapping[str, Any] | Notification
 

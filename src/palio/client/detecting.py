@@ -31,8 +31,6 @@ from palio.model.naming import event_name
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 
-# How much older than the newest an event may be, in seconds.
-DELAY = 2.0
 # How much longer than the newest an event may be on its way here, in seconds.
 LAG = 2.0
 

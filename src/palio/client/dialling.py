@@ -11,13 +11,17 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from palio.broker.tls import client_context, is_without_tls, speaks_tls
-from palio.client import websocket
 from palio.client.address import Place, is_secure
 from palio.client.connection import Connection
 from palio.client.errors import NotConnected, UntrustedCertificate, WrongPort
 from palio.model.errors import NotAuthenticated, PalioError
-from palio.routing.protocol import DEFAULT_PORT, PROTOCOL, NotPalio, Welcome
+from palio.protocol.addresses import DEFAULT_PORT
+from palio.protocol.greeting import PROTOCOL, Welcome
+from palio.protocol.strangers import NotPalio
+from palio.transport.interface import Dialler
+from palio.transport.tcp import Tcp
+from palio.transport.tls import client_context, is_without_tls, speaks_tls
+from palio.transport.websocket import WebSocketDialler
 
 # Seconds that it may take to find out whether TLS is spoken where a connection ended without a word.
 _LOOK_WITHIN = 2.0
@@ -69,7 +73,7 @@ async def dial(
             name = place if isinstance(place, str) else f"{place[0]}:{place[1]}"
             try:
                 async with asyncio.timeout(timeout):
-                    return await _greet(loop, place, make, tls)
+                    return await _greet(place, make, tls)
             except TimeoutError:
                 problems[name] = f"it did not answer within {timeout:g} seconds"
             except NotAuthenticated:
@@ -142,16 +146,16 @@ def _why(problem: NotPalio | OSError) -> str:
     return problem.strerror or str(problem).rstrip(".") or "no connection"
 
 
+def _transport(place: Place, tls: ssl.SSLContext | None) -> Dialler:
+    return WebSocketDialler(place, tls) if isinstance(place, str) else Tcp(*place, tls)
+
+
 async def _greet(
-    loop: asyncio.AbstractEventLoop,
     place: Place,
     make: Callable[[], Connection],
     tls: ssl.SSLContext | None,
 ) -> tuple[Connection, Welcome]:
-    if isinstance(place, str):
-        connection = await websocket.connect(place, make, tls)
-    else:
-        _, connection = await loop.create_connection(make, *place, ssl=tls)
+    connection = await _transport(place, tls).dial(make)
     try:
         return connection, await asyncio.shield(connection.welcome)
     except BaseException:

@@ -15,20 +15,14 @@ from palio.client.reading import Answered, Arrived, Asked, Counted, HandedOut, P
 from palio.client.session import Session
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
-from palio.routing.durable.control import Paused, Sought
-from palio.routing.durable.messages import (
-    Discarded,
-    Done,
-    Forgot,
-    JournalsListed,
-    JournalTrimmed,
-    Requeued,
-    Taken,
-)
-from palio.routing.durable.messages import Held as HeldAnswer
-from palio.routing.durable.messages import Replay as ReplayRequest
-from palio.routing.inquiries import Request, Respond, Traced, Wanted
-from palio.routing.protocol import Inspected, Lost
+from palio.protocol.deliveries import Lost
+from palio.protocol.durable.control import Paused, Sought
+from palio.protocol.durable.journals import Forgot, JournalsListed, JournalTrimmed
+from palio.protocol.durable.journals import Held as HeldAnswer
+from palio.protocol.durable.journals import Replay as ReplayRequest
+from palio.protocol.durable.subscriptions import Discarded, Done, Requeued, Taken
+from palio.protocol.inquiries import Inspected, Request, Respond, Traced, Wanted
+from palio.protocol.subjects import subject_of
 
 
 class Dispatch:
@@ -42,23 +36,28 @@ class Dispatch:
             Arrived: self._arrived,
             HandedOut: self._handed,
             Asked: self._asked,
-            Answered: lambda answer: self._answered("request", answer),
-            Page: lambda answer: self._answered("replay", answer),
-            Counted: lambda answer: session.answer(f"survey {answer.number}", answer),
+            Answered: self._answered,
+            Page: self._answered,
             Done: self._done,
             Taken: self._taken,
             Lost: self._lost,
             Wanted: self._wanted,
-            Traced: lambda answer: session.answer(f"trace {answer.number}", answer),
             Inspected: self._inspected,
-            Requeued: lambda answer: session.answer(f"requeue {answer.name}", answer),
-            Discarded: lambda answer: session.answer(f"discard {answer.name}", answer),
             Paused: self._paused,
-            Sought: lambda answer: session.answer(f"seek {answer.name}", answer),
-            Forgot: lambda answer: session.answer("forget", answer),
-            JournalsListed: lambda answer: session.answer(f"listjournals {answer.number}", answer),
-            HeldAnswer: lambda answer: session.answer(f"hold {answer.number}", answer),
-            JournalTrimmed: lambda answer: session.answer(f"trimjournal {answer.number}", answer),
+            **dict.fromkeys(
+                (
+                    Counted,
+                    Traced,
+                    Requeued,
+                    Discarded,
+                    Sought,
+                    Forgot,
+                    JournalsListed,
+                    HeldAnswer,
+                    JournalTrimmed,
+                ),
+                session.answered,
+            ),
         }
 
     def statistics(self) -> ClientStatistics:
@@ -105,7 +104,7 @@ class Dispatch:
         subscription = self._durable(answer.name)
         if subscription is not None:
             subscription.paused = answer.paused
-        self._session.answer(f"{'pause' if answer.paused else 'resume'} {answer.name}", answer)
+        self._session.answered(answer)
 
     def _durable(self, name: str) -> DurableSubscription | None:
         found = self._held.get(name)
@@ -124,8 +123,8 @@ class Dispatch:
         self._session.hold(Asking(self._session, request, answers))
         self._session.say(request)
 
-    def _answered(self, kind: str, answer: Answered | Page) -> None:
-        asking = self._held.get(f"{kind} {answer.number}")
+    def _answered(self, answer: Answered | Page) -> None:
+        asking = self._session.held_by(answer.number)
         if isinstance(asking, Asking) and asking.answers.take(answer):  # type: ignore[arg-type]
             self._session.forget(asking)
 
@@ -147,7 +146,7 @@ class Dispatch:
         watch = self._held.get(answer.handle)
         if isinstance(watch, Watch):
             watch.told(answer.wanted)
-            self._session.answer(watch.subject, answer)
+            self._session.resolve(watch.number, answer)
 
     def _inspected(self, answer: Inspected) -> None:
         parts = self._parts.setdefault(answer.number, [])
@@ -155,7 +154,7 @@ class Dispatch:
         if answer.last:
             lists = len(parts) > 1
             result = [row for part in parts for row in part] if lists else parts[0]
-            self._session.answer(f"inspect {answer.number}", result)
+            self._session.resolve(answer.number, result)
 
     def forget_parts(self, number: int) -> None:
         """The answer is complete, or nobody waits for it."""
@@ -166,14 +165,10 @@ class Asking(Held):
     """A request that is under way. It is not repeated: who has taken it once would take it twice."""
 
     def __init__(self, session: Session, request: Request | ReplayRequest, answers: Replies | Replay) -> None:
-        super().__init__(session, f"{type(request).__name__.lower()} {request.number}")
+        super().__init__(session, subject_of(request), request.number)
         self._request = request
         self.answers = answers
         answers.given_up = self._end
-
-    @property
-    def subject(self) -> str:
-        return self.name
 
     def request(self) -> Any:
         return self._request

@@ -23,8 +23,7 @@ from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import lose, release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.desk import HomeUnreachable
-from palio.routing.durable.messages import (
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
@@ -35,7 +34,8 @@ from palio.routing.durable.messages import (
     Finish,
     Rejected,
 )
-from palio.routing.messages import Refused
+from palio.protocol.durable.wishes import HomeUnreachable
+from palio.protocol.requests import Refused
 
 if TYPE_CHECKING:
     from palio.client.session import Session
@@ -52,8 +52,6 @@ class DurableSubscription(Subscription[Content_co]):
     A `temporary` one is for reaching back: what is handed out counts as done with, and it ends with its client.
     What cannot be decoded becomes a dead letter, with the reason, and what follows is not held up.
     """
-
-    kind = "attach"
 
     def __init__(
         self, session: Session, attach: Attach, *, temporary: bool, into: Decoding[Any] | None = None
@@ -113,7 +111,7 @@ class DurableSubscription(Subscription[Content_co]):
 
         def again() -> None:
             if not self._over and self._session.connections == connection:
-                self._session.say(self.request())
+                self._session.say(self.numbered())
 
         self._session.loop.call_later(self._session.options.backoff.longest, again)
 
@@ -244,9 +242,7 @@ class DurableSubscription(Subscription[Content_co]):
 
     async def _change(self, wanted: Filter, timeout: float | None) -> Changed:
         message = Change(self.name, wanted)
-        answer: Changed = await self._session.ask(
-            message, f"change {self.name}", on_loss="again", timeout=timeout
-        )
+        answer: Changed = await self._session.ask(message, on_loss="again", timeout=timeout)
         self._selects(wanted)
         return answer
 
@@ -269,7 +265,7 @@ class DurableSubscription(Subscription[Content_co]):
         """End it for good, with all that waits for it."""
         if self._end():
             self.flush()
-            await self._session.ask(Finish(self.name), f"finish {self.name}", on_loss="again")
+            await self._session.ask(Finish(self.name), on_loss="again")
 
     async def release(self) -> None:
         await (self.unsubscribe() if self._temporary else self.detach())

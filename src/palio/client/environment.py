@@ -11,9 +11,9 @@ import os
 import ssl
 from typing import TypedDict
 
-from palio.broker.files import read_token
-from palio.broker.tls import client_context
 from palio.client.address import is_secure
+from palio.transport.tls import client_context
+from palio.transport.tokens import read_token
 
 TOKEN = "PALIO_TOKEN"
 TOKEN_FILE = "PALIO_TOKEN_FILE"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from palio.model import errors as model_errors
 from palio.model.errors import PalioError
-from palio.routing.durable.desk import HomeUnreachable, NotHome, NotTaker, WrongAttachment
-from palio.routing.messages import Refused
+from palio.protocol.durable.wishes import HomeUnreachable, NotHome, NotTaker, WrongAttachment
+from palio.protocol.requests import Refused
 
 
 class WrongAddress(PalioError):

@@ -20,8 +20,8 @@ from palio.model.attributes import Attributes
 from palio.model.body import Body
 from palio.model.notification import Notification
 from palio.model.values import Value
-from palio.routing.durable.attempts import MAX_REASON
-from palio.routing.durable.desk import require_delay
+from palio.protocol.durable.attempts import MAX_REASON
+from palio.protocol.durable.wishes import require_delay
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault

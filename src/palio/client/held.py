@@ -6,10 +6,12 @@ import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+
 from palio.client.errors import ClientClosed
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
-from palio.routing.messages import Advertise, Refused, Release
+from palio.protocol.requests import Advertise, Refused, Release
 
 if TYPE_CHECKING:
     from palio.client.session import Session
@@ -18,27 +20,26 @@ if TYPE_CHECKING:
 class Held:
     """Something that a session holds under a name, which is its handle at the broker."""
 
-    kind = ""  # of the request, as a refusal names it
-
-    def __init__(self, session: Session, name: str) -> None:
+    def __init__(self, session: Session, name: str, number: int | None = None) -> None:
         self._session = session
         self.name = name
+        self.number = session.number() if number is None else number  # of the request, on every connection
         self._over = False
         self._ready: asyncio.Future[None] = session.loop.create_future()
-
-    @property
-    def subject(self) -> str:
-        return f"{self.kind} {self.name}"
 
     def request(self) -> Any:
         """What asks a broker for it."""
         raise NotImplementedError
 
+    def numbered(self) -> Any:
+        """What asks a broker for it, with its number."""
+        return msgspec.structs.replace(self.request(), number=self.number)
+
     async def ask(self, timeout: float | None, *, ready: bool) -> None:
         """Ask for it, and wait until the broker holds it, or the whole network knows it."""
         self._session.hold(self)
         try:
-            await self._session.ask(self.request(), self.subject, on_loss="keep", timeout=timeout)
+            await self._session.ask(self.numbered(), on_loss="keep", timeout=timeout)
             if ready:
                 await self.ready(timeout)
         except BaseException:
@@ -99,7 +100,7 @@ class Held:
     async def release(self) -> None:
         """End it."""
         if self._end():
-            await self._session.ask(Release(self.name), f"release {self.name}", on_loss="done")
+            await self._session.ask(Release(self.name), on_loss="done")
 
     async def __aenter__(self) -> Self:
         return self
@@ -113,8 +114,6 @@ class Held:
 
 class Advertised(Held):
     """An advertisement of a client: what it says that it will publish."""
-
-    kind = "advertise"
 
     def __init__(self, session: Session, name: str, advertisement: Advertisement) -> None:
         super().__init__(session, name)

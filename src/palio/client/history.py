@@ -13,7 +13,7 @@ from palio.client.event import Event
 from palio.client.reading import Counted, Page
 from palio.client.waiting import release
 from palio.model.errors import PalioError
-from palio.routing.durable.messages import GoOn
+from palio.protocol.durable.journals import GoOn
 
 
 class Survey(msgspec.Struct, frozen=True):

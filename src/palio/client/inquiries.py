@@ -13,7 +13,7 @@ from palio.client.waiting import release
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
-from palio.routing.inquiries import Watch as WatchRequest
+from palio.protocol.inquiries import Watch as WatchRequest
 
 if TYPE_CHECKING:
     from palio.client.session import Session
@@ -118,8 +118,6 @@ class Watch(Held):
 
     Iterating gives the answer of now first, and then each time that it has changed since.
     """
-
-    kind = "watch"
 
     def __init__(self, session: Session, name: str, advertisement: Advertisement) -> None:
         super().__init__(session, name)

@@ -11,10 +11,12 @@ from palio.client.dialling import Backoff
 from palio.client.publishing import PublishStatistics
 from palio.client.states import State
 from palio.client.subscription import SubscriptionStatistics
-from palio.routing.protocol import HEARTBEAT
+from palio.protocol.heartbeat import HEARTBEAT
 
 # Bytes that may wait to be sent: some seconds of a fast publisher while a broker is away.
 UNSENT_LIMIT = 64 * 1024 * 1024
+# How much older than the newest an event may be where patterns are looked for, in seconds.
+DELAY = 2.0
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

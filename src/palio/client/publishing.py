@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -23,11 +23,12 @@ from palio.client.waiting import release
 from palio.model.body import Body
 from palio.model.errors import PalioError
 from palio.model.plain import encode_plain
-from palio.routing.messages import Published, Refused
-from palio.routing.protocol import BATCH_BYTES, FrameTooLarge, require_deliverable
+from palio.protocol.frames import BATCH_BYTES, FrameTooLarge, require_deliverable
+from palio.protocol.requests import Published, Refused
 
 # What a notification without an id takes beside its attributes and payload, at the most; and so does a batch.
 OVERHEAD = 64
+_PUBLISH = "publish"  # the tag of the request
 
 
 class Confirmation(msgspec.Struct, frozen=True):
@@ -50,11 +51,11 @@ class PublishStatistics(msgspec.Struct, frozen=True):
     dropped: dict[str, int]
 
 
-class _Publish(msgspec.Struct, frozen=True, tag="publish"):
+class _Publish(msgspec.Struct, frozen=True, tag=_PUBLISH):
     """`Publish` of the protocol, with bodies."""
 
     notifications: list[Body]
-    request: int = 0
+    number: int = 0
     publisher: str = ""
 
 
@@ -107,7 +108,7 @@ _encode = msgspec.msgpack.Encoder().encode
 class Publishing:
     """Everything that a client has published and that is not done with."""
 
-    def __init__(self, limit: int, publisher: str = "") -> None:
+    def __init__(self, limit: int, publisher: str, number: Callable[[], int]) -> None:
         self._limit = limit
         self._publisher = publisher
         self._loop = asyncio.get_running_loop()
@@ -119,7 +120,7 @@ class Publishing:
         self._waiting_size = 0
         self._too_much = False
         self._unconfirmed: dict[int, Batch] = {}
-        self._request = 0
+        self._number = number  # for the next request
         self._room: list[asyncio.Future[None]] = []
         self._done: list[asyncio.Future[None]] = []
         self._published = self._confirmed = 0
@@ -232,11 +233,11 @@ class Publishing:
         while self._waiting and connection is not None and not connection.paused:
             batch = self._waiting.popleft()
             self._waiting_size -= batch.size
-            request = 0
+            number = 0
             if batch.waiters:
-                self._request = request = self._request + 1
-                self._unconfirmed[request] = batch
-            connection.put(_encode(_Publish(batch.bodies, request, self._publisher)))
+                number = self._number()
+                self._unconfirmed[number] = batch
+            connection.put(_encode(_Publish(batch.bodies, number, self._publisher)))
             connection.write()  # now, so that it is known whether there is room for more
         self._too_much = self._waiting_size > self._limit
         if not self._waiting:
@@ -246,7 +247,7 @@ class Publishing:
 
     def published(self, answer: Published) -> None:
         """A batch is confirmed."""
-        batch = self._unconfirmed.pop(answer.request, None)
+        batch = self._unconfirmed.pop(answer.number, None)
         if batch is None:
             return
         self._confirmed += len(batch.bodies)
@@ -259,12 +260,13 @@ class Publishing:
         if not self._unconfirmed:
             release(self._done)
 
-    def refused(self, answer: Refused) -> None:
+    def refused(self, answer: Refused) -> bool:
         """A batch was not carried out. If several share it, each is tried by itself: one of them is to
-        blame.
+        blame. Returns whether it was one.
         """
-        request = int(answer.subject.rpartition(" ")[2])
-        batch = self._unconfirmed.pop(request, None)
+        if answer.kind != _PUBLISH:
+            return False
+        batch = self._unconfirmed.pop(answer.number, None)
         if batch is None:
             self.dropped[answer.error] += 1
         elif len(batch.waiters) == 1:
@@ -277,6 +279,7 @@ class Publishing:
             self.send()
         if not self._unconfirmed:
             release(self._done)
+        return True
 
     # Connections
 

@@ -19,24 +19,21 @@ from palio.client.session import Session
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.durable.control import Pause, Resume, Seek, Sought
-from palio.routing.durable.messages import (
-    Attach,
-    Discard,
-    Finish,
+from palio.protocol.durable.control import Pause, Resume, Seek, Sought
+from palio.protocol.durable.journals import (
     Forget,
     Hold,
     JournalRange,
     JournalsListed,
     JournalTrimmed,
     ListJournals,
-    Requeue,
     TrimJournal,
 )
-from palio.routing.durable.messages import Replay as ReplayRequest
-from palio.routing.durable.messages import Survey as SurveyRequest
-from palio.routing.inquiries import Hop, Request, Trace
-from palio.routing.protocol import Inspect
+from palio.protocol.durable.journals import Replay as ReplayRequest
+from palio.protocol.durable.journals import Survey as SurveyRequest
+from palio.protocol.durable.subscriptions import Attach, Discard, Finish, Requeue
+from palio.protocol.inquiries import Hop, Inspect, Request, Trace
+from palio.protocol.subjects import subject_of
 
 
 class Questions:
@@ -45,15 +42,11 @@ class Questions:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._dispatch = Dispatch(session)
-        self._count = 0
+        self._number = session.number
 
-    def _number(self) -> int:
-        self._count += 1
-        return self._count
-
-    async def _ask(self, message: Any, subject: str, timeout: float | None) -> Any:
+    async def _ask(self, message: Any, timeout: float | None) -> Any:
         self._session.require_open()
-        return await self._session.ask(message, subject, on_loss="again", timeout=timeout)
+        return await self._session.ask(message, on_loss="again", timeout=timeout)
 
     def request(
         self,
@@ -88,7 +81,7 @@ class Questions:
             content = content.notification
         number = self._number()
         message = Trace(number, Notification.of_body(make_body(content)))
-        answer = await self._ask(message, f"trace {number}", timeout)
+        answer = await self._ask(message, timeout)
         route: Hop = answer.route
         return route
 
@@ -98,11 +91,11 @@ class Questions:
         number = self._number()
         message = Inspect(number, what, argument)
         try:
-            result = await self._session.ask(message, f"inspect {number}", on_loss="fail", timeout=timeout)
+            result = await self._session.ask(message, on_loss="fail", timeout=timeout)
         finally:
             self._dispatch.forget_parts(number)
         if isinstance(result, dict) and set(result) == {"error"}:
-            raise RequestRefused(f"inspect {number}", "UnknownQuestion", result["error"])
+            raise RequestRefused(subject_of(message), "UnknownQuestion", result["error"])
         return result
 
     async def survey(
@@ -124,7 +117,7 @@ class Questions:
         message = SurveyRequest(
             number, as_filter(filter), as_seconds(since, 0.0), as_seconds(until, None), buckets, samples
         )
-        return survey_of(await self._ask(message, f"survey {number}", timeout))
+        return survey_of(await self._ask(message, timeout))
 
     def replay(
         self,
@@ -163,7 +156,7 @@ class Questions:
     async def journals(self, *, timeout: float | None = None) -> JournalsListed:
         """How far the journals in reach are; in `missing`, brokers that did not answer."""
         number = self._number()
-        listed: JournalsListed = await self._ask(ListJournals(number), f"listjournals {number}", timeout)
+        listed: JournalsListed = await self._ask(ListJournals(number), timeout)
         return listed
 
     async def hold(self, reader: str, sequence: int, *, timeout: float | None = None) -> JournalRange:
@@ -172,7 +165,7 @@ class Questions:
         Returns when it is on disk, and what the journal has.
         """
         number = self._number()
-        held = await self._ask(Hold(number, reader, sequence), f"hold {number}", timeout)
+        held = await self._ask(Hold(number, reader, sequence), timeout)
         kept: JournalRange = held.journal
         return kept
 
@@ -187,7 +180,7 @@ class Questions:
         """
         number = self._number()
         message = TrimJournal(number, upto, dry)
-        trimmed: JournalTrimmed = await self._ask(message, f"trimjournal {number}", timeout)
+        trimmed: JournalTrimmed = await self._ask(message, timeout)
         return trimmed
 
     async def remove(self, durable: str, *, timeout: float | None = None) -> None:
@@ -203,8 +196,8 @@ class Questions:
             await held.unsubscribe()
             return
         attach = Attach(durable, None, in_flight=1)
-        await session.ask(attach, f"attach {durable}", on_loss="fail", timeout=timeout)
-        await session.ask(Finish(durable), f"finish {durable}", on_loss="fail", timeout=timeout)
+        await session.ask(attach, on_loss="fail", timeout=timeout)
+        await session.ask(Finish(durable), on_loss="fail", timeout=timeout)
 
     async def pause(self, durable: str, *, timeout: float | None = None) -> None:
         """Let a durable subscription keep what comes and deliver nothing, until it is resumed; on disk.
@@ -212,11 +205,11 @@ class Questions:
         Whoever takes its events stays its taker, and may acknowledge what is out. The broker must be the
         subscription's home, here and in `resume` and `seek`.
         """
-        await self._ask(Pause(durable), f"pause {durable}", timeout)
+        await self._ask(Pause(durable), timeout)
 
     async def resume(self, durable: str, *, timeout: float | None = None) -> None:
         """Let a durable subscription deliver again."""
-        await self._ask(Resume(durable), f"resume {durable}", timeout)
+        await self._ask(Resume(durable), timeout)
 
     async def seek(
         self, durable: str, since: Since, *, dry: bool = False, timeout: float | None = None
@@ -230,7 +223,7 @@ class Questions:
         moment = None if isinstance(since, Mapping) else since
         if isinstance(moment, datetime):
             moment = as_seconds(moment, 0.0)
-        sought: Sought = await self._ask(Seek(durable, moment, after, dry), f"seek {durable}", timeout)
+        sought: Sought = await self._ask(Seek(durable, moment, after, dry), timeout)
         return sought
 
     async def requeue(
@@ -240,7 +233,7 @@ class Questions:
 
         Their numbers are those that `inspect("dlq")` tells; the broker must be the subscription's home.
         """
-        answer = await self._ask(Requeue(durable, tuple(deliveries)), f"requeue {durable}", timeout)
+        answer = await self._ask(Requeue(durable, tuple(deliveries)), timeout)
         requeued: tuple[int, ...] = answer.deliveries
         return requeued
 
@@ -248,13 +241,13 @@ class Questions:
         self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None
     ) -> tuple[int, ...]:
         """Throw dead letters of a durable subscription away. Returns which of them were there."""
-        answer = await self._ask(Discard(durable, tuple(deliveries)), f"discard {durable}", timeout)
+        answer = await self._ask(Discard(durable, tuple(deliveries)), timeout)
         discarded: tuple[int, ...] = answer.deliveries
         return discarded
 
     async def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
         """Say that a broker is gone for good, so that nobody waits for it any more."""
-        await self._ask(Forget(broker), "forget", timeout)
+        await self._ask(Forget(broker), timeout)
 
 
 def as_advertisement(text: str | Advertisement) -> Advertisement:

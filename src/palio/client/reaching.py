@@ -10,9 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 from palio.client.dialling import Backoff
 from palio.model.filter import Filter
 from palio.model.values import check_time
-from palio.routing.durable.desk import require_sound
-from palio.routing.durable.messages import Attach
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.subscriptions import Attach
+from palio.protocol.durable.wishes import require_sound
 
 # A moment, seconds since 1970, "all", "now", or a position: by origin the last sequence that is not wanted.
 Since: TypeAlias = datetime | float | str | Mapping[str, int]
@@ -34,9 +34,9 @@ def as_seconds(moment: datetime | float | None, default: Default) -> float | Def
 
 def as_filter(text: str | Filter) -> Filter:
     """A filter, of which the text may be given. Raises `FilterSyntaxError` or `ContradictoryFilter`."""
-    filter = Filter.parse(text) if isinstance(text, str) else text
-    filter.require_satisfiable()
-    return filter
+    from palio.language import read_filter  # noqa: PLC0415 (who only publishes needs no language)
+
+    return read_filter(text).require_satisfiable()
 
 
 def temporary_name(client: str, number: int) -> str:

@@ -9,24 +9,23 @@ import msgspec
 from palio.client.event import Event
 from palio.model.body import Body
 from palio.model.errors import PalioError
-from palio.routing.durable.control import Paused, Sought
-from palio.routing.durable.messages import (
+from palio.protocol.deliveries import Lost
+from palio.protocol.durable.control import Paused, Sought
+from palio.protocol.durable.journals import Forgot, Held, JournalsListed, JournalTrimmed
+from palio.protocol.durable.subscriptions import (
     Attached,
     Changed,
     Discarded,
     Done,
     DurableReady,
-    Forgot,
-    Held,
-    JournalsListed,
-    JournalTrimmed,
     Requeued,
     Taken,
 )
-from palio.routing.inquiries import Traced, Wanted
-from palio.routing.messages import Accepted, Ended, Published, Ready, Refused
-from palio.routing.protocol import Bye, Inspected, Lost, Ping, Pong, Welcome
-from palio.routing.wire import decoder_of
+from palio.protocol.encoding import decoder_of
+from palio.protocol.greeting import Welcome
+from palio.protocol.heartbeat import Bye, Ping, Pong
+from palio.protocol.inquiries import Inspected, Traced, Wanted
+from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
 
 
 class Arrived(msgspec.Struct, frozen=True, tag="events"):
@@ -84,13 +83,16 @@ class Page(msgspec.Struct, frozen=True, tag="replayed"):
     missing: tuple[str, ...] = ()
 
 
-_heard = (
-    *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
-    *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
-    *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed, Paused, Sought),
-    *(Welcome, Ping, Pong, Bye, Lost),
+# What a client hears from a broker that it is welcome at.
+HEARD: frozenset[type] = frozenset(
+    (
+        *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
+        *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
+        *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed, Paused, Sought),
+        Lost,
+    )
 )
-_decoder = decoder_of(*_heard)
+_decoder = decoder_of(*HEARD, Welcome, Ping, Pong, Bye)
 
 
 def read(payload: bytes) -> Any:

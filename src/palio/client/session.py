@@ -24,9 +24,11 @@ from palio.client.publishing import Publishing
 from palio.client.states import TRANSITIONS, State
 from palio.client.waiting import OnLoss, Waiting
 from palio.model.errors import PalioError
-from palio.routing.durable.messages import Attached, Changed, DurableReady
-from palio.routing.messages import Accepted, Ended, Published, Ready, Refused
-from palio.routing.protocol import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.heartbeat import Ping, Pong
+from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
+from palio.protocol.subjects import subject_of
 
 Result = TypeVar("Result")
 
@@ -56,14 +58,17 @@ class Session:
         self._failures = 0  # connections that did not last, one after the other
         self._reconnecting: asyncio.Task[None] | None = None
         self._waiting = Waiting()
+        self.number = self._waiting.pairing.number  # for a request, the same on every connection
+        self._held_by_number: dict[int, Held] = {}
         self.handlers: dict[type, Callable[[Any], None]] = {
             Published: lambda answer: self.publishing.published(answer),  # noqa: PLW0108 (it is made later)
             Refused: self._refused,
-            Accepted: lambda answer: self._answered(answer.handle, answer),
-            Attached: self._attached,
+            Accepted: lambda answer: self._taken(answer.handle, answer),
+            Attached: lambda answer: self._taken(answer.name, answer),
             Ready: lambda answer: self._became_ready(answer.handle),
             DurableReady: lambda answer: self._became_ready(answer.name),
-            Ended: self._ended,
+            Ended: self.answered,
+            Pong: self.answered,
             Changed: self._changed,
         }
 
@@ -76,7 +81,7 @@ class Session:
         if self.connections:
             return
         self.loop = asyncio.get_running_loop()
-        self.publishing = Publishing(self.options.unsent_limit, self.options.publisher)
+        self.publishing = Publishing(self.options.unsent_limit, self.options.publisher, self.number)
         try:
             await self._connect(self.options.connect_within)
         except BaseException as problem:
@@ -88,7 +93,7 @@ class Session:
         greet = Greet(PROTOCOL, Role.CLIENT, self.name, options.token, heartbeat=options.heartbeat)
         connection, welcome = await dial(
             self._addresses,
-            lambda: Connection(greet, self.handlers, self._lost, self.publishing.send),
+            lambda: Connection(greet, self._waiting.pairing, self.handlers, self._lost, self.publishing.send),
             options.tls,
             timeout=options.connect_timeout,
             within=within,
@@ -107,7 +112,7 @@ class Session:
         self.journal = welcome.journal
         self._go("welcomed", f"The broker {welcome.broker} has taken the connection.")
         for held in self.held.values():
-            connection.say(held.request())
+            connection.say(held.numbered())
         for message in self._waiting.connected():
             connection.say(message)
         self.publishing.connected(connection, welcome.max_frame)
@@ -205,7 +210,7 @@ class Session:
         """Wait until the broker has taken all that was said. Raises `ConnectionLost` or `RequestTimeout`."""
         if self._connection is None:
             raise ConnectionLost("flush", self.reason)
-        await self._connection.ping(self.options.request_timeout if timeout is None else timeout)
+        await self._ask_now(Ping(number=self.number()), "ping", "fail", timeout)
 
     # Requests and their answers
 
@@ -216,18 +221,24 @@ class Session:
         self._connection.say(message)
         return True
 
-    async def ask(self, message: Any, subject: str, *, on_loss: OnLoss, timeout: float | None = None) -> Any:
+    async def ask(self, request: Any, *, on_loss: OnLoss, timeout: float | None = None) -> Any:
         """Send a request and wait for its answer. Raises `RequestTimeout`, or what it is refused with.
 
-        Of several about the same subject, one is made after the other: their answers could not be told apart.
+        Of several of the same subject, one is made after the other: a broker lets go the wish that another one
+        of the same client takes the place of.
         """
-        while (before := self._waiting.get(subject)) is not None:
+        request = self._waiting.pairing.numbered(request)
+        subject = subject_of(request)
+        while (before := self._waiting.of(subject)) is not None:
             await asyncio.wait([before])
-        future = self._waiting.add(subject, message, on_loss, said=self.say(message))
+        return await self._ask_now(request, subject, on_loss, timeout)
+
+    async def _ask_now(self, request: Any, subject: str, on_loss: OnLoss, timeout: float | None) -> Any:
+        future = self._waiting.add(request, on_loss, said=self.say(request))
         try:
             return await self.wait_for(subject, future, timeout)
         finally:
-            self._waiting.forget(subject, future)
+            self._waiting.pairing.pop(request.number)
 
     async def wait_for(self, subject: str, awaited: Awaitable[Result], timeout: float | None) -> Result:
         """Wait for something. Raises `RequestTimeout`."""
@@ -240,58 +251,57 @@ class Session:
                 raise
             raise RequestTimeout(subject, seconds) from None
 
-    def answer(self, subject: str, answer: Any) -> None:
+    def answered(self, answer: Any) -> None:
         """An answer has come, to whoever waits for it."""
-        self._waiting.answer(subject, answer)
+        self._waiting.answer(answer.number, answer)
+
+    def resolve(self, number: int, result: Any) -> None:
+        """The answer to a request is known, for whoever waits for it."""
+        self._waiting.answer(number, result)
 
     def _refused(self, refused: Refused) -> None:
-        kind, _, name = refused.subject.partition(" ")
-        if kind == "publish":
-            self.publishing.refused(refused)
+        number = refused.number
+        if self.publishing.refused(refused):
             return
         problem = error_of(refused)
-        held = self.held.get(name) or self.held.get(refused.subject)
-        if self._waiting.refuse(refused.subject, problem):
+        if self._waiting.refuse(number, problem):
             return
-        if held is not None and held.subject == refused.subject:
+        held = self._held_by_number.get(number)
+        if held is not None:
             held.refused(refused, problem)  # it was held before, and could not be asked for again
         else:
             self.dropped[refused.error] += 1
 
-    def _answered(self, name: str, answer: Any) -> None:
+    def _taken(self, name: str, answer: Accepted | Attached) -> None:
         held = self.held.get(name)
         if held is not None:
             held.answered(answer)
-            self.answer(held.subject, answer)
-
-    def _attached(self, answer: Attached) -> None:
-        self._answered(answer.name, answer)
-        if answer.name not in self.held:  # it was asked for in passing
-            self.answer(f"attach {answer.name}", answer)
+        self.answered(answer)
 
     def _changed(self, answer: Changed) -> None:
         held = self.held.get(answer.name)
         if held is not None:
             held.changed(answer)
-        self.answer(f"change {answer.name}", answer)
+        self.answered(answer)
 
     def _became_ready(self, name: str) -> None:
         held = self.held.get(name)
         if held is not None:
             held.became_ready()
 
-    def _ended(self, answer: Ended) -> None:
-        for name in answer.handles:
-            self.answer(f"release {name}", answer)
-            self.answer(f"finish {name}", answer)
-
     # What lasts
 
     def hold(self, held: Held) -> None:
         """Ask for this on each connection."""
         self.held[held.name] = held
+        self._held_by_number[held.number] = held
+
+    def held_by(self, number: int) -> Held | None:
+        """What was asked for by that number, if it lasts."""
+        return self._held_by_number.get(number)
 
     def forget(self, held: Held) -> None:
         """It has ended, and is not asked for again."""
         if self.held.get(held.name) is held:
             del self.held[held.name]
+            self._held_by_number.pop(held.number, None)

@@ -29,7 +29,7 @@ from palio.client.held import Held
 from palio.client.waiting import release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.messages import Subscribe
+from palio.protocol.requests import Subscribe
 
 if TYPE_CHECKING:
     from palio.client.session import Session
@@ -60,8 +60,6 @@ class Subscription(Held, Generic[Content_co]):
     With a type to decode them into, each has an object of it as its `value`. One that cannot be decoded is an
     `UndecodableEvent`, raised where it would have come; whoever goes on gets the next.
     """
-
-    kind = "subscribe"
 
     def __init__(
         self,

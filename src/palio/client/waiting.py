@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from palio.client.errors import ConnectionLost
 from palio.model.errors import PalioError
+from palio.protocol.pairing import Pairing
 
 # keep: whoever asked says it again by itself; again: the same is said again; done: it has come true by that;
 # fail: nobody knows whether it was carried out.
@@ -14,77 +15,70 @@ OnLoss: TypeAlias = Literal["keep", "again", "done", "fail"]
 
 
 class _Asked:
-    __slots__ = ("future", "message", "on_loss", "said")
+    __slots__ = ("future", "on_loss", "said")
 
-    def __init__(self, message: Any, on_loss: OnLoss) -> None:
-        self.message = message
+    def __init__(self, on_loss: OnLoss, *, said: bool) -> None:
         self.on_loss = on_loss
-        self.said = False
+        self.said = said
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
 class Waiting:
-    """By subject: the kind of a request, and what tells it from others of its kind."""
+    """Whoever waits, by the number of the request; whatever connection it was made on."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, _Asked] = {}
+        self.pairing: Pairing[_Asked] = Pairing()
 
-    def add(self, subject: str, message: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
+    def add(self, request: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
         """A request is made, and was `said` if there is a connection."""
-        asked = self._asked[subject] = _Asked(message, on_loss)
-        asked.said = said
+        asked = _Asked(on_loss, said=said)
+        self.pairing.add(request, asked)
         return asked.future
 
-    def get(self, subject: str) -> asyncio.Future[Any] | None:
-        """What somebody waits for already."""
-        asked = self._asked.get(subject)
-        return None if asked is None or asked.future.done() else asked.future
+    def of(self, subject: str) -> asyncio.Future[Any] | None:
+        """What somebody waits for already who has asked for the same."""
+        same = self.pairing.of(subject)
+        return None if same is None or same.kept.future.done() else same.kept.future
 
-    def answer(self, subject: str, answer: Any) -> bool:
+    def answer(self, number: int, answer: Any) -> bool:
         """Returns whether somebody waited for it."""
-        future = self._pop(subject)
+        future = self._pop(number)
         if future is not None:
             future.set_result(answer)
         return future is not None
 
-    def refuse(self, subject: str, problem: PalioError) -> bool:
+    def refuse(self, number: int, problem: PalioError) -> bool:
         """Returns whether somebody waited for it."""
-        future = self._pop(subject)
+        future = self._pop(number)
         if future is not None:
             future.set_exception(problem)
             future.exception()  # whoever waited may have given up
         return future is not None
 
-    def forget(self, subject: str, future: asyncio.Future[Any]) -> None:
-        """Nobody waits for it any more."""
-        asked = self._asked.get(subject)
-        if asked is not None and asked.future is future:
-            del self._asked[subject]
-
-    def _pop(self, subject: str) -> asyncio.Future[Any] | None:
-        asked = self._asked.pop(subject, None)
-        return None if asked is None or asked.future.done() else asked.future
+    def _pop(self, number: int) -> asyncio.Future[Any] | None:
+        asked = self.pairing.pop(number)
+        return None if asked is None or asked.kept.future.done() else asked.kept.future
 
     def lost(self, reason: str) -> None:
         """The connection is lost."""
-        for subject, asked in list(self._asked.items()):
+        for request, subject, asked in self.pairing.all():
             if asked.said and asked.on_loss == "fail":
-                self.refuse(subject, ConnectionLost(subject, reason))
+                self.refuse(request.number, ConnectionLost(subject, reason))
             elif asked.on_loss == "done":
-                self.answer(subject, None)
+                self.answer(request.number, None)
             asked.said = False
 
     def connected(self) -> list[Any]:
         """What is to be said on a new connection."""
-        unsaid = [asked for asked in self._asked.values() if not asked.said and asked.on_loss != "keep"]
-        for asked in unsaid:
-            asked.said = True
-        return [asked.message for asked in unsaid]
+        unsaid = [one for one in self.pairing.all() if not one.kept.said and one.kept.on_loss != "keep"]
+        for one in unsaid:
+            one.kept.said = True
+        return [one.request for one in unsaid]
 
     def close(self, problem: PalioError) -> None:
         """There will be no answers."""
-        for subject in list(self._asked):
-            self.refuse(subject, problem)
+        for one in self.pairing.all():
+            self.refuse(one.request.number, problem)
 
 
 def lose(waiting: list[asyncio.Future[None]], request: str) -> None:

@@ -1,10 +1,11 @@
 """Other tongues: the filter dialects of others, compiled to the one `Filter`.
 
 A dialect is a function from its own notation to a `Filter`, without any I/O. What it cannot say exactly it
-refuses, with the path of what is wrong.
+refuses, with the path of what is wrong. `read_filter` knows them all by name.
 """
 
+from palio.language.dialects import DIALECTS, PALIO, read_filter
 from palio.language.errors import UnknownDialect, WrongExpression
-from palio.language.subscriptions_api import DIALECTS, read_filters
+from palio.language.subscriptions_api import MEMBERS, read_filters
 
-__all__ = ["DIALECTS", "UnknownDialect", "WrongExpression", "read_filters"]
+__all__ = ["DIALECTS", "MEMBERS", "PALIO", "UnknownDialect", "WrongExpression", "read_filter", "read_filters"]

@@ -16,7 +16,7 @@ class WrongExpression(FilterError):
 
 
 class UnknownDialect(FilterError):
-    """A filter dialect that is not spoken here."""
+    """A filter dialect that is not spoken here; `path` says where it was named, if within a document."""
 
     path: str
     dialect: str
@@ -24,7 +24,8 @@ class UnknownDialect(FilterError):
 
     def __init__(self, path: str, dialect: str, known: tuple[str, ...]) -> None:
         super().__init__(
-            f"{path}: The filter dialect {dialect[:40]!r} is not supported; there are {', '.join(known)}.",
+            f"{path and f'{path}: '}The filter dialect {dialect[:40]!r} is not supported; "
+            f"there are {', '.join(known)}.",
             path=path,
             dialect=dialect[:40],
             known=known,

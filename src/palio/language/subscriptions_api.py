@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from palio.language.errors import UnknownDialect, WrongExpression
+from palio.model import jsontext
 from palio.model.constraint import Constraint
 from palio.model.errors import FilterTooLarge, InvalidNotification
 from palio.model.expression import Condition, Expression, Not, conjunction, disjunction
@@ -43,6 +44,18 @@ def read_filters(filters: Any, path: str = "$.filters") -> Filter:
     return Filter.from_expression(conjunction(reader.several(filters, path, 0, least=0)))
 
 
+def parse_filters(text: str) -> Filter:
+    """The filter that the JSON text of such a list means.
+
+    Raises `WrongExpression` for what is no JSON, and what `read_filters` raises.
+    """
+    try:
+        document = jsontext.read(text)
+    except InvalidNotification as problem:
+        raise WrongExpression(problem.path, problem.reason) from None
+    return read_filters(document, "$")
+
+
 class _Reader:
     """Reads expressions, and counts them."""
 
@@ -63,9 +76,9 @@ class _Reader:
         if not isinstance(document, Mapping) or len(document) != 1:
             raise WrongExpression(path, "A filter is an object with one member, named after its dialect.")
         ((dialect, content),) = document.items()
-        read = _DIALECTS.get(dialect)
+        read = _MEMBERS.get(dialect)
         if read is None:
-            raise UnknownDialect(path, str(dialect), DIALECTS)
+            raise UnknownDialect(path, str(dialect), MEMBERS)
         return read(self, content, f"{path}.{dialect}", depth + 1)
 
     def compared(self, content: Any, path: str, compare: Callable[[str, Any, str], Expression]) -> Expression:
@@ -122,7 +135,7 @@ def _palio(reader: _Reader, content: Any, path: str, depth: int) -> Expression:
     return parse(content)
 
 
-_DIALECTS: dict[str, Callable[[_Reader, Any, str, int], Expression]] = {
+_MEMBERS: dict[str, Callable[[_Reader, Any, str, int], Expression]] = {
     "exact": lambda reader, content, path, _: reader.compared(content, path, _exact),
     "prefix": lambda reader, content, path, _: reader.compared(content, path, _text("starts with")),
     "suffix": lambda reader, content, path, _: reader.compared(content, path, _text("ends with")),
@@ -131,4 +144,4 @@ _DIALECTS: dict[str, Callable[[_Reader, Any, str, int], Expression]] = {
     "not": lambda reader, content, path, depth: Not(reader.one(content, path, depth)),
     "palio": _palio,
 }
-DIALECTS = tuple(_DIALECTS)
+MEMBERS = tuple(_MEMBERS)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
+from palio.language import read_filter
 from palio.matching import columns, files
 from palio.matching.arrays import Batch, Payloads
 from palio.matching.core import Core, Memory, mapped, match_encoded, match_payloads, match_rows, sections, state
@@ -70,7 +71,7 @@ class MatchIndex:
             if id in seen:
                 raise DuplicateId(id)
             seen.add(id)
-            filter = Filter.parse(given) if isinstance(given, str) else given
+            filter = read_filter(given) if isinstance(given, str) else given
             entered.append(id)
             self._filters.append(filter)
             self._count(id, filter, 1)
@@ -89,7 +90,7 @@ class MatchIndex:
         """Add a filter, or its text. Raises `DuplicateId`, or what `Filter.parse` raises."""
         self._require_writable()
         if isinstance(filter, str):
-            filter = Filter.parse(filter)
+            filter = read_filter(filter)
         with self._lock:
             known = self._slots
             if id in known:

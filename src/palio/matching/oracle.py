@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from palio.language import read_filter
 from palio.matching import columns
 from palio.matching.hints import Hints
 from palio.model.errors import DuplicateId, UnknownId
@@ -46,7 +47,7 @@ class MatchIndex:
         """Add a filter, or its text. Raises `DuplicateId`, or what `Filter.parse` raises."""
         if id in self._filters:
             raise DuplicateId(id)
-        self._filters[id] = Filter.parse(filter) if isinstance(filter, str) else filter
+        self._filters[id] = read_filter(filter)
 
     def remove(self, id: Hashable) -> None:
         """Remove a filter. Raises `UnknownId`."""

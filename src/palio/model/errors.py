@@ -42,6 +42,16 @@ class InvalidNotification(PalioError):
         super().__init__(f"{path}: {reason}", path=path, reason=reason)
 
 
+class WrongParameter(PalioError):
+    """A parameter, header or member that cannot be used; `path` says which."""
+
+    path: str
+    reason: str
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+
+
 class NoSuchAttribute(PalioError, KeyError):
     """An attribute that was asked for and is not there; `likely` are names that may have been meant."""
 

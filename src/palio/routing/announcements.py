@@ -20,10 +20,10 @@ from typing import Any
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
+from palio.protocol.peers import Component, Interest, Known, LinkState, Update
 from palio.routing.effects import Effect, Send
 from palio.routing.graph import Graph
 from palio.routing.links import Link
-from palio.routing.messages import Component, Interest, Known, LinkState, Update
 from palio.routing.table import GRAPH, Entry
 from palio.routing.tables import Side, Tables
 from palio.routing.waves import Wave, Waves

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from palio.protocol.inquiries import Answered, Enquire, Probe, Probed, Request, Respond, Trace, Watch
 from palio.routing.core import Core
 from palio.routing.echoes import Echoes, EchoStatistics
-from palio.routing.inquiries import Answered, Enquire, Probe, Probed, Request, Respond, Trace, Watch
 from palio.routing.requests import Requests
 from palio.routing.tracing import Tracing
 from palio.routing.watching import Watching

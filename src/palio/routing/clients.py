@@ -9,16 +9,11 @@ from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.asking import Asking
-from palio.routing.core import Core
-from palio.routing.effects import Reply
-from palio.routing.messages import (
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import (
     Accepted,
     Advertise,
-    Close,
     Ended,
-    Envelope,
-    Open,
     Publish,
     Published,
     Ready,
@@ -28,10 +23,12 @@ from palio.routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from palio.protocol.subjects import subject_of
+from palio.routing.asking import Asking
+from palio.routing.core import Core
+from palio.routing.effects import Reply
+from palio.routing.occurrences import Close, Open
 from palio.routing.sessions import HandleInUse
-
-# The fields by which a request is told from others of its kind.
-KEYS = ("handle", "name", "request", "number", "id")
 
 
 class NoJournal(PalioError):
@@ -39,15 +36,6 @@ class NoJournal(PalioError):
 
     def __init__(self) -> None:
         super().__init__("This broker keeps no journal, so it has no durable subscriptions; start it with one.")
-
-
-def subject_of(message: Any) -> str:
-    """What a `Refused` names: the kind of the request, and what tells it from others of its kind."""
-    kind = type(message).__name__.lower()
-    for key in KEYS:
-        if hasattr(message, key):
-            return f"{kind} {getattr(message, key)}"
-    return kind
 
 
 class Clients:
@@ -86,7 +74,7 @@ class Clients:
                 raise NoJournal
             handler(session, message)
         except PalioError as problem:
-            self._core.effects.append(Reply(session, Refused.of(subject_of(message), problem)))
+            self._core.effects.append(Reply(session, Refused.of(subject_of(message), problem, message.number)))
 
     def _on_open(self, session: str, message: Open) -> None:
         self._core.sessions.open(session)
@@ -98,19 +86,20 @@ class Clients:
             self._core.durable.session_closed(session)
 
     def _on_subscribe(self, session: str, message: Subscribe) -> None:
-        self._hold(session, message.handle, message.filter, message.ready)
+        self._hold(session, message, message.filter)
 
     def _on_advertise(self, session: str, message: Advertise) -> None:
-        fresh = self._hold(session, message.handle, message.advertisement, message.ready)
+        fresh = self._hold(session, message, message.advertisement)
         if fresh and self._core.durable is not None:
             self._core.durable.origin_changed()
 
-    def _hold(self, session: str, handle: str, item: Filter | Advertisement, ready: bool) -> bool:
+    def _hold(self, session: str, message: Subscribe | Advertise, item: Filter | Advertisement) -> bool:
+        handle = message.handle
         if self._asking.watching.has(session, handle):
             raise HandleInUse(handle)
         fresh = self._core.sessions.hold(session, handle, item)
-        self._core.effects.append(Reply(session, Accepted(handle)))
-        if ready:
+        self._core.effects.append(Reply(session, Accepted(handle, number=message.number)))
+        if message.ready:
             self._core.waves.begin(Reply(session, Ready(handle)), None)
         return fresh
 
@@ -119,15 +108,17 @@ class Clients:
             self._asking.watching.release(session, message.handle)
         else:
             self._core.sessions.release(session, message.handle)
-        self._core.effects.append(Reply(session, Ended((message.handle,))))
+        self._core.effects.append(Reply(session, Ended((message.handle,), number=message.number)))
 
     def _on_unsubscribe(self, session: str, message: Unsubscribe) -> None:
-        self._core.effects.append(Reply(session, Ended(self._core.sessions.cancel(session, message.filter))))
+        self._cancel(session, message, message.filter)
 
     def _on_unadvertise(self, session: str, message: Unadvertise) -> None:
-        self._core.effects.append(
-            Reply(session, Ended(self._core.sessions.cancel(session, message.advertisement)))
-        )
+        self._cancel(session, message, message.advertisement)
+
+    def _cancel(self, session: str, message: Unsubscribe | Unadvertise, item: Filter | Advertisement) -> None:
+        ended = Ended(self._core.sessions.cancel(session, item), number=message.number)
+        self._core.effects.append(Reply(session, ended))
 
     def _on_publish(self, session: str, message: Publish) -> None:
         if self._core.configuration.advertisements:
@@ -147,6 +138,6 @@ class Clients:
             ]
         )
         effects = self._core.forwarding.take(envelopes, None)  # which finds out whether they can be read
-        if message.request:
-            self._core.effects.append(Reply(session, Published(message.request, broker, first)))
+        if message.number:
+            self._core.effects.append(Reply(session, Published(message.number, broker, first)))
         self._core.effects += effects

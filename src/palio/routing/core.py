@@ -10,6 +10,9 @@ import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import LinkKind, Update
+from palio.protocol.requests import Ready
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration
 from palio.routing.durable.effects import Recovered
@@ -18,7 +21,6 @@ from palio.routing.effects import Effect, Reply, Send
 from palio.routing.facts import Facts
 from palio.routing.forwarding import Forwarding
 from palio.routing.links import Link, Naming
-from palio.routing.messages import Envelope, LinkKind, Ready, Update
 from palio.routing.scopes import Scopes
 from palio.routing.sessions import Sessions
 from palio.routing.table import GRAPH, NO_CHANGES, Changes

@@ -25,11 +25,11 @@ import msgspec
 
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
+from palio.protocol.vocabulary import InquiryAnswer, InquiryPeerMessage
 from palio.routing.core import Core
 from palio.routing.effects import Reply, Send, SetTimer
 from palio.routing.forwarding import Seen
-from palio.routing.inquiries import InquiryAnswer, InquiryPeerMessage
-from palio.routing.messages import Envelope
 
 # Of the time that a broker has, the next ones get this share.
 SHARE_OF_TIME = 15 / 16

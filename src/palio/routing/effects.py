@@ -10,10 +10,16 @@ from typing import TypeAlias
 
 import msgspec
 
+from palio.protocol.envelope import Envelope
+from palio.protocol.vocabulary import (
+    Answer,
+    DurableAnswer,
+    DurablePeerMessage,
+    InquiryAnswer,
+    InquiryPeerMessage,
+    PeerMessage,
+)
 from palio.routing.durable.effects import Hand, StoreEffect
-from palio.routing.durable.messages import DurableAnswer, DurablePeerMessage
-from palio.routing.inquiries import InquiryAnswer, InquiryPeerMessage
-from palio.routing.messages import Answer, Envelope, PeerMessage
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -52,10 +58,4 @@ class SetTimer(msgspec.Struct, frozen=True, gc=False):
     at: float
 
 
-class CancelTimer(msgspec.Struct, frozen=True, gc=False):
-    """Forget a timer; it need not exist."""
-
-    name: str
-
-
-Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | CancelTimer | Hand | StoreEffect
+Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | Hand | StoreEffect

@@ -23,11 +23,12 @@ from typing import Any, TypeAlias
 import msgspec
 
 from palio.model.filter import Filter
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import Forward, LinkKind
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.effects import Deliver, Effect, Send
 from palio.routing.links import Link
-from palio.routing.messages import Envelope, Forward, LinkKind
 from palio.routing.scopes import Scopes, owner_of
 from palio.routing.sessions import Held
 from palio.routing.table import GRAPH, Entry, Port, Sources

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from palio.routing.messages import LinkState
+from palio.protocol.peers import LinkState
 
 
 class Graph:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
-from palio.routing.messages import Component, LinkKind
+from palio.protocol.peers import Component, LinkKind
 from palio.routing.table import Entry
 
 COUNTERPART = {

@@ -12,12 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from palio.model.form import VERSION as FORM
-from palio.routing.asking import Asking
-from palio.routing.configuration import Strategy
-from palio.routing.core import Core
-from palio.routing.effects import CloseLink, Send
-from palio.routing.links import COUNTERPART, Link
-from palio.routing.messages import (
+from palio.protocol.peers import (
     Acknowledge,
     Forward,
     Goodbye,
@@ -25,12 +20,16 @@ from palio.routing.messages import (
     Interest,
     Joined,
     Known,
-    LinkDown,
     LinkKind,
     LinkState,
-    LinkUp,
     Update,
 )
+from palio.routing.asking import Asking
+from palio.routing.configuration import Strategy
+from palio.routing.core import Core
+from palio.routing.effects import CloseLink, Send
+from palio.routing.links import COUNTERPART, Link
+from palio.routing.occurrences import LinkDown, LinkUp
 from palio.routing.table import GRAPH
 from palio.routing.waves import Progress
 

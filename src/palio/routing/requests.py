@@ -18,11 +18,11 @@ neither journaled nor worth anything later.
 from __future__ import annotations
 
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import UNTOLD, Answered, Enquire, Request, Requested, Respond, Responded
 from palio.routing.core import Core
 from palio.routing.echoes import LONGEST_WAIT, Asker, Echo, Echoes, Key, WrongTimeout
 from palio.routing.effects import Reply, Send
-from palio.routing.inquiries import UNTOLD, Answered, Enquire, Request, Requested, Respond, Responded
-from palio.routing.messages import Envelope
 
 
 class _Asked(Echo):

@@ -9,21 +9,21 @@ import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
+from palio.protocol.peers import Forward, LinkKind
+from palio.protocol.requests import Publish
 from palio.routing.asking import PASSING, Asking
 from palio.routing.clients import Clients
 from palio.routing.configuration import Configuration
 from palio.routing.core import Core
 from palio.routing.durable.effects import Recovered
-from palio.routing.durable.messages import DurableMessage
 from palio.routing.durable.service import Service
 from palio.routing.echoes import TIMER as ECHOES
 from palio.routing.echoes import EchoStatistics
 from palio.routing.effects import Effect
 from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
-from palio.routing.inquiries import InquiryMessage, InquiryPeerMessage
-from palio.routing.messages import Forward, LinkKind, LinkUp, Message, Publish
 from palio.routing.neighbours import Neighbours
+from palio.routing.occurrences import LinkUp, Message
 from palio.routing.scopes import SetScope, owner_of
 from palio.routing.table import GRAPH
 
@@ -68,7 +68,7 @@ class Router:
 
     def handle(
         self,
-        message: Message | DurableMessage | InquiryMessage | InquiryPeerMessage | SetScope,
+        message: Message | SetScope,
         source: str,
         now: float,
     ) -> list[Effect]:

@@ -27,7 +27,7 @@ from palio.matching import MatchIndex
 from palio.model.errors import FilterTooLarge, NotAllowed
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.messages import Envelope
+from palio.protocol.envelope import Envelope
 
 SEPARATOR = "/"
 _EVERYTHING = Filter()

@@ -11,11 +11,11 @@ from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.covering import Covering
 from palio.routing.facts import Facts, Matches
 from palio.routing.merging import Merging
-from palio.routing.messages import Envelope
 from palio.routing.table import Entry, Identity, Item, Port, Settled, Simple, Table
 
 # Entries that come are put into the index together: at the latest when so many are there, or when it is asked.

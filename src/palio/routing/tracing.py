@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from palio.model.filter import Filter
+from palio.protocol.envelope import Envelope
+from palio.protocol.inquiries import Hop, Probe, Probed, Recipient, Trace, Traced
 from palio.routing.core import Core
-from palio.routing.durable.subscription import Durable
+from palio.routing.durable.home.subscription import Durable
 from palio.routing.echoes import Asker, Echo, Echoes
 from palio.routing.effects import Send
-from palio.routing.inquiries import Hop, Probe, Probed, Recipient, Trace, Traced
-from palio.routing.messages import Envelope
 from palio.routing.table import Entry
 
 # How long a trace may take, in seconds.

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.protocol.inquiries import Wanted, Watch
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
 from palio.routing.effects import Reply
-from palio.routing.inquiries import Wanted, Watch
 from palio.routing.scopes import SEPARATOR, owner_of
 from palio.routing.sessions import HandleInUse
 from palio.routing.table import Entry
@@ -80,7 +80,7 @@ class Watching:
             self._core.tables.filters.noticed = self._noticed
         self._sessions.setdefault(session, {})[handle] = advertisement
         wanted = watched.told[session, handle] = self._wanted(watched)
-        self._core.effects.append(Reply(session, Wanted(handle, wanted)))
+        self._core.effects.append(Reply(session, Wanted(handle, wanted, number=message.number)))
 
     def has(self, session: str, handle: str) -> bool:
         """Whether a session watches something by that handle."""

@@ -26,17 +26,8 @@ from random import Random
 import msgspec
 
 from palio.model.filter import Filter
-from palio.routing.messages import (
-    Advertise,
-    ClientMessage,
-    Close,
-    Open,
-    Publish,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol.requests import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
+from palio.routing.occurrences import Close, Open, SubscriberMessage
 from palio.sim.scenario import Scenario
 from palio.sim.workloads import Publisher, Workload
 
@@ -55,7 +46,7 @@ class ClientStep(msgspec.Struct, frozen=True):
     time: float
     broker: int
     session: str
-    message: ClientMessage
+    message: SubscriberMessage
 
 
 class LinkStep(msgspec.Struct, frozen=True):
@@ -209,7 +200,7 @@ class Script:
     def _cancelled(self, held: _Held, time: float) -> list[Step]:
         chance = self._chance
 
-        def step(message: ClientMessage) -> ClientStep:
+        def step(message: SubscriberMessage) -> ClientStep:
             return ClientStep(0, time, held.broker, held.session, message)
 
         match chance.choices(range(4), weights=(40, 20, 25, 15))[0]:
@@ -227,7 +218,7 @@ class Script:
         chance, session = self._chance, _publisher(number)
         withdrawn = chance.choice(self._workload.advertised(publisher))
         back = self._advertise(number, publisher, time + pause, begin=time)
-        message: ClientMessage = Unadvertise(self._workload.advertisement(publisher, withdrawn))
+        message: SubscriberMessage = Unadvertise(self._workload.advertisement(publisher, withdrawn))
         if chance.random() < 0.2:
             message = Close()
         if not self._scenario.advertisements and not isinstance(message, Close):

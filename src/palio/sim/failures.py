@@ -17,8 +17,10 @@ from typing import Protocol
 
 import msgspec
 
+from palio.protocol.peers import Forward, Interest, Update
+from palio.protocol.requests import Publish
 from palio.routing.effects import Deliver
-from palio.routing.messages import Forward, Interest, LinkDown, Publish, Update
+from palio.routing.occurrences import LinkDown
 from palio.sim.clients import is_optional
 from palio.sim.run import Run, prepare, simulate
 from palio.sim.scenario import Scenario

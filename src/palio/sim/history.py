@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from palio.routing.messages import Answer, ClientMessage, Envelope
+from palio.protocol.envelope import Envelope
+from palio.protocol.vocabulary import Answer
+from palio.routing.occurrences import SubscriberMessage
 
 
 class Request(NamedTuple):
@@ -19,7 +21,7 @@ class Request(NamedTuple):
     time: float
     broker: str
     session: str
-    message: ClientMessage
+    message: SubscriberMessage
 
 
 class Answered(NamedTuple):

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from palio.routing.messages import (
+from palio.protocol.peers import (
     Acknowledge,
-    Advertise,
     Forward,
     Goodbye,
     Hello,
@@ -16,12 +15,9 @@ from palio.routing.messages import (
     Joined,
     Known,
     LinkState,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
     Update,
 )
+from palio.protocol.requests import Advertise, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.router import RouterStatistics
 from palio.sim.network import Network
 from palio.sim.oracle import Verdict

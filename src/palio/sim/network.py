@@ -27,8 +27,10 @@ from math import inf
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Effect, Reply, Send, SetTimer
-from palio.routing.messages import Envelope, Forward, Interest, LinkDown, LinkUp, Message, Update
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import Forward, Interest, Update
+from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.occurrences import LinkDown, LinkUp, Message
 from palio.sim.clients import ClientStep, LinkStep, Phase
 from palio.sim.history import Answered, Delivery, Disturbance, History, Request
 from palio.sim.topologies import Layout, Link
@@ -345,8 +347,6 @@ class Network:
                 self._number += 1
                 station.timers[name] = self._number
                 heappush(self._queue, (max(at, self.now), self._number, station, self._number, name))
-            case CancelTimer(name):
-                station.timers.pop(name, None)
             case CloseLink(broker, reason):
                 self.history.refused_links.append((station.name, broker, reason))
                 self._close(station, broker)

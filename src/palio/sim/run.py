@@ -14,9 +14,10 @@ from time import perf_counter
 
 import msgspec
 
+from palio.protocol.requests import Advertise, Subscribe
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.facts import Facts
-from palio.routing.messages import Advertise, ClientMessage, Open, Subscribe
+from palio.routing.occurrences import Open, SubscriberMessage
 from palio.routing.router import Router
 from palio.sim.clients import ClientStep, Phase, Script, Step
 from palio.sim.metrics import measure
@@ -133,7 +134,7 @@ def _fresh(scenario: Scenario, record: Record, make_router: RouterMaker) -> Netw
     steps: list[Step] = []
     for session in record.sessions.values():
         if session.open:
-            items: list[ClientMessage] = [
+            items: list[SubscriberMessage] = [
                 Open(),
                 *(Advertise(f"a{number}", one) for number, one in enumerate(session.by_advertisement)),
                 *(Subscribe(f"f{number}", one) for number, one in enumerate(session.by_filter)),

@@ -15,13 +15,10 @@ import msgspec
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.messages import (
+from palio.protocol.requests import (
     Accepted,
     Advertise,
-    Answer,
-    Close,
     Ended,
-    Open,
     Publish,
     Published,
     Ready,
@@ -31,6 +28,8 @@ from palio.routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from palio.protocol.vocabulary import Answer
+from palio.routing.occurrences import Close, Open
 from palio.sim.history import Answered, History, Request
 from palio.sim.trace import describe
 from palio.sim.violations import Name, NotReady, Violation, WrongAnswer

@@ -23,7 +23,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
 from palio.model.merging import excess
-from palio.routing.messages import LinkKind
+from palio.protocol.peers import LinkKind
 from palio.sim.network import Network, Station
 from palio.sim.scenario import Scenario
 from palio.sim.sessions import Record

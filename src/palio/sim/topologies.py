@@ -23,7 +23,7 @@ from random import Random
 
 import msgspec
 
-from palio.routing.messages import LinkKind
+from palio.protocol.peers import LinkKind
 from palio.sim.scenario import Topology
 from palio.sim.shapes import Graph
 

@@ -9,21 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from palio.routing.durable.messages import DurableAnswer
-from palio.routing.effects import Deliver, Reply
-from palio.routing.inquiries import InquiryAnswer
-from palio.routing.messages import (
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import Forward, Hello, Interest, LinkState, Update
+from palio.protocol.requests import (
     Accepted,
     Advertise,
-    Answer,
     Ended,
-    Envelope,
-    Forward,
-    Hello,
-    Interest,
-    LinkState,
-    LinkUp,
-    Message,
     Publish,
     Published,
     Ready,
@@ -32,8 +23,10 @@ from palio.routing.messages import (
     Subscribe,
     Unadvertise,
     Unsubscribe,
-    Update,
 )
+from palio.protocol.vocabulary import Answer, DurableAnswer, InquiryAnswer
+from palio.routing.effects import Deliver, Reply
+from palio.routing.occurrences import LinkUp, Message
 
 
 class Entry(NamedTuple):

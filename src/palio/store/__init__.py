@@ -1,5 +1,6 @@
 """What a broker keeps: journal, durable subscriptions and their spools, in SQLite or PostgreSQL."""
 
+from palio.store.contract import Store, StoreStatistics
 from palio.store.errors import (
     JournalTrimmed,
     NoSuchJournal,
@@ -14,7 +15,7 @@ from palio.store.errors import (
 )
 from palio.store.journal import Journal, Range, journals_in
 from palio.store.reading import Entry
-from palio.store.store import Statistics, Store
+from palio.store.sql import SqlStore
 
 __all__ = [
     "Entry",
@@ -22,11 +23,12 @@ __all__ = [
     "JournalTrimmed",
     "NoSuchJournal",
     "Range",
-    "Statistics",
+    "SqlStore",
     "Store",
     "StoreCorrupt",
     "StoreError",
     "StoreInUse",
+    "StoreStatistics",
     "StoreTooNew",
     "StoreTooOld",
     "StoreUnavailable",

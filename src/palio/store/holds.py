@@ -1,39 +1,35 @@
 """Holds: readers that are no subscriptions write down how far they are, and nothing after that is trimmed.
 
-A reader that can speak to the broker asks it (`Client.hold`). One that has only the store writes its cursor
-itself, in a short transaction beside the broker's: the store looks at these cursors whenever something is
+A reader that can speak to the broker asks it (`Client.hold`). One that has only the store writes the fact
+itself, in a short transaction beside the broker's: the store looks at these facts whenever something is
 trimmed. The broker learns of it at its next start; until then it may believe that more is trimmed than is.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from palio.routing.durable.holding import HELD
+from palio.routing.durable.facts import FactKind
 from palio.store import schema
 from palio.store.errors import NoSuchJournal
 from palio.store.opening import backend_of, refusal
-from palio.store.records import from_column, to_column
-
-_PUT = text(
-    "INSERT INTO palio_readers (broker, reader, sequence) VALUES (:broker, :reader, :sequence) "
-    "ON CONFLICT (broker, reader) DO UPDATE SET sequence = excluded.sequence"
-)
-_DROP = text("DELETE FROM palio_readers WHERE broker = :broker AND reader = :reader")
+from palio.store.records import fact_columns, from_column, to_column
 
 
 def hold(url: str, broker: str, reader: str, sequence: int) -> None:
     """Keep the journal of a broker for a reader that has all up to a sequence; -1 ends that.
 
-    Raises `NoSuchJournal`, `StoreUnavailable` and what opening a store raises.
+    Raises `NoSuchJournal`, `StoreTooOld`, `StoreUnavailable` and what opening a store raises.
     """
     backend = backend_of(url)
-    row = {"reader": to_column(HELD + reader), "sequence": sequence}
+    row = {**fact_columns(FactKind.HELD.of(reader)), "value": sequence}
     try:
         with backend.engine.connect() as connection, connection.begin():
+            schema.require_present(connection, backend.store)
             number = _number(connection, backend.store, broker)
-            connection.execute(_PUT if sequence >= 0 else _DROP, row | {"broker": number})
+            statement = schema.PUT_FACT if sequence >= 0 else schema.DROP_FACT
+            connection.execute(statement, row | {"broker": number})
     except SQLAlchemyError as problem:
         raise refusal(backend, problem) from None
 

@@ -24,7 +24,6 @@ from palio.store.errors import (
     JournalTrimmed,
     NoSuchJournal,
     StoreCorrupt,
-    StoreTooOld,
 )
 from palio.store.lake.reading import Archive
 from palio.store.opening import backend_of, refusal
@@ -162,9 +161,7 @@ class Journal:
     def _find(self, broker: str | None) -> tuple[int, str]:
         if not inspect(self._connection).has_table(schema.version.name):
             raise NoSuchJournal(self._store, broker, ())
-        version = schema.version_of(self._connection, self._store)
-        if version < schema.VERSION:
-            raise StoreTooOld(self._store, version)
+        schema.require_present(self._connection, self._store)
         rows = self._connection.execute(schema.brokers.select().order_by(schema.brokers.c.name)).all()
         found = [row for row in rows if broker is None or row.name == to_column(broker)]
         if len(found) != 1:

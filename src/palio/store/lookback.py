@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from palio.model.errors import PalioError
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Read
-from palio.routing.durable.messages import Failed, Found, StoreMessage
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import Failed, Found, StoreMessage
+from palio.store.contract import Completed, LakeStatistics
 from palio.store.lake.reading import Archive
 from palio.store.reading import MAX_FOUND_BYTES
-
-if TYPE_CHECKING:
-    from palio.store.writer import Completed
 
 # Seconds without a question after which files are closed.
 IDLE = 10.0
@@ -30,15 +28,6 @@ IDLE = 10.0
 log = logging.getLogger("palio.store")
 
 _Question: TypeAlias = tuple[bytes, int, int, int, float]  # filter, after, upto, limit, since
-
-
-class LakeStatistics(msgspec.Struct, frozen=True):
-    """How reading the lake is going, since the store was opened."""
-
-    pages: int
-    events: int
-    failures: int
-    last_error: str | None
 
 
 class LakeThread:

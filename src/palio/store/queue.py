@@ -113,10 +113,15 @@ def appends_of(effects: Iterable[StoreEffect]) -> list[Append]:
     return [effect for effect in effects if isinstance(effect, Append)]
 
 
-def _size(effect: StoreEffect) -> int:
+def payload(effect: StoreEffect) -> int:
+    """About how many bytes of notifications, letters and records are in an effect."""
     if isinstance(effect, Append):
-        return _EACH + sum([envelope.notification.body.size for envelope in effect.envelopes])
+        size = sum([envelope.notification.body.size for envelope in effect.envelopes])
+        return size + sum([record.size for record in effect.records]) if effect.records else size
     if isinstance(effect, Spool):
-        letters = [envelope.notification.body.size for _, _, envelope in (*effect.add, *effect.dead)]
-        return _EACH + sum(letters)
-    return _EACH
+        return sum([envelope.notification.body.size for _, _, envelope in (*effect.add, *effect.dead)])
+    return 0
+
+
+def _size(effect: StoreEffect) -> int:
+    return _EACH + payload(effect)

@@ -19,9 +19,9 @@ from palio.matching import MatchIndex
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Read
-from palio.routing.durable.messages import Found
-from palio.routing.messages import Envelope
+from palio.routing.occurrences import Found
 from palio.store import schema
 from palio.store.records import decode_body, from_column
 

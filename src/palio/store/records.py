@@ -14,9 +14,10 @@ import msgspec
 
 from palio.model.body import Body
 from palio.model.notification import Notification
-from palio.routing.durable.attempts import Failures
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.facts import Fact
 
 # A notification in an envelope is its body.
 _encode = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode
@@ -70,6 +71,11 @@ def encode_retry(retry: Retry | None) -> bytes | None:
 def decode_retry(data: bytes | None) -> Retry | None:
     """The other way. Raises `msgspec.DecodeError`."""
     return None if data is None else _read_retry(data)
+
+
+def fact_columns(fact: Fact) -> dict[str, str]:
+    """The columns that a fact is found by."""
+    return {"kind": fact.kind.value, "subject": to_column(fact.subject), "home": to_column(fact.home)}
 
 
 def to_column(text: str) -> str:

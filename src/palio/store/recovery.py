@@ -14,10 +14,10 @@ from sqlalchemy import Connection, Row, Table, text
 
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failures
-from palio.routing.durable.desk import DurableSettings
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Recovered, Subscribed
-from palio.routing.messages import Envelope
+from palio.routing.durable.facts import FactKind
 from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence
@@ -76,18 +76,20 @@ def unchanged(connection: Connection, standing: Standing, incarnation: int) -> i
 
 
 def recover(
-    connection: Connection, standing: Standing, retention: float, store: str
+    connection: Connection, standing: Standing, store: str, *, retention: float, remembered: int
 ) -> tuple[Recovered, dict[str, Kept]]:
     """All that is on disk. Raises `StoreCorrupt`."""
     try:
-        return _recover(connection, standing, retention)
+        return _recover(connection, standing, retention, remembered)
     except (msgspec.DecodeError, PalioError, ValueError) as problem:
         raise StoreCorrupt(store, str(problem)) from None
 
 
-def _recover(connection: Connection, standing: Standing, retention: float) -> tuple[Recovered, dict[str, Kept]]:
+def _recover(
+    connection: Connection, standing: Standing, retention: float, remembered: int
+) -> tuple[Recovered, dict[str, Kept]]:
     number = standing.broker
-    readers = connection.execute(schema.readers.select().where(schema.readers.c.broker == number)).all()
+    facts = connection.execute(schema.facts.select().where(schema.facts.c.broker == number)).all()
     table = schema.subscriptions
     found = connection.execute(
         table.select().where(table.c.broker == number).order_by(table.c.subscription)
@@ -107,8 +109,13 @@ def _recover(connection: Connection, standing: Standing, retention: float) -> tu
     recovered = Recovered(
         head=standing.head,
         trimmed=standing.trimmed,
-        recent=tuple(deque(_recent(connection, standing, retention), maxlen=DurableSettings().remembered)),
-        readers=tuple([(from_column(row.reader), row.sequence) for row in readers]),
+        recent=tuple(deque(_recent(connection, standing, retention), maxlen=remembered)),
+        facts=tuple(
+            [
+                (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)
+                for row in facts
+            ]
+        ),
         subscriptions=tuple(
             [
                 Subscribed(

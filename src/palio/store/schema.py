@@ -29,7 +29,7 @@ from sqlalchemy import (
     text,
 )
 
-from palio.store.errors import StoreTooNew
+from palio.store.errors import StoreTooNew, StoreTooOld
 
 SPAN = 4_096
 
@@ -89,14 +89,25 @@ spans = Table(
     sqlite_with_rowid=False,
 )
 
-readers = Table(
-    "palio_readers",
+# What a broker remembers for ever (`palio.routing.durable.facts`). A fact without a home has an empty one.
+facts = Table(
+    "palio_facts",
     metadata,
     Column("broker", BigInteger, nullable=False),
-    Column("reader", Text, nullable=False),
-    Column("sequence", BigInteger, nullable=False),
-    PrimaryKeyConstraint("broker", "reader"),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("home", Text, nullable=False),
+    Column("value", BigInteger, nullable=False),
+    PrimaryKeyConstraint("broker", "kind", "subject", "home"),
     sqlite_with_rowid=False,
+)
+PUT_FACT = text(
+    "INSERT INTO palio_facts (broker, kind, subject, home, value) "
+    "VALUES (:broker, :kind, :subject, :home, :value) "
+    "ON CONFLICT (broker, kind, subject, home) DO UPDATE SET value = excluded.value"
+)
+DROP_FACT = text(
+    "DELETE FROM palio_facts WHERE broker = :broker AND kind = :kind AND subject = :subject AND home = :home"
 )
 
 subscriptions = Table(
@@ -143,6 +154,17 @@ def _letters(name: str) -> Table:
 
 spool = _letters("palio_spool")
 dead = _letters("palio_dead")
+
+# Current values of things (`keyed`). They may be large, so rows are not kept in the tree of their keys.
+records = Table(
+    "palio_records",
+    metadata,
+    Column("broker", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("broker", "kind", "key"),
+)
 
 # What could not be read (`aside`): all rows of it as a map from tables to rows, in MessagePack.
 aside = Table(
@@ -192,9 +214,41 @@ def _add_retry(connection: Connection) -> None:
     connection.execute(text(f"ALTER TABLE palio_subscriptions ADD COLUMN retry {kind}"))
 
 
+# What the names of cursors began with that were no readers of the journal, and was kept without a kind.
+_PREFIXES = {f"{kind}: ": kind for kind in ("held", "ended", "paused", "known", "forgotten", "introduced")}
+_WITH_HOME = ("reader", "ended")
+_CURSORS = text(
+    "SELECT broker, reader, sequence FROM palio_readers "
+    "WHERE broker > :broker OR (broker = :broker AND reader > :reader) ORDER BY broker, reader LIMIT 10000"
+)
+
+
+def _add_facts(connection: Connection) -> None:
+    """Version 6: facts have kinds, and homes of their own, instead of names with a prefix."""
+    facts.create(connection)
+    last: dict[str, object] = {"broker": -1, "reader": ""}
+    while rows := connection.execute(_CURSORS, last).all():
+        connection.execute(PUT_FACT, [_fact_of(*row) for row in rows])
+        last = {"broker": rows[-1].broker, "reader": rows[-1].reader}
+    connection.execute(text("DROP TABLE palio_readers"))
+
+
+def _fact_of(broker: int, cursor: str, value: int) -> dict[str, object]:
+    prefix = next((one for one in _PREFIXES if cursor.startswith(one)), "")
+    kind, subject, home = _PREFIXES.get(prefix, "reader"), cursor.removeprefix(prefix), ""
+    if kind in _WITH_HOME and " @" in subject:
+        subject, _, home = subject.rpartition(" @")
+    return {"broker": broker, "kind": kind, "subject": subject, "home": home, "value": value}
+
+
+def _add_records(connection: Connection) -> None:
+    """Version 7: keyed records."""
+    records.create(connection)
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
-MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_forms, _add_retry)
+MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_forms, _add_retry, _add_facts, _add_records)
 VERSION = len(MIGRATIONS) + 1
 
 
@@ -220,3 +274,10 @@ def version_of(connection: Connection, store: str) -> int:
     if found > VERSION:
         raise StoreTooNew(store, found, VERSION)
     return found
+
+
+def require_present(connection: Connection, store: str) -> None:
+    """Raises `StoreTooNew` or `StoreTooOld` for a store that cannot be used as it is."""
+    found = version_of(connection, store)
+    if found < VERSION:
+        raise StoreTooOld(store, found)

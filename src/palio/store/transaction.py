@@ -18,21 +18,13 @@ import msgspec
 from sqlalchemy import Connection, text
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import (
-    Append,
-    Read,
-    Remove,
-    SaveCursor,
-    Spool,
-    StoreEffect,
-    Trim,
-)
-from palio.routing.durable.holding import HELD
-from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
-from palio.store import schema
+from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, StoreEffect, Trim
+from palio.routing.durable.facts import Fact, FactKind
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
+from palio.store import keyed, schema
 from palio.store.backend import Backend
 from palio.store.reading import read
-from palio.store.records import encode_body, encode_letter, encode_retry, to_column
+from palio.store.records import encode_body, encode_letter, encode_retry, fact_columns, to_column
 
 NOT_FOLLOWING = "It does not follow what is on disk."
 
@@ -40,12 +32,7 @@ _POSITION = text(
     "INSERT INTO palio_positions (subscription, origin, sequence) VALUES (:subscription, :origin, :sequence) "
     "ON CONFLICT (subscription, origin) DO UPDATE SET sequence = excluded.sequence"
 )
-_READER = text(
-    "INSERT INTO palio_readers (broker, reader, sequence) VALUES (:broker, :reader, :sequence) "
-    "ON CONFLICT (broker, reader) DO UPDATE SET sequence = excluded.sequence"
-)
-_FORGET_READER = text("DELETE FROM palio_readers WHERE broker = :broker AND reader = :reader")
-_HELD = text("SELECT min(sequence) FROM palio_readers WHERE broker = :broker AND reader LIKE :prefix")
+_HELD = text("SELECT min(value) FROM palio_facts WHERE broker = :broker AND kind = :kind")
 _NUMBER = text(
     "UPDATE palio_subscriptions SET next_delivery = :next_delivery WHERE subscription = :subscription"
 )
@@ -111,8 +98,9 @@ class Transaction:
         self._fresh: dict[tuple[int, int], None] = {}  # of the spool, in order: numbers never given before
         self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
         self._positions: dict[tuple[int, str], int] = {}
-        self._readers: dict[str, int] = {}
+        self._facts: dict[Fact, int | None] = {}
         self._numbers: dict[int, int] = {}
+        self._records: dict[tuple[str, str], bytes | None] = {}
         self._wrote = False
         self.appended = 0
         self.bytes = 0
@@ -127,8 +115,8 @@ class Transaction:
                     continue
                 case Spool():
                     self._write_spool(effect)
-                case SaveCursor():
-                    self._readers[effect.reader] = effect.sequence
+                case SaveFact():
+                    self._facts[effect.fact] = effect.value
                 case Remove():
                     self._remove(effect.name)
                 case Trim():
@@ -165,8 +153,16 @@ class Transaction:
     # Effects
 
     def _append(self, effect: Append) -> StoreMessage:
-        if effect.envelopes[0].sequence != self._head + 1:
-            return Failed(effect.token, NOT_FOLLOWING)
+        if effect.envelopes:
+            if effect.envelopes[0].sequence != self._head + 1:
+                return Failed(effect.token, NOT_FOLLOWING)
+            self._add_events(effect)
+        for record in effect.records:
+            self._records[record.kind, record.key] = record.value
+            self.bytes += record.size
+        return Stored(effect.token)
+
+    def _add_events(self, effect: Append) -> None:
         publisher = to_column(effect.publisher)
         rows = []
         for one in effect.envelopes:
@@ -182,7 +178,6 @@ class Transaction:
             self._spans[span] = max(self._spans.get(span, known), time)
         self._head, self._time = rows[-1][1], rows[-1][2]
         self._newest = self._spans[self._head // schema.SPAN]
-        return Stored(effect.token)
 
     def _write_spool(self, effect: Spool) -> None:
         kept = self._find(effect.name)
@@ -258,8 +253,8 @@ class Transaction:
 
     def _held(self, upto: int) -> int:
         """Up to which sequence, at the most, no reader that is no subscription needs anything."""
-        self._flush_readers()
-        held = self._connection.execute(_HELD, {"broker": self._broker, "prefix": f"{HELD}%"}).scalar()
+        self._flush_facts()
+        held = self._connection.execute(_HELD, {"broker": self._broker, "kind": FactKind.HELD.value}).scalar()
         return upto if held is None else min(upto, int(held))
 
     # What was gathered
@@ -304,16 +299,20 @@ class Transaction:
             )
             self._numbers = {}
             self._wrote = True
-        self._flush_readers()
+        if self._records:
+            keyed.write(connection, broker, self._records)
+            self._records = {}
+            self._wrote = True
+        self._flush_facts()
 
-    def _flush_readers(self) -> None:
-        for statement, wanted in ((_READER, True), (_FORGET_READER, False)):
+    def _flush_facts(self) -> None:
+        for statement, wanted in ((schema.PUT_FACT, True), (schema.DROP_FACT, False)):
             rows = [
-                {"broker": self._broker, "reader": to_column(reader), "sequence": sequence}
-                for reader, sequence in self._readers.items()
-                if (sequence >= 0) is wanted
+                {"broker": self._broker, **fact_columns(fact), "value": value}
+                for fact, value in self._facts.items()
+                if (value is not None) is wanted
             ]
             if rows:
                 self._connection.execute(statement, rows)
                 self._wrote = True
-        self._readers = {}
+        self._facts = {}

@@ -22,15 +22,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 
 import msgspec
 from sqlalchemy import Connection
 
 from palio.model.errors import PalioError
 from palio.routing.durable.effects import Append, Read, StoreEffect
-from palio.routing.durable.messages import Failed, StoreMessage
+from palio.routing.occurrences import Failed, StoreMessage
 from palio.store.backend import Backend, Kind, Trouble
+from palio.store.contract import Broken, Completed
 from palio.store.errors import StoreCorrupt, StoreError, StoreInUse
 from palio.store.lookback import LakeThread
 from palio.store.queue import Queue, appends_of
@@ -43,9 +43,6 @@ FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
 
 log = logging.getLogger("palio.store")
-
-Completed = Callable[[list[StoreMessage]], None]
-Broken = Callable[[StoreError], None]
 
 
 class _Outcome(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from palio.routing.messages import LinkKind
+from palio.protocol.peers import LinkKind
 from palio.testing.broker import Broker, broker
 
 

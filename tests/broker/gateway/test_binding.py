@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 import palio
 from palio import testing
-from palio.broker.gateway.binding import read_events, to_binary, to_structured
-from palio.broker.gateway.streams import read_position, write_position
+from palio.broker.gateway.stream_request import read_position, write_position
 from palio.model.cloudevents import as_event, wrapped
 from palio.model.errors import PalioError
+from palio.model.formats import BINARY, STRUCTURED, Message, Reading, read_message
 from palio.model.moments import parse_time
+from palio.protocol.envelope import Envelope
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 extensions = st.dictionaries(st.from_regex(r"[a-z0-9]{1,10}", fullmatch=True), texts, max_size=3)
@@ -50,9 +51,11 @@ def events(draw):
 @given(events())
 def test_what_is_sent_in_either_mode_is_read_again(event):
     expected = palio.Notification.from_cloudevent(event, by_source=True)
-    for headers, body in (to_binary(event), to_structured(event)):
-        assert all(value.isascii() and value.isprintable() for value in headers.values())
-        [read] = read_events(headers.items(), body, {})
+    published = Envelope("siena", 7, 0.0, 0, "siena", expected)
+    for format in (BINARY, STRUCTURED):
+        [message] = format.write([published])
+        assert all(value.isascii() and value.isprintable() for _, value in message.headers)
+        [read] = read_message(Message.of(message.headers, message.body), Reading(by_source=True))
         assert read == expected
     assert palio.Notification.from_cloudevent(as_event(expected), by_source=True) == expected
 
@@ -89,7 +92,7 @@ def test_whatever_comes_is_taken_or_refused_with_a_sentence(headers, known, body
     drawn += [(name, drawn[0][1] if drawn else "1.0") for name in known]
     refused = None
     try:
-        for notification in read_events(drawn, body, {}):
+        for notification in read_message(Message.of(drawn, body), Reading(by_source=True)):
             json.loads(json.dumps(as_event(notification)))
     except PalioError as problem:
         refused = str(problem)

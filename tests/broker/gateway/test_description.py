@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 import pytest
 import requests
 import schemathesis
@@ -18,9 +19,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from palio import testing
-from palio.broker.gateway.description import COMPONENTS
+from palio.broker.gateway.definitions import Definition
 from palio.broker.gateway.problems import STATUSES
+from palio.broker.gateway.representations import FilterExpression, Wish
 from palio.broker.gateway.settings import GatewaySettings
+from palio.language import MEMBERS
 
 CHECKS = (
     not_a_server_error,
@@ -91,7 +94,27 @@ def test_every_status_is_described(url):
         for status in operation["responses"]
     }
     assert set(STATUSES.values()) - described <= {405, 500}  # of routes and methods that there are not
-    assert document["components"]["schemas"].keys() == COMPONENTS["schemas"].keys()
+
+
+def named(part):
+    """All components that a part of the description refers to."""
+    if isinstance(part, dict):
+        found = {part["$ref"].removeprefix("#/components/schemas/")} if "$ref" in part else set()
+        return found.union(*map(named, part.values()))
+    return set().union(*map(named, part)) if isinstance(part, list) else set()
+
+
+def test_every_component_is_there_and_used(url):
+    document = requests.get(f"{url}/openapi.json", timeout=10).json()
+    assert named(document) == document["components"]["schemas"].keys()
+    assert {"Problem", "Wish", "ShownSubscription", "Confirmed", "EventDocument"} <= named(document)
+
+
+def test_the_description_is_that_of_what_is_read():
+    """Dialects and parameters are listed where they are read, and described nowhere else."""
+    assert set(msgspec.json.schema(FilterExpression)["$defs"]["FilterExpression"]["properties"]) == set(MEMBERS)
+    schema = msgspec.json.schema(Wish)["$defs"]["Wish"]["properties"]
+    assert schema.keys() == {field.name for field in msgspec.structs.fields(Definition)}
 
 
 def test_the_page_lists_everything_and_fetches_nothing(url):
@@ -114,7 +137,7 @@ def test_the_first_page_is_one_for_people_and_data_for_programs(url):
     assert page.headers["Vary"] == data.headers["Vary"] == "Accept"
     assert not re.search(r"(src|href)=[\"']?https?:", page.text)
     told = data.json()
-    assert (told["broker"], told["protocol"]) == ("broker", "palio/1")
+    assert (told["broker"], told["protocol"]) == ("broker", "palio/2")
     assert "<h1>broker</h1>" in page.text
     assert told["version"] in page.text
     assert f"{url}/events" in page.text

@@ -8,8 +8,9 @@ import pytest
 
 import palio
 from palio.broker.access.tokens import read_tokens, revoke_tokens
-from palio.routing.protocol import PROTOCOL, Frames, Greet, Role, frame
-from palio.routing.wire import decode, encode
+from palio.protocol.encoding import decode, encode
+from palio.protocol.frames import Frames, frame
+from palio.protocol.greeting import PROTOCOL, Greet, Role
 from tests.broker.gateway.calling import LOCAL, Stream, Webhook, problem
 from tests.security.world import World
 

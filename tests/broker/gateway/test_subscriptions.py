@@ -10,7 +10,7 @@ import pytest
 import palio
 from palio.broker.gateway.definitions import FILE, Definition, FileKeeper, Kept, UnreadableDefinitions
 from palio.broker.gateway.settings import GatewaySettings
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.retry import Retry
 from tests.broker.gateway.calling import LOCAL, Webhook, calling, problem, streaming
 
 EVENT = {"specversion": "1.0", "id": "17", "source": "/shop", "type": "order.created", "subject": "Siena €"}
@@ -420,7 +420,7 @@ class FullDisk:
     """While it is, no subscription can be written down."""
 
     def __init__(self, broker, monkeypatch) -> None:
-        self.keeper = broker.running._http.gateway._subscriptions._keeper
+        self.keeper = broker.running.keeper()
         self.patch = monkeypatch
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""`palio/1` over WebSocket: neither the client library nor the broker's bounds notice the difference."""
+"""`palio/2` over WebSocket: neither the client library nor the broker's bounds notice the difference."""
 
 import asyncio
 
@@ -9,9 +9,10 @@ import palio
 from palio.broker.settings import Limits
 from palio.client.dialling import Backoff
 from palio.client.errors import WrongAddress
-from palio.routing.messages import Refused, Subscribe
-from palio.routing.protocol import PROTOCOL, Frames, Greet, Role, Welcome, frame
-from palio.routing.wire import decode, encode
+from palio.protocol.encoding import decode, encode
+from palio.protocol.frames import Frames, frame
+from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.requests import Refused, Subscribe
 from tests.broker.gateway.calling import calling
 
 

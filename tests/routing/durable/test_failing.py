@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palio import Notification
 from palio.routing.durable.effects import Append, Recovered
-from palio.routing.durable.journal import Journal
+from palio.routing.durable.origin.journal import Journal
 
 RETENTION = 10.0
 

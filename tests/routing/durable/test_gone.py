@@ -5,33 +5,14 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from palio import Advertisement
-from palio.routing.durable.messages import (
-    Acknowledged,
-    Attach,
-    Change,
-    Detach,
-    Finish,
-    Forget,
-    Hold,
-    ListJournals,
-    Replay,
-    Survey,
-)
-from palio.routing.durable.subscription import State
+from palio.protocol.durable.journals import Forget, Hold, ListJournals, Replay, Survey
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Change, Detach, Finish
+from palio.protocol.inquiries import Request, Trace, Watch
+from palio.protocol.requests import Advertise, Subscribe
+from palio.routing.durable.home.subscription import State
 from palio.routing.effects import Reply
-from palio.routing.inquiries import Request, Trace, Watch
-from palio.routing.messages import Advertise, Close, Open, Subscribe
-from tests.routing.durable.test_takers import (
-    ALL,
-    answers,
-    go,
-    handed,
-    publish,
-    quiet,
-    say,
-    seeds,
-    subscription,
-)
+from palio.routing.occurrences import Close, Open
+from tests.routing.durable.test_takers import ALL, answers, go, handed, publish, quiet, say, seeds, subscription
 from tests.routing.durable.world import number
 
 LEAVING = {"closes": Close(), "detaches": Detach("s0")}

@@ -5,9 +5,10 @@ from collections import deque
 import pytest
 
 from palio import Filter
-from palio.routing.durable.history import MAX_PER_SESSION
-from palio.routing.durable.messages import Attach, GoOn, Replay, Replayed, Survey, Surveyed
-from palio.routing.messages import Close, Open
+from palio.protocol.durable.journals import GoOn, Replay, Replayed, Survey, Surveyed
+from palio.protocol.durable.subscriptions import Attach
+from palio.routing.durable.network.history import MAX_PER_SESSION
+from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import World, number
 
 RING = ["a", "b", "c"], [("a", "b"), ("b", "c")]

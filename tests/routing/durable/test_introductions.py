@@ -4,10 +4,11 @@ from collections import deque
 
 import pytest
 
+from palio.protocol.durable.subscriptions import Finish
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.introductions import DOUBT_AFTER, INTRODUCED
-from palio.routing.durable.messages import Finish
-from palio.routing.messages import Close
+from palio.routing.durable.facts import FactKind, values_of
+from palio.routing.durable.origin.introductions import DOUBT_AFTER
+from palio.routing.occurrences import Close
 from tests.routing.durable.test_rare import forget, got, homes, publish, told
 from tests.routing.durable.world import SETTINGS, Disk, World
 
@@ -45,8 +46,7 @@ def join(world, broker, neighbour) -> None:
 
 
 def introduced(world, broker) -> set:
-    cursors = world.disks[broker].cursors
-    return {name.removeprefix(INTRODUCED) for name in cursors if name.startswith(INTRODUCED)}
+    return set(values_of(FactKind.INTRODUCED, world.disks[broker].facts.items()))
 
 
 @seeds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palio import Notification
 from palio.routing.durable.effects import Recovered
-from palio.routing.durable.journal import MARKS, Journal
+from palio.routing.durable.origin.journal import MARKS, Journal
 
 
 def publish(journal: Journal, now: float, token: int) -> None:

@@ -13,23 +13,16 @@ import msgspec
 import pytest
 
 from palio import Filter, Notification, PalioError
+from palio.protocol.durable.subscriptions import Attach
+from palio.protocol.encoding import UnreadableMessage, decode, encode
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import Component, Hello, LinkKind
+from palio.protocol.requests import Publish, Subscribe
 from palio.routing import Configuration, Router
 from palio.routing.durable.effects import StoreEffect
-from palio.routing.durable.messages import Attach
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Send, SetTimer
 from palio.routing.links import COUNTERPART
-from palio.routing.messages import (
-    Component,
-    Envelope,
-    Hello,
-    LinkDown,
-    LinkKind,
-    LinkUp,
-    Open,
-    Publish,
-    Subscribe,
-)
-from palio.routing.wire import UnreadableMessage, decode, encode
+from palio.routing.occurrences import LinkDown, LinkUp, Open
 from palio.sim.faults.disk import Disk
 from tests.routing.durable.world import SETTINGS
 from tests.routing.lying import OF_CLIENTS, OF_PEERS, Liar
@@ -67,8 +60,6 @@ class Alone:
                 self.disk.queue.append(effect)
             elif isinstance(effect, SetTimer):
                 self.timers[effect.name] = effect.at
-            elif isinstance(effect, CancelTimer):
-                self.timers.pop(effect.name, None)
             elif isinstance(effect, CloseLink):
                 closed.append(effect.broker)
             elif isinstance(effect, Send):

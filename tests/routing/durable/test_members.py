@@ -5,8 +5,9 @@ from collections import deque
 import pytest
 
 from palio.model.filter import Filter
-from palio.routing.durable.members import KNOWN
-from palio.routing.durable.messages import Ask, Change, TopologyChanged
+from palio.protocol.durable.peers import Ask, TopologyChanged
+from palio.protocol.durable.subscriptions import Change
+from palio.routing.durable.facts import FactKind, values_of
 from tests.routing.durable.test_introductions import add_link, join
 from tests.routing.durable.test_rare import got, publish, told
 from tests.routing.durable.world import World
@@ -39,11 +40,11 @@ def test_who_joins_hears_of_nobody_before_it_is_on_disk(seed):
     join(world, "c", "a")
     world.run()
     assert heard_of(world, "c") == {"c"}
-    assert KNOWN + "c" not in world.disks["a"].cursors
+    assert FactKind.KNOWN.of("c") not in world.disks["a"].facts
     world.stores["a"] = deque(world.stores["a"])
     world.run()
     assert heard_of(world, "c") == {"a", "b", "c"}
-    assert {name for name in world.disks["b"].cursors if name.startswith(KNOWN)} == {KNOWN + "a", KNOWN + "c"}
+    assert set(values_of(FactKind.KNOWN, world.disks["b"].facts.items())) == {"a", "c"}
 
 
 @seeds
@@ -81,7 +82,7 @@ def test_a_neighbour_that_never_told_its_count_is_told_to_others_after_a_crash(s
     world.cut(frozenset("ab"))
     world.run()
     join(world, "c", "a")
-    while KNOWN + "c" not in world.disks["a"].cursors:
+    while FactKind.KNOWN.of("c") not in world.disks["a"].facts:
         assert world.step()
     world.cut(frozenset("ac"))
     lose(world, "a")

@@ -3,13 +3,14 @@
 import msgspec
 import pytest
 
-from palio.routing.durable import subscription
+from palio.protocol.durable.journals import Forget
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import created_at
-from palio.routing.durable.messages import Forget
-from palio.routing.durable.spooling import Spooling
-from palio.routing.durable.subscription import CatchUp
-from palio.routing.durable.topology import Topology
-from palio.routing.messages import Close, Envelope, Open
+from palio.routing.durable.home import subscription
+from palio.routing.durable.home.spool import Spooling
+from palio.routing.durable.home.subscription import CatchUp
+from palio.routing.durable.network.topology import Topology
+from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import SETTINGS, World, number
 
 LINE = ["a", "b", "c"], [("a", "b"), ("b", "c")]
@@ -204,7 +205,7 @@ def test_nobody_waits_for_a_forgotten_broker(seed):
     assert told(world, "Forgot", "c")
     assert told(world, "DurableReady", "s1")
     for broker in ("a", "b"):
-        readers = [name for name in world.disks[broker].cursors if name.endswith(" @c")]
+        readers = [fact for fact in world.disks[broker].facts if fact.home == "c"]
         assert not readers, "nothing is kept for its subscriptions"
     world.attach("three", "b", "s0", "n > 0")
     world.run()

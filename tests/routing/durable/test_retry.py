@@ -3,10 +3,11 @@
 import msgspec
 import pytest
 
-from palio.routing.durable.attempts import MAX_FAILURES
-from palio.routing.durable.messages import Acknowledged, Attach, Detach, Discard, Rejected, Requeue
-from palio.routing.durable.outbox import Patience, Retry
-from palio.routing.messages import Close
+from palio.protocol.durable.attempts import MAX_FAILURES
+from palio.protocol.durable.control import Seek
+from palio.protocol.durable.retry import Patience, Retry
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Detach, Discard, Rejected, Requeue
+from palio.routing.occurrences import Close
 from tests.routing.durable.test_takers import (
     ALL,
     answers,
@@ -203,3 +204,15 @@ def test_a_wish_that_nobody_can_grant_is_refused(wish):
     say(world, "a", "one", Attach("s0", ALL, retry=Retry(**wish)))
     assert [entry[3] for entry in answers(world, "refused")] == ["WrongAttachment"]
     assert subscription(world, "a") is None
+
+
+@seeds
+def test_what_a_subscription_wants_outlives_that_it_was_moved_to_another_position(seed):
+    world = quiet(seed)
+    say(world, "a", "one", Attach("s0", ALL, retry=Retry(attempts=7)))
+    say(world, "a", "operator", Seek("s0", since="all"))
+    assert subscription(world, "a").retry == Retry(attempts=7)
+    world.crash("a")
+    world.heal()
+    go(world)
+    assert subscription(world, "a").retry == Retry(attempts=7)

@@ -3,11 +3,19 @@
 import pytest
 
 from palio import Filter
-from palio.routing.durable.desk import MAX_IN_FLIGHT
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Change,
+    Changed,
+    Discard,
+    Rejected,
+    Requeue,
+)
+from palio.protocol.durable.wishes import MAX_IN_FLIGHT
+from palio.protocol.inquiries import Hop, Recipient, Request, Responded, Trace
 from palio.routing.durable.effects import Hand
-from palio.routing.durable.messages import Acknowledged, Attach, Discard, Rejected, Requeue
-from palio.routing.inquiries import Hop, Recipient, Request, Responded, Trace
-from palio.routing.messages import Close, Open
+from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import SETTINGS, World, number
 
 LINE = ["a", "b"], [("a", "b")]
@@ -268,3 +276,26 @@ def test_a_trace_names_durable_subscriptions_and_a_request_does_not_ask_them():
     assert traced.answer.route == Hop("a", (Recipient("s0", True, (str(ALL),)),))
     (responded,) = router.handle(Request(2, number(3)), "one", world.now)
     assert responded.answer == Responded(2, None, last=True)
+
+
+class Hearing(World):
+    """A world that keeps the answers to changes."""
+
+    def answered(self, session, answer) -> None:
+        super().answered(session, answer)
+        if isinstance(answer, Changed):
+            self.note("now", answer.number, str(answer.filter))
+
+
+@seeds
+def test_a_change_answers_whoever_asked_for_it_and_nobody_of_the_same_name(seed):
+    world = Hearing(f"changes {seed}", *LINE)
+    world.attach("one", "a", "s0", "n >= 0")
+    world.run()
+    world.post("a", Change("s0", Filter.parse("n > 1"), number=7), "one")
+    world.post("a", Close(), "one")
+    world.attach("one", "a", "s0", "n >= 0")
+    world.run()
+    world.post("a", Change("s0", Filter.parse("n > 2"), number=7), "one")
+    world.run()
+    assert [what[2:] for what in world.history if what[1] == "now"] == [(0, "n > 1"), (7, "n > 2")]

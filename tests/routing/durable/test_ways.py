@@ -2,11 +2,12 @@
 
 import pytest
 
-from palio.routing.durable.members import KNOWN
-from palio.routing.durable.messages import Ask, Carry, Head, MoveOut, NotHere, Told
-from palio.routing.durable.queries import Queries
+from palio.protocol.durable.letters import Carry, MoveOut, NotHere
+from palio.protocol.durable.peers import Ask, Head, Told
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.network.polling import Queries
 from palio.routing.effects import Send
-from palio.routing.messages import Open
+from palio.routing.occurrences import Open
 from tests.routing.durable.world import World
 
 NOW, BEFORE = 7, 6  # epochs
@@ -110,9 +111,9 @@ def test_who_looks_for_a_name_is_answered_when_it_is_known_for_ever(seed):
     """Otherwise a crash would let a broker forget who has the name, and give it once more."""
     world = World(f"names {seed}", ["a", "b", "c"], [("a", "b"), ("b", "c")])
     a, c = world.routers["a"].durable, world.routers["c"].durable
-    while KNOWN + "a" not in c._readers._writing:
+    while (FactKind.KNOWN, "a") not in c._readers._writing:
         assert world.step()
-    assert KNOWN + "a" not in world.disks["c"].cursors
+    assert FactKind.KNOWN.of("a") not in world.disks["c"].facts
     ask = Ask("a", 1 << 40, "s0", epoch=a.epoch)
     effects = world.routers["c"].handle(ask, "b", world.now)
     assert not [one for one in effects if isinstance(one, Send) and isinstance(one.message, Told)]
@@ -122,4 +123,4 @@ def test_who_looks_for_a_name_is_answered_when_it_is_known_for_ever(seed):
     world.post = lambda name, message, source: (seen.append(message), post(name, message, source))
     world.run()
     assert [one for one in seen if isinstance(one, Told) and one.number == 1 << 40]
-    assert KNOWN + "a" in world.disks["c"].cursors
+    assert FactKind.KNOWN.of("a") in world.disks["c"].facts

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from palio import Filter
-from palio.routing.messages import LinkKind
+from palio.protocol.peers import LinkKind
 from tests.routing.durable.world import World, number
 
 SHAPES = {

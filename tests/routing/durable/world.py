@@ -11,6 +11,21 @@ import random
 from collections import deque
 
 from palio import Filter, Notification
+from palio.protocol.durable.journals import Forgot
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Changed,
+    Discarded,
+    Done,
+    DurableReady,
+    Requeued,
+    Taken,
+)
+from palio.protocol.peers import LinkKind
+from palio.protocol.requests import Publish, Published, Refused
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import (
@@ -19,28 +34,13 @@ from palio.routing.durable.effects import (
     Read,
     Recovered,
     Remove,
-    SaveCursor,
+    SaveFact,
     Spool,
     Subscribed,
     Trim,
 )
-from palio.routing.durable.messages import (
-    Acknowledged,
-    Attach,
-    Attached,
-    Changed,
-    Discarded,
-    Done,
-    DurableReady,
-    Forgot,
-    Found,
-    Requeued,
-    Stored,
-    Taken,
-)
-from palio.routing.durable.outbox import Patience
-from palio.routing.effects import CancelTimer, CloseLink, Reply, Send, SetTimer
-from palio.routing.messages import LinkDown, LinkKind, LinkUp, Open, Publish, Published, Refused
+from palio.routing.effects import CloseLink, Reply, Send, SetTimer
+from palio.routing.occurrences import Found, LinkDown, LinkUp, Open, Stored
 
 SETTINGS = DurableSettings(
     patience=Patience(in_flight=4, acknowledge_within=5.0, first_pause=0.5, attempts=1_000), page=3, outbox=50
@@ -54,7 +54,7 @@ class Disk:
         self.journal = {}
         self.trimmed = 0
         self.recent = []
-        self.cursors = {}
+        self.facts = {}
         self.subscriptions = {}
 
     def write(self, effect) -> None:
@@ -66,10 +66,10 @@ class Disk:
                     if envelope.notification.id is not None:
                         key = publisher, envelope.notification.id, envelope.sequence, envelope.time
                         self.recent.append(key)
-            case SaveCursor(_, reader, sequence):
-                self.cursors[reader] = sequence
-                if sequence < 0:
-                    del self.cursors[reader]
+            case SaveFact(_, fact, None):
+                self.facts.pop(fact, None)
+            case SaveFact(_, fact, value):
+                self.facts[fact] = value
             case Remove(_, name):
                 self.subscriptions.pop(name, None)
             case Spool():
@@ -106,7 +106,7 @@ class Disk:
             head=max(self.journal, default=self.trimmed),
             trimmed=self.trimmed,
             recent=tuple(self.recent),
-            readers=tuple(self.cursors.items()),
+            facts=tuple(self.facts.items()),
             subscriptions=tuple(
                 Subscribed(
                     name,
@@ -258,8 +258,6 @@ class World:
                     self.handed(name, effect)
                 case SetTimer(timer, at):
                     self.timers[name, timer] = at
-                case CancelTimer(timer):
-                    self.timers.pop((name, timer), None)
                 case CloseLink(broker, reason):
                     self.up.discard(frozenset((name, broker)))
                     self.note("closed", name, broker, reason)

@@ -7,10 +7,13 @@ broker that begins: a crash takes what it knows.
 import msgspec
 
 from palio.model.filter import Filter
+from palio.protocol.durable.peers import Head, Told
+from palio.protocol.durable.subscriptions import Acknowledged, Attached, Done, DurableReady
+from palio.protocol.peers import Forward
+from palio.protocol.requests import Ended, Published
 from palio.routing.durable.effects import Append, Hand, Read, Remove, Spool, Trim
-from palio.routing.durable.messages import Acknowledged, Attached, Done, DurableReady, Head, Stored, Told
 from palio.routing.effects import Reply, Send, SetTimer
-from palio.routing.messages import Close, Ended, Forward, Published
+from palio.routing.occurrences import Close, Stored
 from palio.routing.router import Router
 
 replace = msgspec.structs.replace

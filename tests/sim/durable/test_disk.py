@@ -3,11 +3,12 @@
 import pytest
 
 from palio import Filter, Notification
-from palio.routing.durable.attempts import Failure
-from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveCursor, Spool, Subscribed, Trim
-from palio.routing.durable.messages import Failed, Found, Stored
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.protocol.durable.attempts import Failure
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.effects import Append, Read, Recovered, Remove, SaveFact, Spool, Subscribed, Trim
+from palio.routing.durable.facts import FactKind
+from palio.routing.occurrences import Failed, Found, Stored
 from palio.sim.faults.disk import Disk
 
 EVERYTHING = Filter.parse("n > 0")
@@ -40,7 +41,7 @@ def test_the_disk_knows_all_that_is_written():
         "identity", "linger", "retry", "failures",
     }  # fmt: skip
     assert set(Recovered.__struct_fields__) == {
-        "head", "trimmed", "recent", "readers", "subscriptions", "archived",
+        "head", "trimmed", "recent", "facts", "subscriptions", "archived",
     }  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def test_what_is_written_is_found_again():
     disk = disk_with(
         Append(1, (envelope(1, id="x"),), "p0"),
         append(2, 2, 3),
-        SaveCursor(3, "s0", 1),
+        SaveFact(3, FactKind.READER.of("s0"), 1),
         Spool(
             4,
             "s0",
@@ -70,7 +71,7 @@ def test_what_is_written_is_found_again():
     recovered = disk.recovered()
     assert (recovered.head, recovered.trimmed) == (3, 1)
     assert recovered.recent == (("p0", "x", 1, 1.0),)
-    assert recovered.readers == (("s0", 1),)
+    assert recovered.facts == ((FactKind.READER.of("s0"), 1),)
     assert recovered.subscriptions == (
         Subscribed(
             name="s0",

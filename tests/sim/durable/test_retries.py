@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from palio.routing.durable.attempts import MAX_FAILURES
+from palio.protocol.durable.attempts import MAX_FAILURES
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import drawn

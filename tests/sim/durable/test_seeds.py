@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from palio.routing.durable.introductions import Introductions
+from palio.routing.durable.origin.introductions import Introductions
 from palio.sim.faults.failures import replay_command, shrink, story
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import FaultScenario

@@ -5,10 +5,10 @@ from random import Random
 import msgspec
 import pytest
 
-from palio.routing.durable.control import Paused
-from palio.routing.durable.effects import SaveCursor
-from palio.routing.durable.homes import PAUSED
-from palio.routing.durable.steering import Place, Steering
+from palio.protocol.durable.control import Paused
+from palio.routing.durable.effects import SaveFact
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.home.steering import Place, Steering
 from palio.sim.faults import violations
 from palio.sim.faults.run import simulate
 from palio.sim.faults.soak import drawn, drawn_evenly
@@ -48,8 +48,8 @@ class ForgetsPauses(Planted):
     """A crash takes the pause with it."""
 
     def spoil_one(self, effect, now):
-        if isinstance(effect, SaveCursor) and effect.reader.startswith(PAUSED):
-            return [msgspec.structs.replace(effect, reader="held: nobody")]
+        if isinstance(effect, SaveFact) and effect.fact.kind is FactKind.PAUSED:
+            return [msgspec.structs.replace(effect, fact=FactKind.HELD.of("nobody"))]
         return [effect]
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from palio.broker.access.files import locked, write_private
+from palio.language import read_filter
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
 
@@ -107,7 +108,7 @@ def _filter(text: str | None, place: str) -> Filter | None:
     if text is None:
         return None
     try:
-        return Filter.parse(text).require_satisfiable()
+        return read_filter(text).require_satisfiable()
     except FilterError as problem:
         raise WrongRights(place, str(problem)) from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.datastructures import Headers
@@ -19,6 +19,11 @@ from palio.broker.access.principal import Principal
 from palio.broker.gateway.guard import StrangeOrigin
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.protocols import PEER_CERTIFICATE
+from palio.model.errors import PalioError
+from palio.protocol.greeting import CONNECTION
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
 
 _ELSEWHERE = ("cross-site", "same-site")
 
@@ -61,6 +66,16 @@ def read_credentials(connection: HTTPConnection) -> Credentials:
     return Credentials(token, certificate, (client.host, client.port) if client is not None else None)
 
 
+def authenticated(broker: Broker, credentials: Credentials) -> Principal:
+    """Whose they are. Raises `NotAuthenticated` or `TokenExpired`, and has the broker note that."""
+    try:
+        return credentials.authenticate(broker.access)
+    except PalioError as problem:
+        host, port = credentials.address or ("?", 0)
+        broker.refused(problem, f"{host}:{port}")
+        raise
+
+
 def bearer(headers: Headers) -> str | None:
     """The token of a request. Raises what an unknown way to authenticate is refused with."""
     given = headers.get("authorization")
@@ -69,5 +84,5 @@ def bearer(headers: Headers) -> str | None:
     scheme, _, token = given.strip().partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         reason = "A token is sent as `Authorization: Bearer TOKEN`."
-        raise RefusedByBroker("connection", "NotAuthenticated", reason)
+        raise RefusedByBroker(CONNECTION, "NotAuthenticated", reason)
     return token.strip()

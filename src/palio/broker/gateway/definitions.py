@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from palio.model.errors import PalioError
-from palio.routing.durable.desk import LONGEST_WAIT, MAX_ATTEMPTS
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.wishes import LONGEST_WAIT, MAX_ATTEMPTS
 
 _log = logging.getLogger("palio.broker.gateway")
 
@@ -26,6 +26,16 @@ MAX_TEXT = 4_096
 
 # These end by \Z: before a newline at the end, $ would have its way.
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_TEXT)]
+Types = Annotated[list[Text], msgspec.Meta(min_length=1, max_length=256)]
+SinkAddress = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=MAX_SINK,
+        description="A webhook; without one the subscription is read from /events?durable=ID.",
+        extra_json_schema={"format": "uri"},
+    ),
+]
 HeaderName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9!#$&^_`|~.+-]{1,100}\\Z")]
 HeaderValue = Annotated[str, msgspec.Meta(pattern="^[\\x21-\\x7e]([\\x20-\\x7e]{0,2046}[\\x21-\\x7e])?\\Z")]
 
@@ -58,6 +68,10 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 Pause = Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT)]
+SubscriptionId = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}\\Z")]
+# What `read_since` reads, as JSON Schema says it.
+MOMENT = {"anyOf": [{"enum": ["now", "all"]}, {"format": "date-time"}]}
+SECONDS = {"minimum": 0, "exclusiveMaximum": 1e11}
 
 
 class ProtocolSettings(_Part, frozen=True):
@@ -80,7 +94,10 @@ class Config(_Part, frozen=True):
 
     contentmode: Literal["binary", "structured"] = "binary"
     in_flight: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
-    since: Annotated[float, msgspec.Meta(ge=0, lt=1e11)] | Annotated[str, msgspec.Meta(max_length=64)] = "now"
+    since: (
+        Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
+        | Annotated[str, msgspec.Meta(max_length=64, extra_json_schema=MOMENT)]
+    ) = "now"
     attempts: Annotated[int, msgspec.Meta(ge=1, le=MAX_ATTEMPTS)] | None = None
     first_pause: Pause | None = None
     longest_pause: Pause | None = None
@@ -91,18 +108,21 @@ class Config(_Part, frozen=True):
         return Retry(attempts=self.attempts, first_pause=self.first_pause, longest_pause=self.longest_pause)
 
 
+USUAL_SETTINGS, USUAL_CONFIG = ProtocolSettings(), Config()
+
+
 class Definition(_Part, frozen=True, kw_only=True):
     """A subscription as whoever made it has described it."""
 
-    id: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}\\Z")]
+    id: SubscriptionId
     source: Text | None = None
-    types: Annotated[list[Text], msgspec.Meta(min_length=1, max_length=256)] | None = None
+    types: Types | None = None
     filters: list[dict[str, Any]] | None = None
-    sink: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_SINK)] | None = None
+    sink: SinkAddress | None = None
     protocol: Literal["HTTP"] = "HTTP"
-    protocolsettings: ProtocolSettings = ProtocolSettings()
+    protocolsettings: ProtocolSettings = USUAL_SETTINGS
     sinkcredential: SinkCredential | None = None
-    config: Config = Config()
+    config: Config = USUAL_CONFIG
 
 
 class Kept(msgspec.Struct, frozen=True):

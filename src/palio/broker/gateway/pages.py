@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -23,23 +24,6 @@ _START = """
 curl{who} -N '{url}/events?filter=price>100'
 curl{who} --json '{{"symbol": "ACME", "price": 101.5}}' {url}/events
 """
-# Where the first page leads to.
-LINKS = {
-    "docs": "/docs",
-    "openapi": "/openapi.json",
-    "events": "/events",
-    "subscriptions": "/subscriptions",
-    "health": "/health",
-    "metrics": "/metrics",
-}
-_LINKS = {
-    "docs": "what can be called, for people",
-    "openapi": "the same for machines (OpenAPI)",
-    "events": "all events, as they come (server-sent events)",
-    "subscriptions": "durable subscriptions that were made over HTTP",
-    "health": "whether the broker is well",
-    "metrics": "counts, for Prometheus",
-}
 _TOKEN = ' -H "Authorization: Bearer $TOKEN"'
 
 
@@ -57,13 +41,12 @@ def page(description: dict[str, Any], url: str, *, known: bool) -> Response:
     return _page(title, "".join(parts))
 
 
-def home(home: dict[str, Any], url: str, *, known: bool) -> Response:
-    """The first page that somebody sees, from what programs are told."""
-    name = escape(home["broker"])
-    version = f" Its version is {escape(home['version'])}." if "version" in home else ""
+def home(broker: str, version: str, links: Iterable[tuple[str, str]], url: str, *, known: bool) -> Response:
+    """The first page that somebody sees. Links are paths with a sentence; a version may be kept to oneself."""
+    name = escape(broker)
+    version = f" Its version is {escape(version)}." if version else ""
     rows = "".join(
-        f"<tr><td><a href='{escape(path)}'>{escape(path)}</a><td>{escape(_LINKS[what])}"
-        for what, path in home["links"].items()
+        f"<tr><td><a href='{escape(path)}'>{escape(path)}</a><td>{escape(sentence)}" for path, sentence in links
     )
     return _page(
         f"{name} · Palio",

@@ -1,6 +1,6 @@
 """What goes wrong, as problem details (RFC 9457): the sentence, the type and the fields of the native error.
 
-`STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/1`, has
+`STATUSES` is the one table from errors to statuses. An error that the broker refused with, over `palio/2`, has
 the same fields as one that was found here.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from starlette.responses import Response
 
 from palio.model.errors import PalioError
@@ -58,6 +59,16 @@ STATUSES = {
 }
 
 
+class Problem(msgspec.Struct):
+    """A problem (RFC 9457): beside these members it has the fields of the error."""
+
+    type: Annotated[str, msgspec.Meta(examples=[f"{TYPE}InvalidNotification"])]
+    title: str
+    status: int
+    detail: Annotated[str, msgspec.Meta(description="A finished sentence.")]
+    error: Annotated[str, msgspec.Meta(description="The name of the error, as in the client library.")]
+
+
 class RefusedByBroker(PalioError):
     """What the broker did not carry out; `error` names what is wrong, `reason` tells it."""
 
@@ -69,13 +80,6 @@ class RefusedByBroker(PalioError):
         super().__init__(
             reason, **({"subject": subject, "reason": reason} | dict(more or {}) | {"error": error})
         )
-
-
-class BrokerMistake(PalioError):
-    """Something that should not have happened, and is not the caller's fault."""
-
-    def __init__(self) -> None:
-        super().__init__("The broker could not handle this request; this is its mistake.")
 
 
 class NotFound(PalioError):
@@ -97,16 +101,6 @@ class WrongMethod(PalioError):
         super().__init__(
             f"{method[:20]} cannot be used here; there is {allowed}.", method=method[:20], allowed=allowed
         )
-
-
-class WrongParameter(PalioError):
-    """A parameter, header or member that cannot be used; `path` says which."""
-
-    path: str
-    reason: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", path=path, reason=reason)
 
 
 def error_name(problem: PalioError) -> str:

@@ -16,10 +16,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from palio.broker.gateway.problems import problem_response
-from palio.broker.gateway.tunnel import MAX_MESSAGE
 from palio.broker.limits import Tally, TooManyConnections
 from palio.broker.settings import Limits
 from palio.model.errors import PalioError
+from palio.transport.tunnel import MAX_MESSAGE
 
 # Of a request line with all headers; tokens and filters have their place in it.
 MAX_HEAD = 64 * 1024

@@ -8,72 +8,117 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from starlette.requests import Request
+from msgspec import Meta
 
-from palio.broker.gateway.binding import read_events
-from palio.broker.gateway.bodies import Bodies
+from palio.broker.extension import Extension, Route
+from palio.broker.gateway.call import IN_THREAD, Call
 from palio.broker.gateway.credentials import Credentials
-from palio.broker.gateway.parameters import read_key, read_number
-from palio.broker.gateway.problems import WrongParameter
+from palio.broker.gateway.openapi import COMMON, Operation, Parameter, good
+from palio.broker.gateway.parameters import KEY, Key, read_key, read_number
 from palio.broker.gateway.visitor import Visitor
 from palio.model.body import MAX_PRIORITY
+from palio.model.errors import WrongParameter
+from palio.model.formats import BATCH, JSON, STRUCTURED, Message, Reading, read_message
 from palio.model.notification import Notification
-from palio.routing.messages import Publish, Published
+from palio.protocol.requests import Publish, Published
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 # Sessions kept for publishers; the least recently used one gives way, unless it is waited for.
 MAX_SESSIONS = 256
-# A body of more bytes is read in a thread, so that everybody else need not wait for it.
-IN_THREAD = 32 * 1024
-# So many of them at a time: more would not be faster.
+# Large bodies that are read in threads at a time: more would not be faster.
 THREADS = 2
+MAX_EVENTS = 50_000  # in one request
 SHORTEST_LIFETIME, LONGEST_LIFETIME = 0.001, 1e9
 
 
 class Confirmed(msgspec.Struct, frozen=True):
     """The broker has taken the events; with a journal, they are on disk."""
 
-    origin: str
-    sequences: tuple[int, ...]
-    journaled: bool
+    origin: Annotated[str, Meta(description="The broker that took the events.")]
+    sequences: Annotated[tuple[int, ...], Meta(description="Their numbers there.")]
+    journaled: Annotated[bool, Meta(description="Whether they are on disk.")]
+
+
+_Priority = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
+_Lifetime = Annotated[float, Meta(ge=SHORTEST_LIFETIME, le=LONGEST_LIFETIME)]
+_QUERY = (
+    Parameter("id", Key, "As Idempotency-Key."),
+    Parameter("priority", _Priority, "Of plain JSON; 9 first."),
+    Parameter("lifetime", _Lifetime, "Of plain JSON, in seconds."),
+)
+_Object = Annotated[dict[str, Any], Meta(examples=[{"symbol": "ACME", "price": 101.5}])]
+_Filled = Annotated[str, Meta(min_length=1)]
+
+
+class EventDocument(msgspec.Struct):
+    """A CloudEvent in structured JSON; it may have further context attributes."""
+
+    specversion: Literal["1.0"]
+    id: _Filled
+    source: _Filled
+    type: _Filled
+    time: Annotated[str, Meta(extra_json_schema={"format": "date-time"})] | None = None
+    data: Any = None
+
+
+PUBLISH = Operation(
+    summary="Publish events",
+    description=(
+        "One event or several: plain JSON (an object, or an array of objects), JSON lines, or CloudEvents in "
+        "binary (ce-… headers), structured or batch mode. All are published, in their order, or none. The "
+        "answer is the confirmation. A CloudEvent is known by source and id, other events by Idempotency-Key "
+        "or id: what was published before is answered with its first sequence."
+    ),
+    parameters=(KEY, *_QUERY),
+    body={
+        JSON: _Object | list[dict[str, Any]],
+        STRUCTURED.media_types[0]: EventDocument,
+        BATCH.media_types[0]: list[EventDocument],
+    },
+    answers=good("The broker has taken them; with a journal, they are on disk.", Confirmed),
+    problems=(400, 408, 413, 415, *COMMON),
+)
 
 
 class _Session:
     """A visitor that several requests share."""
 
-    __slots__ = ("request", "using", "visitor")
+    __slots__ = ("using", "visitor")
 
     def __init__(self, visitor: asyncio.Task[Visitor]) -> None:
         self.visitor = visitor
-        self.request = 0
         self.using = 0
 
 
 class Publishing:
     """Everybody who publishes by HTTP."""
 
-    def __init__(self, broker: Broker, bodies: Bodies) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._bodies = bodies
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._threads = asyncio.Semaphore(THREADS)
 
-    async def publish(self, request: Request, credentials: Credentials) -> Confirmed:
+    def extension(self) -> Extension:
+        """Publishing, as a part of the gateway."""
+        routes = (Route("POST", "/events", self._publish, PUBLISH),)
+        return Extension(name="publishing", routes=routes, stop=self._stop)
+
+    async def _publish(self, call: Call) -> Confirmed:
         """Publish what a request brings. Raises what is wrong with it, or what the broker refuses with."""
-        properties = read_properties(request)
-        async with self._bodies.read(request) as body:
-            headers = request.headers.items()
+        reading = Reading(properties=read_properties(call), by_source=True, most=MAX_EVENTS)
+        async with call.body() as body:
+            message = Message.of(call.headers.items(), body)
             if len(body) <= IN_THREAD:
-                notifications = read_events(headers, body, properties)
+                notifications = tuple(read_message(message, reading))
             else:
                 async with self._threads:
-                    notifications = await asyncio.to_thread(_read_and_encode, headers, body, properties)
-            return await self._say(notifications, credentials)
+                    notifications = await asyncio.to_thread(_read_and_encode, message, reading)
+            return await self._say(notifications, call.credentials)
 
     async def _say(self, notifications: tuple[Notification, ...], credentials: Credentials) -> Confirmed:
         session = self._session(credentials)
@@ -82,9 +127,7 @@ class Publishing:
             visitor = await asyncio.shield(session.visitor)
             if not notifications:
                 return Confirmed(self._broker.settings.name, (), visitor.journal)
-            session.request += 1
-            number = session.request
-            answer: Published = await visitor.ask(Publish(notifications, number), f"publish {number}")
+            answer: Published = await visitor.ask(Publish(notifications))
         finally:
             session.using -= 1
         sequences = answer.sequences or range(answer.sequence, answer.sequence + len(notifications))
@@ -104,8 +147,7 @@ class Publishing:
             _end(self._sessions.pop(idle))
         return session
 
-    def close(self) -> None:
-        """Nobody publishes any more."""
+    async def _stop(self) -> None:
         while self._sessions:
             _end(self._sessions.popitem()[1])
 
@@ -124,23 +166,23 @@ def _end(session: _Session) -> None:
         session.visitor.result().leave("It was not used any more.")
 
 
-def _read_and_encode(headers: Any, body: bytes, properties: dict[str, Any]) -> tuple[Notification, ...]:
-    notifications = read_events(headers, body, properties)
+def _read_and_encode(message: Message, reading: Reading) -> tuple[Notification, ...]:
+    notifications = tuple(read_message(message, reading))
     for notification in notifications:
         _ = notification.body  # which is then not made in the event loop
     return notifications
 
 
-def read_properties(request: Request) -> dict[str, Any]:
+def read_properties(call: Call) -> dict[str, Any]:
     """What plain JSON is published with: `Idempotency-Key` or `id`, `priority`, `lifetime`."""
-    query = request.query_params
-    unknown = set(query) - {"id", "priority", "lifetime"}
+    query = call.query
+    unknown = set(query) - {one.name for one in _QUERY}
     if unknown:
         raise WrongParameter(
             min(unknown)[:80], "There is no such parameter; there are id, lifetime and priority."
         )
     properties: dict[str, Any] = {}
-    id = read_key(request.headers, query)
+    id = read_key(call.headers, query)
     if id is not None:
         properties["id"] = id
     if "priority" in query:

@@ -11,27 +11,26 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from palio.broker.gateway.binding import to_binary, to_structured
 from palio.broker.gateway.definitions import Kept
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.visitor import Visitor
-from palio.model.cloudevents import wrapped
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import MAX_REASON
-from palio.routing.durable.messages import Acknowledged, Attach, Rejected, Taken
-from palio.routing.durable.outbox import Patience
-from palio.routing.messages import Envelope
-from palio.routing.protocol import Handed
+from palio.model.formats import BINARY, STRUCTURED, Format
+from palio.protocol.deliveries import Handed
+from palio.protocol.durable.attempts import MAX_REASON
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Rejected, Taken
+from palio.protocol.envelope import Envelope
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
+MODES: dict[str, Format] = {"binary": BINARY, "structured": STRUCTURED}
 GONE = 410
 _TROUBLE = frozenset({429, *range(500, 600)})
 # Seconds for which a webhook may make the broker wait by its rate.
@@ -125,8 +124,7 @@ class Pusher:
 
     async def _visit(self, visitor: Visitor) -> None:
         """Take deliveries until there is trouble."""
-        name = self._kept.definition.id
-        await visitor.ask(self._attach(), f"attach {name}")
+        await visitor.ask(self._attach())
         self._state = "trying again" if self._streak else "pushing"
         under_way: set[asyncio.Task[None]] = set()
         hearing = asyncio.ensure_future(visitor.take())
@@ -190,9 +188,11 @@ class Pusher:
         await self._keep_to_rate()
         definition = self._kept.definition
         assert definition.sink is not None
-        headers, body = written(envelope, definition.config.contentmode)
+        [message] = MODES[definition.config.contentmode].write((envelope,))
         try:
-            answer = await self._sinks.send(definition.sink, {**self._headers, **headers}, body)
+            answer = await self._sinks.send(
+                definition.sink, {**self._headers, **dict(message.headers)}, message.body
+            )
         except PalioError as problem:
             self._streak += 1
             return self._note(type(problem).__name__, str(problem))
@@ -223,17 +223,6 @@ class Pusher:
             self._broker.log.warning("A webhook did not take an event.", extra=extra)
         self._problem = sentence
         return sentence
-
-
-def written(envelope: Envelope, mode: str) -> tuple[dict[str, str], bytes]:
-    """An event as a request: headers and body."""
-    event = wrapped(
-        envelope.notification,
-        origin=envelope.origin,
-        sequence=envelope.sequence,
-        time=datetime.fromtimestamp(envelope.time, UTC),
-    )
-    return to_binary(event) if mode == "binary" else to_structured(event)
 
 
 def _own_headers(kept: Kept) -> Mapping[str, str]:

@@ -15,35 +15,36 @@ told in the stream (`event: lost`); after `stalled` seconds it is cut off.
 from __future__ import annotations
 
 import asyncio
-import secrets
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote, unquote
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from palio.broker.gateway.binding import to_json
-from palio.broker.gateway.credentials import Credentials
-from palio.broker.gateway.parameters import read_flag, read_number
-from palio.broker.gateway.problems import RefusedByBroker, WrongParameter, details
+from palio.broker.extension import Extension, Route
+from palio.broker.gateway.call import Call
+from palio.broker.gateway.problems import RefusedByBroker, details
 from palio.broker.gateway.protocols import ABORT
+from palio.broker.gateway.stream_request import (
+    MAX_ORIGINS,
+    SHAPES,
+    STREAM,
+    Wanted,
+    read_position,
+    read_wanted,
+    write_position,
+)
 from palio.broker.gateway.visitor import Visitor
-from palio.model.cloudevents import as_event, content_of, wrapped
-from palio.model.errors import PalioError, WrongTime
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.model.moments import parse_since
-from palio.model.naming import event_name, read_event_name
-from palio.routing.durable.messages import Acknowledged, Attach, Attached, Change, Finish, Taken
-from palio.routing.durable.outbox import Patience
-from palio.routing.messages import Envelope, Subscribe
-from palio.routing.protocol import Events, Handed, Lost
+from palio.model.formats import to_json
+from palio.protocol.deliveries import Events, Handed, Lost
+from palio.protocol.durable.retry import Patience
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, Attached, Change, Finish, Taken
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Subscribe
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
@@ -52,88 +53,9 @@ if TYPE_CHECKING:
 WINDOW = 256
 # Durable streams of which is remembered what they have sent.
 MAX_REMEMBERED = 1_000
-# Origins that the id of an event names; a stream from more cannot be resumed.
-MAX_ORIGINS = 64
 _TAKER = Patience(in_flight=WINDOW, acknowledge_within=86_400.0)  # until the reader comes back or goes away
-LONGEST_WAIT = 86_400.0
-_RETRY = 500  # milliseconds until a browser comes back
-
-Shape = Literal["json", "cloudevents"]
 Key = tuple[str, int]
-_PARAMETERS = frozenset({"filter", "durable", "since", "format", "last", "wait", "change"})
-
-
-class Wanted(msgspec.Struct, frozen=True):
-    """What the reader of a stream asks for. No filter is everything, or that of the durable subscription."""
-
-    filter: Filter | None
-    durable: str | None = None
-    since: str | float | None = None
-    after: dict[str, int] | None = None
-    last: str | None = None
-    shape: Shape = "json"
-    wait: float | None = None
-    change: bool = False
-
-
-def read_since(given: str | float | None) -> str | float | None:
-    """`all`, `now`, or a moment; a number (of JSON) is seconds since 1970. Raises `WrongParameter`."""
-    if isinstance(given, float):
-        return read_number("since", str(given), 0, 1e11)
-    if given is None or given == "now":
-        return given
-    try:
-        return parse_since(given, now=time.time())
-    except WrongTime as problem:
-        raise WrongParameter("since", f"{problem} `all` and `now` are understood, too.") from None
-
-
-def read_position(text: str) -> dict[str, int]:
-    """The id of an event: origins and sequences. Raises `WrongParameter`."""
-    position: dict[str, int] = {}
-    for part in text.split(","):
-        named = read_event_name(part)
-        if named is None:
-            raise WrongParameter("Last-Event-ID", "This is no id of an event of a stream, such as siena/17.")
-        position[unquote(named[0])] = named[1]
-    if len(position) > MAX_ORIGINS:
-        raise WrongParameter("Last-Event-ID", f"It names more than {MAX_ORIGINS} brokers.")
-    return position
-
-
-def write_position(position: dict[str, int]) -> str:
-    return ",".join(event_name(quote(origin, safe=""), sequence) for origin, sequence in position.items())
-
-
-def read_wanted(request: Request) -> Wanted:
-    """What a reader asks for. Raises what is wrong with it."""
-    query = request.query_params
-    unknown = set(query) - _PARAMETERS
-    if unknown:
-        known = ", ".join(sorted(_PARAMETERS))
-        raise WrongParameter(min(unknown)[:80], f"There is no such parameter; there are {known}.")
-    durable = query.get("durable")
-    if durable is not None and not 0 < len(durable) <= 255:
-        raise WrongParameter("durable", "The name of a durable subscription has 1 to 255 characters.")
-    shape = query.get("format", "json")
-    if shape not in ("json", "cloudevents"):
-        raise WrongParameter("format", "It is `json` or `cloudevents`.")
-    filter = Filter.parse(query["filter"]).require_satisfiable() if "filter" in query else None
-    change = read_flag("change", query.get("change", "false"))
-    if change and (durable is None or filter is None):
-        raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")
-    given = [one for one in (request.headers.get("last-event-id"), query.get("last")) if one]
-    positions = [read_position(one) for one in given]
-    return Wanted(
-        filter,
-        durable,
-        read_since(query.get("since")),
-        positions[0] if positions and durable is None else None,
-        given[0] if given else None,
-        shape,  # type: ignore[arg-type]
-        read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
-        change,
-    )
+_RETRY = 500  # milliseconds until a browser comes back
 
 
 class Streams:
@@ -146,9 +68,15 @@ class Streams:
         self.open = 0
         self.cut_off = 0
 
-    async def begin(self, wanted: Wanted, credentials: Credentials) -> EventStream:
+    def extension(self) -> Extension:
+        """Streams, as a part of the gateway."""
+        link = "events", "all events, as they come (server-sent events)"
+        return Extension(name="streams", routes=(Route("GET", "/events", self._stream, STREAM, link=link),))
+
+    async def _stream(self, call: Call) -> EventStream:
         """Subscribe. Raises what the broker refuses with."""
-        visitor = await Visitor.enter(self._broker, f"stream-{secrets.token_hex(8)}", credentials)
+        wanted = read_wanted(call)
+        visitor = await call.enter("stream")
         try:
             if wanted.durable is not None:
                 owner = visitor.principal
@@ -195,7 +123,7 @@ class _Reader:
         self._position = dict(wanted.after or {})
 
     async def begin(self) -> None:
-        await self.visitor.ask(Subscribe("stream", self._filter), "subscribe stream")
+        await self.visitor.ask(Subscribe("stream", self._filter))
 
     async def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """What is to be sent. When one was taken, the next is asked for."""
@@ -250,7 +178,7 @@ class _Reader:
     def _text(self, envelope: Envelope) -> bytes:
         id = self._id(envelope)
         line = f"id: {id}\n".encode() if id else b""
-        return b"%sdata: %s\n\n" % (line, to_json(shaped(envelope, self._wanted.shape)))
+        return b"%sdata: %s\n\n" % (line, SHAPES[self._wanted.shape].write((envelope,))[0].body)
 
 
 class _Reaching(_Reader):
@@ -271,7 +199,7 @@ class _Reaching(_Reader):
             in_flight=WINDOW,
             after=wanted.after,
         )
-        await self.visitor.ask(attach, f"attach {self._name}")
+        await self.visitor.ask(attach)
 
     def _was_sent(self, message: Handed) -> None:
         numbers = tuple([number for number, _, _ in message.deliveries])
@@ -313,9 +241,9 @@ class _Durable(_Reader):
             patience=_TAKER,
             as_is=change or self._wanted.filter is None,
         )
-        attached: Attached = await self.visitor.ask(attach, f"attach {self._name}")
+        attached: Attached = await self.visitor.ask(attach)
         if change and attached.filter != self._filter:
-            await self.visitor.ask(Change(self._name, self._filter), f"change {self._name}")
+            await self.visitor.ask(Change(self._name, self._filter))
         self._remember(self._name, self._sent)
 
     @property
@@ -381,15 +309,6 @@ class EventStream(Response):
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def shaped(envelope: Envelope, shape: Shape) -> dict[str, Any]:
-    """An event as plain data: as it was published, or as a CloudEvent in any case."""
-    notification = envelope.notification
-    if shape == "cloudevents":
-        time = datetime.fromtimestamp(envelope.time, UTC)
-        return wrapped(notification, origin=envelope.origin, sequence=envelope.sequence, time=time)
-    return as_event(notification) or content_of(notification)
 
 
 def _named(event: str, document: dict[str, Any]) -> bytes:

@@ -16,24 +16,31 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from msgspec import UNSET
 
 from palio.broker.gateway.definitions import Definition, Keeper, Kept, NotStored
-from palio.broker.gateway.problems import RefusedByBroker, WrongParameter
+from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.pushing import Pusher
+from palio.broker.gateway.representations import (
+    PausedSubscription,
+    Place,
+    ShownSubscription,
+    SoughtSubscription,
+)
 from palio.broker.gateway.sinks import Sinks, require_form
-from palio.broker.gateway.streams import read_position, read_since
+from palio.broker.gateway.stream_request import read_position, read_since
 from palio.broker.gateway.visitor import Visitor
 from palio.language import read_filters
 from palio.model.constraint import Constraint
-from palio.model.errors import NoSuchSubscription, PalioError
+from palio.model.errors import NoSuchSubscription, PalioError, WrongParameter
 from palio.model.expression import Condition
 from palio.model.filter import Filter
-from palio.routing.durable.control import Pause, Resume, Seek
-from palio.routing.durable.messages import Attach, Attached, Change, Finish
-from palio.routing.durable.outbox import Retry
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.subscriptions import Attach, Attached, Change, Finish
 from palio.routing.scopes import SEPARATOR, owner_of
 
 if TYPE_CHECKING:
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 # How whoever asks comes in: under a name that begins so.
 Enter = Callable[[str], Awaitable[Visitor]]
+# What of an answer is for the connection that it came on.
 # Headers that say what is sent, and are not for others to set.
 _OURS = ("host", "authorization", "cookie", "connection", "transfer-encoding", "te", "upgrade", "expect")
 _OUR_PREFIXES = ("ce-", "content-", "webhook-", "proxy-", "sec-")
@@ -135,7 +143,7 @@ class Subscriptions:
 
     # What can be asked for
 
-    async def create(self, document: Any, key: str | None, enter: Enter) -> tuple[dict[str, Any], bool]:
+    async def create(self, document: Any, key: str | None, enter: Enter) -> tuple[ShownSubscription, bool]:
         """Make a subscription. Returns it, and whether it is new."""
         definition = read_definition(document, _new_id(document, key))
         filter = filter_of(definition)
@@ -150,7 +158,7 @@ class Subscriptions:
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
             since = read_since(definition.config.since) or "now"
             attach = Attach(definition.id, filter, since=since, retry=definition.config.retry)
-            attached: Attached = await visitor.ask(attach, f"attach {definition.id}")
+            attached: Attached = await visitor.ask(attach)
             kept = Kept(place[0], definition, rate)
             try:
                 await self._keep(place, kept)
@@ -161,7 +169,7 @@ class Subscriptions:
             self._take(kept, filter)
         return self._shown(kept), True
 
-    async def all(self, enter: Enter) -> list[dict[str, Any]]:
+    async def all(self, enter: Enter) -> list[ShownSubscription]:
         """Everything that whoever asks has made."""
         visitor = await enter("subscriptions")
         visitor.leave()
@@ -169,7 +177,7 @@ class Subscriptions:
         others = {id: shown for id, shown in self._others(visitor) if id not in made}
         return [shown for _, shown in sorted({**made, **others}.items())]
 
-    async def get(self, id: str, enter: Enter) -> dict[str, Any]:
+    async def get(self, id: str, enter: Enter) -> ShownSubscription:
         visitor = await enter("subscriptions")
         visitor.leave()
         kept = self._kept.get((visitor.principal, id))
@@ -178,16 +186,19 @@ class Subscriptions:
             raise UnknownSubscription(id)
         return shown
 
-    def _others(self, visitor: Visitor) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _others(self, visitor: Visitor) -> Iterator[tuple[str, ShownSubscription]]:
         """What is at home here of whoever asks, however it was made, but for what ends with its client."""
         for row in self._broker.router.subscriptions():
             name, linger = row.get("durable"), row.get("linger")
             if name is not None and (linger is None or linger > LINGER):
                 if owner_of(name) == visitor.principal or not visitor.principal:
                     id = visitor.connection.principal.called(name)
-                    yield id, {"id": id, "protocol": "HTTP", "filter": row["filter"], "paused": row["paused"]}
+                    yield (
+                        id,
+                        ShownSubscription(id=id, protocol="HTTP", filter=row["filter"], paused=row["paused"]),
+                    )
 
-    async def update(self, id: str, document: Any, enter: Enter) -> dict[str, Any]:
+    async def update(self, id: str, document: Any, enter: Enter) -> ShownSubscription:
         """Replace a subscription by another one; what is out or waits for it stays."""
         definition = read_definition(document, id)
         if definition.id != id:
@@ -212,7 +223,7 @@ class Subscriptions:
             try:
                 attached = await _attach(visitor, id, former, definition.config.retry)
                 former = attached.filter or former
-                await visitor.ask(Change(id, filter), f"change {id}")
+                await visitor.ask(Change(id, filter))
                 kept = Kept(key[0], definition, rate)
                 await self._keep(key, kept)
             except BaseException:
@@ -232,7 +243,7 @@ class Subscriptions:
             await self._stop_pushing(key)
             # One that was made in another way (`GET /events?durable=…`, any client) has no definition here.
             await _attach(visitor, id, self._filters.get(key))
-            await visitor.ask(Finish(id), f"finish {id}")
+            await visitor.ask(Finish(id))
             if kept is None:
                 return
             try:
@@ -244,22 +255,24 @@ class Subscriptions:
 
     # Steering; also one that was made in another way
 
-    async def pause(self, id: str, enter: Enter) -> dict[str, Any]:
+    async def pause(self, id: str, enter: Enter) -> PausedSubscription:
         """Deliver nothing until it is resumed, and keep what comes."""
-        return await self._steer(Pause(id), f"pause {id}", enter)
+        paused: Paused = await self._steer(Pause(id), enter)
+        return PausedSubscription(paused.name, paused.paused)
 
-    async def resume(self, id: str, enter: Enter) -> dict[str, Any]:
+    async def resume(self, id: str, enter: Enter) -> PausedSubscription:
         """Deliver again."""
-        return await self._steer(Resume(id), f"resume {id}", enter)
+        paused: Paused = await self._steer(Resume(id), enter)
+        return PausedSubscription(paused.name, paused.paused)
 
-    async def seek(self, id: str, document: Any, enter: Enter) -> dict[str, Any]:
+    async def seek(self, id: str, document: Any, enter: Enter) -> SoughtSubscription:
         """Go on from another position."""
-        return await self._steer(read_place(document, id), f"seek {id}", enter)
+        sought: Sought = await self._steer(read_place(document, id), enter)
+        return SoughtSubscription(sought.name, sought.dropped, sought.unread)
 
-    async def _steer(self, message: Pause | Resume | Seek, subject: str, enter: Enter) -> dict[str, Any]:
+    async def _steer(self, message: Pause | Resume | Seek, enter: Enter) -> Any:
         async with self._visit(enter, message.name) as visitor:
-            answer = msgspec.to_builtins(await visitor.ask(message, subject))
-            return {"id": answer["name"], **{k: v for k, v in answer.items() if k not in ("type", "name")}}
+            return await visitor.ask(message)
 
     # Inside
 
@@ -325,30 +338,30 @@ class Subscriptions:
 
         await self.delete(kept.definition.id, enter)
 
-    def _shown(self, kept: Kept) -> dict[str, Any]:
-        """A subscription as everybody may see it who may see it: without secrets, and with how it is doing."""
-        shown: dict[str, Any] = msgspec.to_builtins(kept.definition)
-        shown.pop("sinkcredential", None)
-        shown["protocol"] = kept.definition.protocol
-        shown["filter"] = str(self._filters.get(kept.key, "")) or "true"
-        inside = self._broker.router.durable
+    def _shown(self, kept: Kept) -> ShownSubscription:
+        definition, inside = kept.definition, self._broker.router.durable
         name = SEPARATOR.join(filter(None, kept.key))
-        if (
-            inside is not None
-            and name in inside.homes.subscriptions
-            and inside.homes.subscriptions[name].paused
-        ):
-            shown["paused"] = True
+        known = inside.homes.subscriptions.get(name) if inside is not None else None
         pusher = self._pushers.get(kept.key)
-        if pusher is not None:
-            shown["status"] = msgspec.to_builtins(pusher.statistics())
-        return shown
+        return ShownSubscription(
+            id=definition.id,
+            source=definition.source,
+            types=definition.types,
+            filters=cast("Any", definition.filters),
+            sink=definition.sink,
+            protocolsettings=definition.protocolsettings,
+            config=definition.config,
+            protocol=definition.protocol,
+            filter=str(self._filters.get(kept.key, "")) or "true",
+            paused=True if known is not None and known.paused else UNSET,
+            status=pusher.statistics() if pusher is not None else UNSET,
+        )
 
 
 async def _attach(visitor: Visitor, id: str, filter: Filter | None, retry: Retry | None = None) -> Attached:
     """Become the taker of a subscription as it is. Raises `UnknownSubscription` if there is none."""
     try:
-        attached: Attached = await visitor.ask(Attach(id, filter, as_is=True, retry=retry), f"attach {id}")
+        attached: Attached = await visitor.ask(Attach(id, filter, as_is=True, retry=retry))
     except RefusedByBroker as problem:
         if problem.error == NoSuchSubscription.__name__:
             raise UnknownSubscription(id) from None
@@ -381,18 +394,10 @@ def read_definition(document: Any, id: str) -> Definition:
     return definition
 
 
-class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a subscription shall go on: after a position as streams name it, or since a time."""
-
-    since: str | float | None = None
-    position: str | None = None
-    dry: bool = False
-
-
 def read_place(document: Any, id: str) -> Seek:
     """Where a subscription shall go on. Raises `WrongParameter`."""
     try:
-        place = msgspec.convert(document, _Place)
+        place = msgspec.convert(document, Place)
     except msgspec.ValidationError as problem:
         reason, _, path = str(problem).partition(" - at `")
         raise WrongParameter(path.rstrip("`") or "$", f"{reason}.") from None

@@ -1,46 +1,38 @@
-"""`Visitor`: speaks `palio/1` for somebody who came by HTTP, with a `Connection` of the broker, in memory.
+"""`Visitor`: speaks `palio/2` for somebody who came by HTTP, with a `Connection` of the broker, in memory.
 
-It greets, asks, and hears answers, events and deliveries. Answers go to whoever asked. Events and deliveries
-wait to be taken: until then they count as not read, so that the connection treats a slow visitor as it treats
-every slow client.
+It is a shell around a `Conversation`, and hears answers, events and deliveries. Answers go to whoever asked.
+Events and deliveries wait to be taken: until then they count as not read, so that the connection treats a slow
+visitor as it treats every slow client.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Self
 
 from palio.broker.connection import Connection
 from palio.broker.gateway.credentials import NOTHING_SHOWN, Credentials
 from palio.broker.gateway.problems import RefusedByBroker
-from palio.broker.gateway.transports import BufferedTransport
 from palio.model.errors import HistoryUnavailable, PalioError
-from palio.routing.durable.control import Paused, Sought
-from palio.routing.durable.messages import Attached, Changed, Done, Taken
-from palio.routing.messages import Accepted, Ended, Published, Refused
-from palio.routing.protocol import (
-    PROTOCOL,
-    Bye,
-    Events,
-    Frames,
-    FrameTooLarge,
-    Greet,
-    Handed,
-    Lost,
-    Ping,
-    Pong,
-    Role,
-    Welcome,
-    frame,
-)
-from palio.routing.wire import AnyMessage, decode, encode
+from palio.protocol.conversation import Conversation
+from palio.protocol.deliveries import Events, Handed, Lost
+from palio.protocol.durable.subscriptions import Taken
+from palio.protocol.encoding import decode
+from palio.protocol.frames import FrameTooLarge, frame
+from palio.protocol.greeting import CONNECTION, PROTOCOL, Greet, Role, Welcome
+from palio.protocol.heartbeat import Bye, Heartbeat
+from palio.protocol.requests import Refused
+from palio.protocol.subjects import subject_of
+from palio.protocol.vocabulary import ANSWERS, TO_CLIENTS, AnyMessage
+from palio.transport.buffered import BufferedTransport
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker
 
 _TO_BE_TAKEN = frozenset((Events, Handed, Taken, Lost))
-_GREETING = "connection"
+_GREETED_WITHIN = 30.0  # seconds
 
 
 class VisitEnded(PalioError):
@@ -75,16 +67,22 @@ class Visitor:
         self.journal = False
         self._max_frame = 0
         self._loop = asyncio.get_running_loop()
-        self._frames = Frames()  # what others published may be larger than what may be published here
-        self._asked: dict[str, asyncio.Future[Any]] = {}
+        self._welcome: asyncio.Future[Welcome] = self._loop.create_future()
         self._inbox: deque[tuple[Any, int]] = deque()
         self._arrived = asyncio.Event()
         self._ended_for: PalioError | None = None
-        self._beat_every = broker.settings.heartbeat
         self._beating: asyncio.TimerHandle | None = None
         self.connection = Connection(broker)
         self._transport = BufferedTransport(
             self.connection, self._hear, self._lost, credentials.address, peercert=credentials.certificate
+        )
+        heartbeat = broker.settings.heartbeat
+        self._conversation: Conversation[asyncio.Future[Any]] = Conversation(
+            Heartbeat(heartbeat, self._loop.time()),
+            decode,
+            self._put,
+            greet=Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat),
+            hears=TO_CLIENTS,
         )
 
     @classmethod
@@ -104,10 +102,7 @@ class Visitor:
         if acting_for is not None:
             visitor.connection.acting_for = broker.access.principal(acting_for)
         visitor.connection.connection_made(visitor._transport)
-        heartbeat = broker.settings.heartbeat
-        welcome: Welcome = await visitor.ask(
-            Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat), _GREETING
-        )
+        welcome = await visitor._answer("greet", visitor._welcome, _GREETED_WITHIN)
         visitor.journal = welcome.journal
         visitor._max_frame = welcome.max_frame
         visitor._beat()
@@ -128,27 +123,40 @@ class Visitor:
         """Say something. Raises `FrameTooLarge`, and `VisitEnded` or what the broker refused with."""
         if self._ended_for is not None:
             raise self._ended_for
-        payload = encode(message)
+        self._conversation.say(message)
+
+    def _put(self, payload: bytes) -> None:
         if self._max_frame and len(payload) > self._max_frame:
             raise FrameTooLarge(limit=self._max_frame, got=len(payload))
         self._transport.receive(frame(payload))
 
-    async def ask(self, message: AnyMessage, subject: str, timeout: float = 30.0) -> Any:
-        """Say something and wait for its answer. Raises `NoAnswer`, and what `say` and the broker raise."""
+    async def ask(self, message: Any, timeout: float = 30.0) -> Any:
+        """Say a request and wait for its answer. Raises `NoAnswer`, and what `say` and the broker raise."""
+        pairing = self._conversation.pairing
+        request = pairing.numbered(message)
+        subject = subject_of(request)
         future: asyncio.Future[Any] = self._loop.create_future()
+
+        async def say() -> Any:
+            await self._transport.room()  # while too much waits for the disk, this has to wait, too
+            if self._ended_for is not None:
+                raise self._ended_for
+            if pairing.of(subject) is not None:
+                raise RefusedByBroker(subject, "NotNow", "The same is being done already; try again.")
+            self._conversation.ask(request, future)
+            return await future
+
+        try:
+            return await self._answer(subject, say(), timeout)
+        finally:
+            pairing.pop(request.number)
+
+    async def _answer(self, subject: str, awaited: Awaitable[Any], timeout: float) -> Any:
         try:
             async with asyncio.timeout(timeout):
-                await self._transport.room()  # while too much waits for the disk, this has to wait, too
-                if subject in self._asked:
-                    raise RefusedByBroker(subject, "NotNow", "The same is being done already; try again.")
-                self._asked[subject] = future
-                self.say(message)
-                return await future
+                return await awaited
         except TimeoutError:
             raise NoAnswer(subject, timeout) from None
-        finally:
-            if self._asked.get(subject) is future:
-                del self._asked[subject]
 
     # Taking what comes
 
@@ -179,9 +187,9 @@ class Visitor:
             self._inbox.clear()
 
     def _beat(self) -> None:
-        """A visitor that is slow to take what comes is there all the same."""
-        self.say(Ping())
-        self._beating = self._loop.call_later(self._beat_every, self._beat)
+        """A visitor that is slow to take what comes is there all the same. The broker is in this program."""
+        self._conversation.beat(self._loop.time(), listening=False)
+        self._beating = self._loop.call_later(self._conversation.heartbeat.pause, self._beat)
 
     # Hearing
 
@@ -189,9 +197,9 @@ class Visitor:
         self._loop.call_soon(self._heard, data)
 
     def _heard(self, data: bytes) -> None:
-        for payload in self._frames.feed(data):
+        for payload in self._conversation.feed(data, self._loop.time()):
             size = len(payload) + 4
-            message = decode(payload)
+            message = self._conversation.hear(payload)
             if type(message) in _TO_BE_TAKEN and self._ended_for is None:
                 self._inbox.append((message, size))
                 self._arrived.set()
@@ -201,48 +209,27 @@ class Visitor:
 
     def _answered(self, message: Any) -> None:
         match message:
-            case Welcome():
-                self._resolve(_GREETING, message)
-            case Published():
-                self._resolve(f"publish {message.request}", message)
-            case Accepted():
-                self._resolve(f"subscribe {message.handle}", message)
-            case Attached():
-                self._resolve(f"attach {message.name}", message)
-            case Changed():
-                self._resolve(f"change {message.name}", message)
-            case Done():
-                self._resolve(f"acknowledged {message.name}", message)
-            case Paused():
-                self._resolve(f"{'pause' if message.paused else 'resume'} {message.name}", message)
-            case Sought():
-                self._resolve(f"seek {message.name}", message)
-            case Ended():
-                for handle in message.handles:
-                    self._resolve(f"finish {handle}", message)
+            case Welcome() if not self._welcome.done():  # who waited for it may have given up
+                self._welcome.set_result(message)
             case Refused():
                 self._refused(message)
-            case Ping() if self._ended_for is None:
-                self.say(Pong())
             case Bye():
                 self._end(VisitEnded(message.reason))
+            case _ if type(message) in ANSWERS:
+                asked = self._conversation.pairing.get(message.number)
+                if asked is not None and not asked.kept.done():
+                    asked.kept.set_result(message)
 
     def _refused(self, refused: Refused) -> None:
         problem = RefusedByBroker(refused.subject, refused.error, refused.reason, refused.fields)
-        if refused.subject == _GREETING:
+        asked = self._conversation.pairing.get(refused.number)
+        if asked is not None and not asked.kept.done():
+            asked.kept.set_exception(problem)
+        elif refused.subject == CONNECTION:
             self._end(problem)
-            return
-        future = self._asked.get(refused.subject)
-        if future is not None and not future.done():
-            future.set_exception(problem)
         elif refused.error == HistoryUnavailable.__name__:  # what was attached before goes no further for now
             self.say(Bye(refused.reason))
             self._end(problem)
-
-    def _resolve(self, subject: str, answer: Any) -> None:
-        future = self._asked.get(subject)
-        if future is not None and not future.done():
-            future.set_result(answer)
 
     def _lost(self) -> None:
         self._end(VisitEnded(self.connection.reason))
@@ -252,7 +239,8 @@ class Visitor:
             self._ended_for = problem
             if self._beating is not None:
                 self._beating.cancel()
-            for future in self._asked.values():
+            for future in (self._welcome, *[asked.kept for asked in self._conversation.pairing.all()]):
                 if not future.done():
                     future.set_exception(problem)
+                    future.exception()  # nobody need wait for it
             self._arrived.set()

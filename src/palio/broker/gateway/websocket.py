@@ -1,4 +1,4 @@
-"""`palio/1` over WebSocket, at the broker: the same frames as on a socket of its own."""
+"""`palio/2` over WebSocket, at the broker: the same frames as on a socket of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from palio.broker.connection import Connection
 from palio.broker.gateway.protocols import ABORT, PEER_CERTIFICATE
-from palio.broker.gateway.tunnel import Tunnel
+from palio.transport.tunnel import Tunnel
 
 if TYPE_CHECKING:
     from palio.broker.broker import Broker

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import isfinite
 from typing import Any
 
 import msgspec
 
 from palio.model.errors import PalioError
-from palio.routing.durable.messages import Attach, DurableAnswer
-from palio.routing.durable.outbox import Patience
+from palio.protocol.durable.retry import Patience
+from palio.protocol.vocabulary import Answer, DurableAnswer
 from palio.routing.effects import Reply
-from palio.routing.messages import Answer
 from palio.routing.scopes import SEPARATOR, Scopes
 
-# What a taker may wish. A position names at most as many origins as a network may well have.
-LONGEST_LINGER = 3_650 * 86_400.0
-MAX_IN_FLIGHT = 10_000
-MAX_ORIGINS = 10_000
-MAX_SEQUENCE = 2**62  # more than any journal will ever have, and less than what a column holds
-LONGEST_WAIT = 86_400.0
-MAX_ATTEMPTS = 1_000
 # How many ticks may pass until a question is answered, or a way known; then it is tried again, or given up.
 ANSWER_WITHIN = 10
 
@@ -44,89 +35,6 @@ class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
     remembered: int = 250_000  # how many of them at the most: some 60 MB
     keep: float = 0.0  # how long what was published is kept for who looks back, whether or not anybody needs it
     abandon_after: float = 30 * 86_400.0  # when a subscription without a taker ends
-
-
-class HomeUnreachable(PalioError):
-    """A durable subscription whose home does not answer, or might be where nobody answers."""
-
-    name: str
-    missing: tuple[str, ...]
-
-    def __init__(self, name: str, missing: tuple[str, ...]) -> None:
-        brokers = ", ".join(missing)
-        super().__init__(
-            f"The durable subscription {name!r} may have its home at {brokers}, which cannot be reached now. "
-            "Try again later, begin anew, or let the network forget a broker that is gone for good "
-            "(`palio forget`).",
-            name=name,
-            missing=missing,
-        )
-
-
-class NotTaker(PalioError):
-    """A request about a durable subscription by a session that is not its taker."""
-
-    name: str
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"This session is not the taker of the durable subscription {name!r}; attach it first.", name=name
-        )
-
-
-class NotHome(PalioError):
-    """A request about dead letters at a broker that is not the home of the subscription."""
-
-    name: str
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"The durable subscription {name!r} does not have its home at this broker; ask at its home.",
-            name=name,
-        )
-
-
-class WrongAttachment(PalioError):
-    """A wish about a durable subscription that cannot be granted."""
-
-    setting: str
-
-    def __init__(self, setting: str, reason: str) -> None:
-        super().__init__(f"The setting {setting!r} cannot be so: {reason}", setting=setting)
-
-
-def require_sound(attach: Attach) -> None:
-    """Raises `WrongAttachment` if a taker wishes what nobody can grant."""
-    if attach.linger is not None and not 0.0 <= attach.linger <= LONGEST_LINGER:
-        raise WrongAttachment("linger", f"It is from 0 to {LONGEST_LINGER:,.0f} seconds.")
-    if attach.in_flight is not None and not 1 <= attach.in_flight <= MAX_IN_FLIGHT:
-        raise WrongAttachment("in_flight", f"It is from 1 to {MAX_IN_FLIGHT:,}.")
-    since = attach.since
-    if since not in ("now", "all") and (isinstance(since, str) or not isfinite(since)):
-        raise WrongAttachment("since", "It is a time, now, or all.")
-    patience = attach.patience
-    if patience is not None:
-        times = (patience.acknowledge_within, patience.first_pause, patience.longest_pause)
-        if not all(0.0 < one <= LONGEST_WAIT for one in times) or not 1 <= patience.in_flight <= MAX_IN_FLIGHT:
-            raise WrongAttachment("patience", f"Its times are from 0 to {LONGEST_WAIT:,.0f} seconds.")
-        if not 1 <= patience.attempts <= MAX_ATTEMPTS:
-            raise WrongAttachment("patience", f"It has from 1 to {MAX_ATTEMPTS:,} attempts.")
-    retry = attach.retry
-    if retry is not None:
-        pauses = (retry.first_pause, retry.longest_pause)
-        if not all(one is None or 0.0 <= one <= LONGEST_WAIT for one in pauses):
-            raise WrongAttachment("backoff", f"Its pauses are from 0 to {LONGEST_WAIT:,.0f} seconds.")
-        if retry.attempts is not None and not 1 <= retry.attempts <= MAX_ATTEMPTS:
-            raise WrongAttachment("attempts", f"They are from 1 to {MAX_ATTEMPTS:,}.")
-    after = attach.after or {}
-    if len(after) > MAX_ORIGINS or not all(0 <= sequence <= MAX_SEQUENCE for sequence in after.values()):
-        raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
-
-
-def require_delay(delay: float | None) -> None:
-    """Raises `WrongAttachment` if that is no time after which something may come again."""
-    if delay is not None and not 0.0 <= delay <= LONGEST_WAIT:
-        raise WrongAttachment("delay", f"It is from 0 to {LONGEST_WAIT:,.0f} seconds.")
 
 
 class UnknownBroker(PalioError):

@@ -7,22 +7,65 @@ completed. After a restart, `Router.recover` is given what is on disk (`Recovere
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 
+from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import FailuresOf
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.protocol.durable.attempts import FailuresOf
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.facts import Fact
+
+# Bytes of a key: PostgreSQL finds rows by what is a good deal shorter than one of its pages.
+MAX_KEY = 1_024
+
+
+class InvalidRecord(PalioError):
+    """A keyed record that no store could keep."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"This is no keyed record: {reason}", reason=reason)
+
+
+class KeyedRecord(msgspec.Struct, frozen=True):
+    """The current value of something, found by its kind and its key. Without a value there is none any more.
+
+    Raises `InvalidRecord` for a kind or a key that cannot be one.
+    """
+
+    kind: str
+    key: str
+    value: bytes | None
+
+    def __post_init__(self) -> None:
+        try:
+            longest = max(len(self.kind.encode()), len(self.key.encode()))
+        except UnicodeEncodeError:
+            raise InvalidRecord("Its kind or its key is no text.") from None
+        if not self.kind or longest > MAX_KEY:
+            raise InvalidRecord(f"Its kind and its key have at most {MAX_KEY:,} bytes, and it has a kind.")
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        return len(self.kind) + len(self.key) + len(self.value or b"")
 
 
 class Append(msgspec.Struct, frozen=True):
-    """Add to the journal. Sequences are dense: the first one follows the last one on disk, or it fails."""
+    """Add to the journal. Sequences are dense: the first one follows the last one on disk, or it fails.
+
+    Keyed records are written with it, all or nothing: what an event says and what is true because of it
+    are there together. There may also be records alone.
+    """
 
     token: int
     envelopes: tuple[Envelope, ...]
     publisher: str
+    records: tuple[KeyedRecord, ...] = ()
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -72,12 +115,12 @@ class Spool(msgspec.Struct, frozen=True):
     failures: FailuresOf = ()
 
 
-class SaveCursor(msgspec.Struct, frozen=True):
-    """Remember how far a reader of this journal is; -1 forgets it."""
+class SaveFact(msgspec.Struct, frozen=True):
+    """Remember a fact with its value, in the place of the one before; without a value, forget it."""
 
     token: int
-    reader: str
-    sequence: int
+    fact: Fact
+    value: int | None
 
 
 class Trim(msgspec.Struct, frozen=True):
@@ -104,7 +147,8 @@ class Hand(msgspec.Struct, frozen=True):
     deliveries: tuple[tuple[int, int, Envelope], ...]
 
 
-StoreEffect: TypeAlias = Append | Read | Spool | SaveCursor | Trim | Remove
+StoreEffect: TypeAlias = Append | Read | Spool | SaveFact | Trim | Remove
+STORE_EFFECTS: tuple[type, ...] = get_args(StoreEffect)
 
 
 class Subscribed(msgspec.Struct, frozen=True):
@@ -131,6 +175,6 @@ class Recovered(msgspec.Struct, frozen=True):
     head: int = 0
     trimmed: int = 0
     recent: tuple[tuple[str, str, int, float], ...] = ()  # publisher, id, sequence, time: against duplicates
-    readers: tuple[tuple[str, int], ...] = ()
+    facts: tuple[tuple[Fact, int], ...] = ()
     subscriptions: tuple[Subscribed, ...] = ()
     archived: bool = False  # what was trimmed can still be read

@@ -15,41 +15,17 @@ from typing import Any, Protocol
 import msgspec
 
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failures
-from palio.routing.durable.control import Pause, Resume, Seek
-from palio.routing.durable.counting import Origin
-from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings, require_sound
-from palio.routing.durable.effects import Recovered
-from palio.routing.durable.history import History
-from palio.routing.durable.holding import HELD, Holding
-from palio.routing.durable.homes import ENDED, PAUSED, Homes
-from palio.routing.durable.introductions import INTRODUCED, Introductions
-from palio.routing.durable.journal import Journal
-from palio.routing.durable.letters import Letters
-from palio.routing.durable.members import FORGOTTEN, KNOWN, Members, under
-from palio.routing.durable.messages import (
-    Acknowledged,
-    Ask,
-    Attach,
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.control import Pause, Resume, Seek
+from palio.protocol.durable.journals import Forget, GoOn, Hold, ListJournals, Replay, Survey, TrimJournal
+from palio.protocol.durable.letters import (
     Browse,
     Browsed,
     Carry,
-    Change,
     Count,
     Counted,
-    Detach,
     Differs,
-    Discard,
-    Failed,
     Fetch,
-    Finish,
-    Forget,
-    Found,
-    GoOn,
-    Head,
-    Hold,
-    ListJournals,
-    Marks,
     MovedIn,
     MoveIn,
     MoveOut,
@@ -57,29 +33,44 @@ from palio.routing.durable.messages import (
     NotHere,
     Page,
     ReaderEnded,
-    Rejected,
-    Replay,
-    Requeue,
-    Stored,
-    Survey,
-    Told,
-    TopologyChanged,
-    TrimJournal,
 )
-from palio.routing.durable.moving import Moving
-from palio.routing.durable.queries import Queries
-from palio.routing.durable.readers import Readers
-from palio.routing.durable.spooling import Change as HomeChange
-from palio.routing.durable.steering import Steering
-from palio.routing.durable.subscription import Durable, State
-from palio.routing.durable.telling import Telling
-from palio.routing.durable.topology import Topology
+from palio.protocol.durable.peers import Ask, Head, Marks, Told, TopologyChanged
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Change,
+    Detach,
+    Discard,
+    Finish,
+    Rejected,
+    Requeue,
+)
+from palio.protocol.durable.wishes import require_sound
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Publish, Published, Refused
+from palio.routing.durable.desk import ANSWER_WITHIN, Desk, DurableSettings
+from palio.routing.durable.effects import Recovered
+from palio.routing.durable.facts import FactKind, values_of
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.relocation import Moving
+from palio.routing.durable.home.spool import Change as HomeChange
+from palio.routing.durable.home.steering import Steering
+from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.network.history import History
+from palio.routing.durable.network.membership import Members
+from palio.routing.durable.network.polling import Queries
+from palio.routing.durable.network.progress import Telling
+from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.network.unicast import Letters
+from palio.routing.durable.origin.holding import Holding
+from palio.routing.durable.origin.introductions import Introductions
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Readers
+from palio.routing.durable.origin.serving import Origin
 from palio.routing.effects import Send, SetTimer
-from palio.routing.messages import Envelope, Publish, Published, Refused
+from palio.routing.occurrences import Failed, Found, Stored
 from palio.routing.scopes import Scopes, not_seen
 from palio.routing.tables import Side
-
-PREFIXES = (ENDED, PAUSED, KNOWN, FORGOTTEN, INTRODUCED, HELD)
 
 
 class WaveEnded(msgspec.Struct, frozen=True):
@@ -140,22 +131,19 @@ class Service:
         self._desk = Desk(broker, settings, surroundings.incarnation, surroundings.scopes)
         self._begin_wave = surroundings.begin_wave
         self._send_on = surroundings.send_on
-        cursors = dict(recovered.readers)
-        readers = tuple([row for row in recovered.readers if not row[0].startswith(PREFIXES)])
         self.journal = Journal(
             broker,
-            msgspec.structs.replace(recovered, readers=readers),
+            recovered,
             retention=settings.retention,
             remembered=settings.remembered,
             keep=settings.keep,
         )
         self._readers = Readers(self._desk, self.journal, self._may_trim)
-        self.journal.held = under(HELD, cursors)
         holding = Holding(self._desk, self.journal, self._readers, self._missing)
         self._members = Members(
             self._desk,
             incarnation,
-            cursors,
+            recovered.facts,
             neighbours=surroundings.neighbours,
             save=self._readers.save,
             when_saved=self._readers.when_saved,
@@ -203,7 +191,7 @@ class Service:
             self.journal,
             self.homes,
             known=self._known,
-            introduced=set(under(INTRODUCED, cursors)),
+            introduced=set(values_of(FactKind.INTRODUCED, recovered.facts)),
             ask=self._ask_about,
             register=self._readers.register,
             end=self._readers.end,
@@ -226,11 +214,13 @@ class Service:
         self._recovered: Recovered | None = recovered
         self.handlers: dict[type, Callable[[str, Any], None]] = {
             Attach: self._on_attach,
-            Change: lambda session, message: self.homes.change(session, message.name, message.filter),
+            Change: lambda session, message: self.homes.change(
+                session, message.name, message.filter, message.number
+            ),
             Acknowledged: self.homes.acknowledge,
             Rejected: self.homes.reject,
             Detach: self._on_detach,
-            Finish: lambda session, message: self.homes.finish_for(session, message.name),
+            Finish: self.homes.finish_for,
             Requeue: self.homes.requeue,
             Discard: self.homes.discard,
             Forget: self._members.forget,
@@ -315,7 +305,7 @@ class Service:
         """Journal notifications; they are confirmed and sent on when they are on disk."""
         append = self.journal.publish(
             session,
-            message.request,
+            message.number,
             message.notifications,
             self._desk.now,
             self._desk.token(),
@@ -338,7 +328,8 @@ class Service:
         if self.journal.is_appending(message.token):
             for request in self.journal.failed(message.token):
                 self._desk.answer(
-                    request.session, Refused(f"publish {request.number}", "NotStored", message.reason)
+                    request.session,
+                    Refused(f"publish {request.number}", "NotStored", message.reason, number=request.number),
                 )
             self._confirm()
         self._desk.failed(message.token, message.reason)
@@ -458,8 +449,9 @@ class Service:
                 self._tick_later()
         # Who asks for something that lasts (a reader, an introduction, a name) is answered when it is known
         # here for ever: whoever has forgotten it by a crash would take the name for free.
-        lasting = [KNOWN + ask.asker] if ask.readers or ask.introduce or ask.about is not None else []
-        wanted = [*lasting, *[reader for reader, _ in ask.readers]]
+        lasts = ask.readers or ask.introduce or ask.about is not None
+        wanted = [FactKind.KNOWN.of(ask.asker)] if lasts else []
+        wanted += [FactKind.READER.of(reader, ask.asker) for reader, _ in ask.readers]
         self._readers.when_saved(wanted, partial(self._give_answer, ask))
 
     def _ask_about(self, introduce: tuple[str, ...], doubted: tuple[str, ...]) -> int:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.durable.subscriptions import Acknowledged, Attach, DurableReady
+from palio.protocol.requests import Publish, Published, Ready, Refused, Subscribe
 from palio.routing.durable.effects import Hand
-from palio.routing.durable.messages import Acknowledged, Attach, DurableReady
 from palio.routing.effects import Deliver
-from palio.routing.messages import Open, Publish, Published, Ready, Refused, Subscribe
+from palio.routing.occurrences import Open
 from palio.sim.faults.station import Station
 
 if TYPE_CHECKING:

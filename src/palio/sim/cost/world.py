@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from palio.routing.durable.effects import Append, Read, SaveCursor, Spool
-from palio.routing.durable.messages import Ask, Carry, Found, Marks, StoreMessage, Told
+from palio.protocol.durable.letters import Carry
+from palio.protocol.durable.peers import Ask, Marks, Told
+from palio.protocol.encoding import encode
+from palio.protocol.peers import Forward
+from palio.routing.durable.effects import Append, Read, SaveFact, Spool
 from palio.routing.effects import Deliver
-from palio.routing.messages import Forward
-from palio.routing.wire import encode
+from palio.routing.occurrences import Found, StoreMessage
 from palio.sim.faults.station import DISK_EACH, Station
 from palio.sim.faults.world import World
 
@@ -30,7 +32,7 @@ _KINDS: dict[type, str] = {
 _WRITES: dict[type, str] = {
     Append: "appends",
     Spool: "spool_writes",
-    SaveCursor: "cursor_writes",
+    SaveFact: "cursor_writes",
     Read: "journal_reads",
 }
 

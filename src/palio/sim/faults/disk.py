@@ -15,22 +15,22 @@ from __future__ import annotations
 from collections import deque
 
 from palio.model.filter import Filter
-from palio.routing.durable.attempts import Failures
+from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.retry import Retry
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
     Append,
     Read,
     Recovered,
     Remove,
-    SaveCursor,
+    SaveFact,
     Spool,
     StoreEffect,
     Subscribed,
     Trim,
 )
-from palio.routing.durable.holding import HELD
-from palio.routing.durable.messages import Failed, Found, Stored, StoreMessage
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Envelope
+from palio.routing.durable.facts import Fact, FactKind
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 
 Letter = tuple[int, Envelope]  # attempts, what
 # Of so many reads in a lake one fails.
@@ -71,7 +71,7 @@ class Kept:
 
 
 class Disk:
-    """Journal, cursors and durable subscriptions of one broker, and the writes that are under way."""
+    """Journal, facts and durable subscriptions of one broker, and the writes that are under way."""
 
     def __init__(self, *, archived: bool = False) -> None:
         self._lake: dict[int, Envelope] | None = {} if archived else None
@@ -79,8 +79,9 @@ class Disk:
         self.head = 0
         self.trimmed = 0
         self.recent: list[tuple[str, str, int, float]] = []
-        self.cursors: dict[str, int] = {}
+        self.facts: dict[Fact, int] = {}
         self.subscriptions: dict[str, Kept] = {}
+        self.records: dict[tuple[str, str], bytes] = {}  # by kind and key
         self.queue: deque[StoreEffect] = deque()
         self.full = False
         self.reads = 0
@@ -90,7 +91,7 @@ class Disk:
     @property
     def is_blocked(self) -> bool:
         """Whether the next write has to wait until there is room."""
-        return self.full and bool(self.queue) and isinstance(self.queue[0], SaveCursor | Spool)
+        return self.full and bool(self.queue) and isinstance(self.queue[0], SaveFact | Spool)
 
     @property
     def will_be_trimmed(self) -> int:
@@ -102,18 +103,28 @@ class Disk:
         """The sequence up to which nothing can be read any more, or is about to be gone."""
         return self.will_be_trimmed if self._lake is None else 0
 
+    @property
+    def last_time(self) -> float:
+        """When something was published last, as far as that is known."""
+        last = self.journal.get(self.head)
+        return last.time if last is not None else max([time for *_, time in self.recent], default=0.0)
+
     def complete(self) -> StoreMessage | None:
         """Carry out what is first in the queue. Returns what the broker is told, if anything."""
-        effect = self.queue.popleft()
+        return self.carry_out(self.queue.popleft())
+
+    def carry_out(self, effect: StoreEffect) -> StoreMessage | None:
+        """Carry out an effect. Returns what the broker is told, if anything."""
         match effect:
             case Spool():  # the most frequent by far
                 self._spool(effect)
                 return Stored(effect.token)
             case Read():
                 return self.read(effect)
-            case Append() if self.full or effect.envelopes[0].sequence != self.head + 1:
-                reason = "The disk is full." if self.full else "It does not follow what is on disk."
-                return Failed(effect.token, reason)
+            case Append() if self.full:
+                return Failed(effect.token, "The disk is full.")
+            case Append() if effect.envelopes and effect.envelopes[0].sequence != self.head + 1:
+                return Failed(effect.token, "It does not follow what is on disk.")
         self.write(effect)
         return None if isinstance(effect, Trim) else Stored(effect.token)
 
@@ -132,7 +143,7 @@ class Disk:
     def write(self, effect: StoreEffect) -> None:
         """One atomic write."""
         match effect:
-            case Append(_, envelopes, publisher):
+            case Append(_, envelopes, publisher, records):
                 for envelope in envelopes:
                     self.head = envelope.sequence
                     self.journal[envelope.sequence] = envelope
@@ -140,12 +151,18 @@ class Disk:
                         self.recent.append(
                             (publisher, envelope.notification.id, envelope.sequence, envelope.time)
                         )
-            case SaveCursor(_, reader, sequence):
-                self.cursors[reader] = sequence
-                if sequence < 0:
-                    del self.cursors[reader]
+                for record in records:
+                    if record.value is None:
+                        self.records.pop((record.kind, record.key), None)
+                    else:
+                        self.records[record.kind, record.key] = record.value
+            case SaveFact(_, fact, value):
+                if value is None:
+                    self.facts.pop(fact, None)
+                else:
+                    self.facts[fact] = value
             case Trim(upto):
-                upto = min([upto, *[at for cursor, at in self.cursors.items() if cursor.startswith(HELD)]])
+                upto = min([upto, *[value for fact, value in self.facts.items() if fact.kind is FactKind.HELD]])
                 for sequence in range(self.trimmed + 1, upto + 1):
                     envelope = self.journal.pop(sequence)
                     if self._lake is not None:
@@ -209,7 +226,7 @@ class Disk:
             head=self.head,
             trimmed=self.trimmed,
             recent=tuple(self.recent),
-            readers=tuple(self.cursors.items()),
+            facts=tuple(self.facts.items()),
             archived=self._lake is not None,
             subscriptions=tuple(
                 Subscribed(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from palio.protocol.durable.peers import Mark, Marks
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import Forward
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
-from palio.routing.durable.messages import Mark, Marks
-from palio.routing.durable.subscription import MAX_BUFFERED, Durable
-from palio.routing.messages import Envelope, Forward
+from palio.routing.durable.home.subscription import MAX_BUFFERED, Durable
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import Station
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
-from palio.routing.messages import Advertise, Open, Publish, Published, Refused
+from palio.protocol.requests import Advertise, Publish, Published, Refused
+from palio.routing.occurrences import Open
 from palio.sim.faults.record import Publication
 from palio.sim.faults.station import Station
 from palio.sim.faults.steps import Say
@@ -112,8 +113,8 @@ class Publisher:
                     written = record.written.get(name)
                     if written is None or written.notification["n"] != number or publication.name != name:
                         record.confirmed_unwritten.append((*name, number))
-            case Refused(subject, error, _) if subject.startswith("publish "):
-                say = self._waiting.pop(int(subject.split()[1]), None)
+            case Refused(error=error) if answer.kind == "publish":
+                say = self._waiting.pop(answer.number, None)
                 if say is not None:
                     numbers = [one[0] for one in say.contents]
                     self.world.note(self.name, f"is refused {_numbers(numbers)}: {error}", *numbers)

@@ -2,7 +2,7 @@
 
 Two things are counted. A *meeting* is something that happens (a crash, a cut, a client that leaves) while the
 broker or the subscription that it happens to is in some state. A *transition* is how a subscription gets from
-one phase to another at a broker. A phase is finer than the state of `routing.durable.subscription`: it tells
+one phase to another at a broker. A phase is finer than the state of `home.subscription`: it tells
 also what is being looked for, asked for, fetched, changed or written.
 
 Nothing here changes a run: brokers are looked at between two messages, and only where somebody asks for it.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from palio.routing.durable.effects import Append, Remove, Spool
-from palio.routing.durable.subscription import Durable, State
+from palio.routing.durable.home.subscription import Durable, State
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import DISK_EACH, Station, Wire
 from palio.sim.faults.steps import (

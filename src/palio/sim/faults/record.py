@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.routing.messages import Envelope
+from palio.protocol.envelope import Envelope
 
 NEVER = 1 << 60
 

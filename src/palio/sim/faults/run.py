@@ -6,9 +6,9 @@ from random import Random
 
 import msgspec
 
+from palio.protocol.durable.retry import Patience
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.outbox import Patience
 from palio.routing.router import Router
 from palio.sim.faults.clients import Clients
 from palio.sim.faults.inspection import describe_rest, look_at_end

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
-from palio.routing.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.routing.durable.effects import Hand
-from palio.routing.durable.messages import (
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.retry import Retry
+from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
     Attached,
@@ -25,8 +25,10 @@ from palio.routing.durable.messages import (
     Rejected,
     Taken,
 )
-from palio.routing.durable.outbox import Retry
-from palio.routing.messages import Close, Ended, Envelope, Open, Refused
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Ended, Refused
+from palio.routing.durable.effects import Hand
+from palio.routing.occurrences import Close, Open
 from palio.sim.faults.inspection import subscription_at
 from palio.sim.faults.record import NEVER, Handing, Taking, Wish
 from palio.sim.faults.station import Station
@@ -111,7 +113,8 @@ class Taker:
 
     def _attach(self, session: str, anew: bool = False) -> None:
         if session in self.sessions:
-            filter = self.taking.wishes[0].filter
+            # As a client does: with what it knows to be in force, should it have to be created once more.
+            filter = [wish.filter for wish in self.taking.wishes if wish.known != NEVER][-1]
             self._looking[session] = self.sessions[session]
             if anew:
                 self.world.note(self.name, "begins anew", self.name)
@@ -298,7 +301,8 @@ class Taker:
                 for delivery in deliveries:
                     record.done.setdefault((self.name, delivery), record.moment)
             case Changed():
-                if session == self._changing[0]:
+                # One that another session of ours asked for may come true first.
+                if session == self._changing[0] and answer.filter == self._changing[1].filter:
                     self._changing[1].known = record.moment
                     self._changing = "", taking.wishes[-1]
                     self._ask()
@@ -313,8 +317,8 @@ class Taker:
             case Refused(_, "HistoryUnavailable", _) if session == self.session:
                 self.attached = False
                 world.after(1.0, self._if_still, session, self.connect, self.broker)
-            case Refused(subject, "NotTaker", _) if session == self.session:
-                if subject.split()[0] in ("change", "finish"):
+            case Refused(_, "NotTaker", _) if session == self.session:
+                if answer.kind in ("change", "finish"):
                     self.attached = False
                     world.after(1.0, self._if_still, session, self.connect, self.broker)
 

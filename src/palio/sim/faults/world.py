@@ -24,11 +24,10 @@ import msgspec
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Hand, Trim
-from palio.routing.durable.homes import ABANDON
-from palio.routing.durable.messages import StoreMessage
-from palio.routing.effects import CancelTimer, CloseLink, Deliver, Reply, Send, SetTimer
+from palio.routing.durable.home.lifecycle import ABANDON
+from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
-from palio.routing.messages import Close, LinkDown, LinkUp, Open
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessage
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
@@ -295,8 +294,6 @@ class World:
             self.clients.answered(station, effect.session, effect.answer)
         elif kind is Hand:
             self.clients.handed(station, effect)
-        elif kind is CancelTimer:
-            station.timers.pop(effect.name, None)
         elif kind is CloseLink:
             self._close(station, effect.broker, effect.reason)
         elif kind is not Deliver:  # nobody here has a transient subscription

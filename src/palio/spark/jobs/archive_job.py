@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.lake import archiving, rewriting
 from palio.spark.lake.archiving import archive_continuously
@@ -105,7 +106,7 @@ def forget(
 
     Raises `ContradictoryFilter`, `WrongOption`, and what lakes raise.
     """
-    parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed = read_filter(filter)
     parsed.require_satisfiable()
     done = rewriting.forget(spark, lake, parsed, before=moment_or_none("before", before), told=told)
     return Erased(done.version, done.events, done.files, sweep(lake, grace=grace))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import UnknownInput
 from palio.spark.jobs.checkpoint import (
@@ -122,7 +123,7 @@ def backtest(
 
 
 def _satisfiable(filter: str | Filter) -> Filter:
-    parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed = read_filter(filter)
     parsed.require_satisfiable()
     return parsed
 

@@ -11,6 +11,7 @@ import msgspec
 
 from palio.client import Event
 from palio.client.client import Client
+from palio.language import read_filter
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.spark.jobs.outputs import write_table
@@ -59,7 +60,7 @@ def reach_back(
 
     Raises `NameTaken`, `DataLoss`, `NoLake`, `WrongOption`, and what the broker refuses with.
     """
-    parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed = read_filter(filter)
     parsed.require_satisfiable()
     begin = moment("since", None if since == "all" else since, 0.0)
     ask = partial(with_client, broker) if isinstance(broker, str) else broker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from palio.model.filter import Filter
+from palio.language import read_filter
 from palio.spark.jobs.checkpoint import (
     LINES,
     Progress,
@@ -67,7 +67,7 @@ def stats(
     Raises `UnknownInput`, `WrongOption`, `NothingThere`, `WrongCheckpoint` and `SourceChanged`.
     """
     if filter is not None:
-        Filter.parse(filter).require_satisfiable()
+        read_filter(filter).require_satisfiable()
     times = moment_or_none("since", since), moment_or_none("until", until)
     if checkpoint is None:
         wanted = None if subscriptions is None else subscriptions_at(spark, subscriptions)
@@ -113,7 +113,7 @@ def _in_parts(
     place, url = (source, None) if lake is None else (lake, source)
     span: dict[str, Any] = dict(zip(("since", "until"), times, strict=True))
     chooses = is_journal(source) or is_lake(place)  # a store or a lake chooses by the filter itself
-    choosing: dict[str, Any] = {} if chooses or filter is None else {"filter": Filter.parse(filter)}
+    choosing: dict[str, Any] = {} if chooses or filter is None else {"filter": read_filter(filter)}
     whole = past_events(spark, place, url, **(span if chooses else {}))
     prepared(readable(whole), time=time, **choosing, **span)  # what is wrong is found before anything is kept
     asked = asked_of("stats", **{name: place_of(one) for name, one in places.items()})

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.matching.projection import Wanted, project
 from palio.model.filter import Filter
@@ -146,7 +147,7 @@ def span_in(ends: DataFrame) -> tuple[datetime, datetime] | None:
 
 
 def _source(filter: str | Filter) -> str:
-    parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed = read_filter(filter)
     parsed.require_satisfiable()
     return parsed.source or str(parsed)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.lake.table import read_lake
 from palio.spark.source.moments import Moment, moment
@@ -40,7 +41,7 @@ def history(
     place = Lake(lake)
     state = place.state()
     wanted = None if schema is None else struct_of(schema)
-    parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed = None if filter is None else read_filter(filter)
     begin, end = moment("since", since, 0.0), moment("until", until, float("inf"))
     old = read_lake(spark, place, schema=wanted, filter=parsed, since=begin, until=end, state=state)
     if url is None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from palio.client.blocking import LoopThread
 from palio.client.client import Client
 from palio.client.durable import DurableSubscription
+from palio.language import read_filter
 from palio.model.errors import FilterDiffers, NoSuchSubscription
 from palio.model.filter import Filter
 from palio.spark.errors import DataLoss, NameTaken
@@ -55,7 +56,7 @@ def reach_back(
     """
     place = Lake(lake)
     state = place.state()
-    parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed = read_filter(filter)
     begin = moment("since", since, 0.0)
     with_client(address, lambda client: follow_from(client, parsed, durable, state.positions, begin))
     wanted = None if schema is None else struct_of(schema)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -241,7 +242,7 @@ def parsed(text: str | None) -> Filter | str:
     if text is None:
         return "There is no filter; `true` is the one that everything satisfies."
     try:
-        return Filter.parse(text)
+        return read_filter(text)
     except PalioError as problem:
         return str(problem)
 

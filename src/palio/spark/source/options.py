@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import Wanted, require_open
@@ -39,7 +40,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
     def wanted(self, more: Filter | None = None) -> Wanted:
         """What is selected, together with what `more` selects."""
-        filter = None if self.filter is None else Filter.parse(self.filter)
+        filter = None if self.filter is None else read_filter(self.filter)
         if more is not None:
             filter = more if filter is None else filter.intersect(more)
         return Wanted(filter, self.since, self.until, lossy=not self.fail_on_data_loss)
@@ -55,7 +56,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     require_known(given, READING)
     filter = options.get("filter")
     if filter is not None:
-        Filter.parse(filter)
+        read_filter(filter)
     read = ReadOptions(
         url,
         filter,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from palio.language import read_filter
 from palio.matching.saving import saved
 from palio.model.filter import Filter
 from palio.spark.errors import NothingThere
@@ -90,7 +91,7 @@ def gather(
     """
     if subscriptions is not None:
         require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
-    parsed_filter = Filter.parse(filter) if isinstance(filter, str) else filter
+    parsed_filter = None if filter is None else read_filter(filter)
     with _looking(
         events, partial(prepared, filter=parsed_filter, time=time, since=since, until=until), keep=keep
     ) as (looks, shape):

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from palio.model import jsontext
-from palio.model.errors import InvalidNotification, PalioError
-from palio.model.notification import Notification
+from palio.model.errors import PalioError
+from palio.model.formats import JSON_LINES, Reading, file_format
 from palio.spark.errors import UnknownInput
 from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
 from palio.spark.runtime.session import cores_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
-_LINES = (".jsonl", ".ndjson", ".json", ".txt", ".gz")
 _NUMBER = "number"
 _LEAST_PARTS = "spark.sql.files.minPartitionNum"
 
@@ -155,7 +154,7 @@ def _journaled(spark: SparkSession, place: str) -> DataFrame:
 
 def has_lines(place: str) -> bool:
     """Whether a file has an event, or a subscription, in each line."""
-    return Path(place).suffix in _LINES
+    return file_format(place) is JSON_LINES
 
 
 def _lines(spark: SparkSession, place: str) -> DataFrame:
@@ -196,7 +195,7 @@ def parquet_at(spark: SparkSession, place: str) -> DataFrame:
     try:
         return spark.read.parquet(place)
     except Exception:  # noqa: BLE001 - whatever it is, it is no Parquet
-        reason = f"it is neither Parquet, a lake, nor a file of lines ({', '.join(_LINES)})."
+        reason = f"it is neither Parquet, a lake, nor a file of lines ({', '.join(JSON_LINES.suffixes)})."
         raise UnknownInput(place, reason) from None
 
 
@@ -220,17 +219,11 @@ def _events(batches: Batches) -> Batches:
 def _event(number: str, line: str) -> list[tuple[Any, ...]]:
     """The events of a line: an object, a CloudEvent, or an array of these."""
     try:
-        document = jsontext.read(line)
-        if isinstance(document, list):
-            several = Notification.from_cloudevents(document)
-            return [(one.id or f"{number}.{item}", one.encode(), None) for item, one in enumerate(several)]
-        if not isinstance(document, dict):
-            raise InvalidNotification("$", "An event is a JSON object.")
-        cloudy = "specversion" in document
-        content = Notification.from_cloudevent(document) if cloudy else Notification(document)
+        parts = JSON_LINES.read_part(line, Reading())
     except PalioError as problem:
         return [(number, None, str(problem))]
-    return [(content.id or number, content.encode(), None)]
+    places = [number if item is None else f"{number}.{item}" for item, _ in parts]
+    return [(one.id or place, one.encode(), None) for place, (_, one) in zip(places, parts, strict=True)]
 
 
 def _subscriptions(batches: Batches) -> Batches:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import SourceChanged, UnknownInput
 from palio.spark.lake.table import read_lake
@@ -75,7 +76,7 @@ class Cut(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         if self.lake is None and self.url is None:
             return self._read_files(spark, piece)
-        parsed = Filter.parse(filter) if isinstance(filter, str) else filter
+        parsed = None if filter is None else read_filter(filter)
         parts = []
         if self.lake is not None:
             lake = Lake(self.place)

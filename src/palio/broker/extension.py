@@ -1,0 +1,215 @@
+"""Extensions: how a room above the broker, or the gateway itself, adds to what a broker does.
+
+An `Extension` is what is added: HTTP routes (a page is a route that answers with HTML), questions that clients
+may ask (`Inspect`), periodic work, and state that begins and ends with the broker. An `Installer` makes it for
+a broker; whoever starts one (`palio up`, `palio network up`, `palio.testing`) hands it the installers.
+
+    def clock(broker):
+        async def now(call):
+            return {"now": broker.now()}
+
+        return [Extension(name="clock", routes=(Route("GET", "/clock", now, reads=True),))]
+
+1. *Closed by default.* Who calls a route is looked at by the gateway's guard as if something were changed, and
+   must be known, before the handler sees anything; a body can only be read within the limits. A question needs
+   the right to inspect. What is more open says so.
+2. *An extension never takes the broker down.* What its handlers, answers, periodic work and end raise is logged
+   and counted, and everything else goes on. Only what is wrong when it begins, and is told in a sentence (a
+   `PalioError`), keeps the broker from starting: it must not run without what the extension keeps. With any
+   other error there, the extension stays off.
+3. *No two things have the same name*: an extension, a route, a question. That is found out when it is added.
+4. Extensions begin in the order in which they were added and end in the reverse one. Periodic work is done
+   between the two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from palio.broker.access.principal import Principal
+from palio.broker.access.rights import Allowance
+from palio.model.errors import PalioError
+
+if TYPE_CHECKING:
+    from starlette.websockets import WebSocket
+
+    from palio.broker.broker import Broker
+    from palio.broker.gateway.call import Call
+
+# Seconds that an extension has for its end.
+ENDED_WITHIN = 5.0
+
+Handler: TypeAlias = "Callable[[Call], Awaitable[Any]]"
+Answer: TypeAlias = Callable[[dict[str, Any], Principal], Iterator[Any]]
+Installer: TypeAlias = "Callable[[Broker], Sequence[Extension]]"
+
+
+class BrokerMistake(PalioError):
+    """Something that should not have happened, and is not the caller's fault."""
+
+    def __init__(self) -> None:
+        super().__init__("The broker could not handle this request; this is its mistake.")
+
+
+class ExtensionConflict(PalioError):
+    """Two extensions that add the same thing."""
+
+    extension: str
+    what: str
+
+    def __init__(self, extension: str, what: str) -> None:
+        super().__init__(
+            f"The extension {extension!r} cannot be added: {what} is there already.",
+            extension=extension,
+            what=what,
+        )
+
+
+class Route(msgspec.Struct, frozen=True):
+    """What one method of a path does. A handler returns a response, or what is answered as JSON."""
+
+    method: str
+    path: str
+    handle: Handler
+    description: Any = None  # for OpenAPI; without one the route is not described
+    open: bool = False  # whether callers need not say who they are
+    reads: bool = False  # whether it changes nothing, so that pages elsewhere may lead to it
+    link: tuple[str, str] | None = None  # its name on the first page, and what it is there for
+
+
+class Socket(msgspec.Struct, frozen=True):
+    """A WebSocket at a path."""
+
+    path: str
+    serve: Callable[[WebSocket], Awaitable[None]]
+    open: bool = False  # whether callers need not say who they are until it is theirs
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What clients may ask (`Inspect`): from an argument and who asks to rows of plain data."""
+
+    name: str
+    answer: Answer
+    needs: Allowance | None = Allowance.INSPECT
+
+
+class Job(msgspec.Struct, frozen=True):
+    """Work that is done again and again, with so many seconds between two times."""
+
+    name: str
+    every: float
+    run: Callable[[], Awaitable[None]]
+
+
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """What is added to a broker. `start` takes up its state, `stop` leaves it in order."""
+
+    name: str
+    routes: tuple[Route, ...] = ()
+    sockets: tuple[Socket, ...] = ()
+    questions: tuple[Question, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    start: Callable[[], Awaitable[None]] | None = None
+    stop: Callable[[], Awaitable[None]] | None = None
+
+    def parts(self) -> Iterator[str]:
+        """What must be there once only."""
+        yield f"an extension {self.name!r}"
+        yield from [f"{route.method} {route.path}" for route in self.routes]
+        yield from [f"a socket at {socket.path}" for socket in self.sockets]
+        yield from [f"a question {question.name!r}" for question in self.questions]
+
+
+class Extensions:
+    """All extensions of a broker: `add` them, then `start` and `stop` them together."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._added: list[Extension] = []
+        self._parts: set[str] = set()
+        self._started: list[Extension] = []
+        self._off: set[str] = set()
+        self._jobs: list[asyncio.Task[None]] = []
+        self.questions: dict[str, Answer] = {}
+        self.failures: Counter[tuple[str, str]] = Counter()  # by extension, and what of it has failed
+
+    def add(self, extension: Extension) -> None:
+        """Raises `ExtensionConflict`."""
+        for part in extension.parts():
+            if part in self._parts:
+                raise ExtensionConflict(extension.name, part)
+            self._parts.add(part)
+        self._added.append(extension)
+        for question in extension.questions:
+            self.questions[question.name] = self._guarded(extension.name, question)
+
+    def __iter__(self) -> Iterator[Extension]:
+        return iter(self._added)
+
+    async def start(self) -> None:
+        """Raises what an extension says that it cannot begin for."""
+        for extension in self._added:
+            try:
+                if extension.start is not None:
+                    await extension.start()
+            except PalioError:
+                raise
+            except Exception as problem:  # noqa: BLE001 (the others go on)
+                self._off.add(extension.name)
+                self.failed(extension.name, "start", problem)
+                continue
+            self._started.append(extension)
+        jobs = [(extension.name, job) for extension in self._started for job in extension.jobs]
+        self._jobs = [asyncio.get_running_loop().create_task(self._repeat(*one)) for one in jobs]
+
+    async def stop(self) -> None:
+        for task in self._jobs:
+            task.cancel()
+        await asyncio.gather(*self._jobs, return_exceptions=True)
+        while self._started:
+            extension = self._started.pop()
+            try:
+                if extension.stop is not None:
+                    async with asyncio.timeout(ENDED_WITHIN):
+                        await extension.stop()
+            except Exception as problem:  # noqa: BLE001 (the others end in order)
+                self.failed(extension.name, "stop", problem)
+
+    def require_on(self, name: str) -> None:
+        """Raises `BrokerMistake` for an extension that could not begin."""
+        if name in self._off:
+            raise BrokerMistake
+
+    def failed(self, name: str, what: str, problem: Exception) -> None:
+        """Note a mistake of an extension."""
+        self.failures[name, what] += 1
+        self._log.error("An extension has failed.", exc_info=problem, extra={"extension": name, "what": what})
+
+    async def _repeat(self, name: str, job: Job) -> None:
+        while True:
+            await asyncio.sleep(job.every)
+            try:
+                await job.run()
+            except Exception as problem:  # noqa: BLE001 (it is tried again)
+                self.failed(name, job.name, problem)
+
+    def _guarded(self, name: str, question: Question) -> Answer:
+        def answer(argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
+            if question.needs is not None:
+                principal.require(question.needs, f"ask for {question.name!r}")
+            self.require_on(name)
+            try:
+                yield from question.answer(argument, principal)
+            except PalioError:
+                raise
+            except Exception as problem:  # noqa: BLE001 (whoever asks is told)
+                self.failed(name, question.name, problem)
+                raise BrokerMistake from None
+
+        return answer

@@ -1,0 +1,150 @@
+"""Subscriptions over HTTP: the routes of `Subscriptions`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from starlette.responses import Response
+
+from palio.broker.extension import Extension, Route
+from palio.broker.gateway.call import Call, json_answer
+from palio.broker.gateway.definitions import SubscriptionId
+from palio.broker.gateway.openapi import COMMON, Given, Operation, Parameter, good
+from palio.broker.gateway.parameters import KEY, read_key
+from palio.broker.gateway.representations import (
+    OnePlace,
+    PausedSubscription,
+    ShownSubscription,
+    SoughtSubscription,
+    Wish,
+)
+from palio.broker.gateway.sinks import Sinks
+from palio.broker.gateway.subscriptions import Subscriptions
+from palio.model.formats import JSON
+
+_ALL, _ONE = "/subscriptions", "/subscriptions/{id}"
+
+
+_ID = Parameter("id", Annotated[SubscriptionId, msgspec.Meta(min_length=1)], place="path")
+_CHANGED = (400, 408, 413, 415, 501, *COMMON)
+CREATE = Operation(
+    summary="Make a subscription",
+    description="A durable subscription in the shape of the CloudEvents Subscriptions API.",
+    parameters=(KEY,),
+    body={JSON: Wish},
+    answers={
+        201: Given("It is made, and on disk.", {JSON: ShownSubscription}, {"Location": "Where it is."}),
+        200: Given("The same was made before.", {JSON: ShownSubscription}),
+    },
+    problems=(409, *_CHANGED),
+)
+LIST = Operation(
+    summary="List one's subscriptions",
+    answers=good("All that the caller has made.", list[ShownSubscription]),
+    problems=COMMON,
+)
+GET = Operation(
+    summary="Look at a subscription",
+    parameters=(_ID,),
+    answers=good("It, and how it is doing.", ShownSubscription),
+    problems=(404, *COMMON),
+)
+UPDATE = Operation(
+    summary="Change a subscription",
+    description="Replaces what is wanted and where it goes; what waits to be delivered stays.",
+    parameters=(_ID,),
+    body={JSON: Wish},
+    answers=good("It is changed.", ShownSubscription),
+    problems=(404, *_CHANGED),
+)
+DELETE = Operation(
+    summary="End a subscription",
+    parameters=(_ID,),
+    answers={204: Given("It is gone.")},
+    problems=(404, 501, *COMMON),
+)
+PAUSE = Operation(
+    summary="Pause a subscription",
+    parameters=(_ID,),
+    answers=good("Nothing is delivered until it is resumed; what comes is kept.", PausedSubscription),
+    problems=(404, 501, *COMMON),
+)
+RESUME = Operation(
+    summary="Resume a subscription",
+    parameters=(_ID,),
+    answers=good("It delivers again.", PausedSubscription),
+    problems=(404, 501, *COMMON),
+)
+SEEK = Operation(
+    summary="Move a subscription to a time or a position",
+    description=(
+        "What follows is delivered, also what had been acknowledged, as far back as journals and lakes go. "
+        "What is before and was not acknowledged is dropped; with dry, it is only said how much that would be."
+    ),
+    parameters=(_ID,),
+    body={JSON: OnePlace},
+    answers=good(
+        "It goes on from there; so many events that waited are dropped, or would be.", SoughtSubscription
+    ),
+    problems=(404, *_CHANGED),
+)
+
+
+class Resources:
+    """What can be done with subscriptions by requests."""
+
+    def __init__(self, subscriptions: Subscriptions, sinks: Sinks) -> None:
+        self._subscriptions = subscriptions
+        self._sinks = sinks
+
+    def extension(self) -> Extension:
+        """Subscriptions, as a part of the gateway."""
+        link = "subscriptions", "durable subscriptions that were made over HTTP"
+        routes = (
+            Route("POST", _ALL, self._create, CREATE),
+            Route("GET", _ALL, self._list, LIST, reads=True, link=link),
+            Route("GET", _ONE, self._get, GET, reads=True),
+            Route("PUT", _ONE, self._update, UPDATE),
+            Route("DELETE", _ONE, self._delete, DELETE),
+            Route("POST", f"{_ONE}/pause", self._pause, PAUSE),
+            Route("POST", f"{_ONE}/resume", self._resume, RESUME),
+            Route("POST", f"{_ONE}/seek", self._seek, SEEK),
+        )
+        return Extension(name="subscriptions", routes=routes, start=self._start, stop=self._stop)
+
+    async def _start(self) -> None:
+        """Go on with what was kept. Raises `UnreadableDefinitions`."""
+        self._sinks.open()
+        await self._subscriptions.start()
+
+    async def _stop(self) -> None:
+        await self._subscriptions.stop()
+        await self._sinks.close()
+
+    async def _create(self, call: Call) -> Response:
+        key = read_key(call.headers, {})
+        shown, new = await self._subscriptions.create(await call.document(), key, call.enter)
+        return json_answer(shown, 201 if new else 200, {"Location": f"{_ALL}/{shown.id}"})
+
+    async def _list(self, call: Call) -> Any:
+        return await self._subscriptions.all(call.enter)
+
+    async def _get(self, call: Call) -> Any:
+        return await self._subscriptions.get(call.path["id"], call.enter)
+
+    async def _update(self, call: Call) -> Any:
+        return await self._subscriptions.update(call.path["id"], await call.document(), call.enter)
+
+    async def _delete(self, call: Call) -> Response:
+        await self._subscriptions.delete(call.path["id"], call.enter)
+        return Response(status_code=204)
+
+    async def _pause(self, call: Call) -> Any:
+        return await self._subscriptions.pause(call.path["id"], call.enter)
+
+    async def _resume(self, call: Call) -> Any:
+        return await self._subscriptions.resume(call.path["id"], call.enter)
+
+    async def _seek(self, call: Call) -> Any:
+        return await self._subscriptions.seek(call.path["id"], await call.document(), call.enter)

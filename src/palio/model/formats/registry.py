@@ -1,0 +1,68 @@
+"""All formats, by media type and by the names of files.
+
+A media type of CloudEvents says all about a message. Otherwise `ce-…` headers make it one in binary mode,
+whatever its data are; and without them its media type says what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from palio.model.errors import PalioError
+from palio.model.formats.binary import BINARY
+from palio.model.formats.form import FileFormat, Format, Message, Reading
+from palio.model.formats.lines import JSON_LINES
+from palio.model.formats.plain import JSON, PLAIN_JSON
+from palio.model.formats.structured import BATCH, STRUCTURED
+from palio.model.notification import Notification
+
+FORMATS: tuple[Format, ...] = (PLAIN_JSON, JSON_LINES, STRUCTURED, BATCH)
+FILE_FORMATS: tuple[FileFormat, ...] = (JSON_LINES,)
+_CLOUDEVENTS = "application/cloudevents"
+
+
+class WrongMediaType(PalioError):
+    """A body of a kind that is not known here."""
+
+    media_type: str
+
+    def __init__(self, media_type: str, expected: str | None = None) -> None:
+        this = repr(media_type[:80]) if media_type else "of no named type"
+        super().__init__(
+            f"This is {this}, and should be {expected or _expected()}. "
+            f"With curl: --json, or -H 'Content-Type: {JSON}'.",
+            media_type=media_type[:80],
+        )
+
+
+def _expected() -> str:
+    *names, last = [one.media_types[0] for one in FORMATS]
+    return f"{', '.join(names)} or {last}, or have ce-… headers"
+
+
+def format_of(message: Message) -> Format:
+    """The format of a message. Raises `WrongMediaType`."""
+    media_type = message.media_type
+    named = next((one for one in FORMATS if media_type in one.media_types), None)
+    if named is not None and media_type.startswith(_CLOUDEVENTS):
+        return named
+    if BINARY.describes(message):
+        return BINARY
+    if named is None and re.fullmatch(r"application/[\w.-]+\+json", media_type):
+        return PLAIN_JSON
+    if named is None:
+        raise WrongMediaType(media_type)
+    return named
+
+
+def read_message(message: Message, reading: Reading) -> Iterator[Notification]:
+    """What a message says. Raises `WrongMediaType`, and what its format does."""
+    return format_of(message).read(message, reading)
+
+
+def file_format(name: str) -> FileFormat | None:
+    """The format of a file, by its suffix."""
+    suffix = PurePath(name).suffix
+    return next((one for one in FILE_FORMATS if suffix in one.suffixes), None)

@@ -1,0 +1,1 @@
+"""What durable delivery says on the wire: of clients, to them, and between brokers."""

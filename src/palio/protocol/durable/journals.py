@@ -1,0 +1,147 @@
+"""Journals: what clients and operators ask about them, and the answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.protocol.base import Moment, Number, Numbered, WireMessage
+from palio.protocol.envelope import Envelope
+
+
+class Forget(Numbered, frozen=True):
+    """From an operator: a broker is gone for good, and nobody shall wait for it any more."""
+
+    broker: str
+
+
+class Survey(WireMessage, frozen=True):
+    """How many of all that is in the journals in reach does the filter select, from one time to another?
+
+    The answer has a histogram of that time, and the newest as samples. Without an end it is until now.
+    """
+
+    number: Number
+    filter: Filter
+    since: Moment = 0.0
+    until: Moment | None = None
+    buckets: Number = 24
+    samples: Number = 5
+
+
+class Replay(WireMessage, frozen=True):
+    """All that is in the journals in reach and that the filter selects, origin by origin, page by page.
+
+    With `ranges` only what those origins have after one sequence up to another.
+    """
+
+    number: Number
+    filter: Filter
+    since: Moment = 0.0
+    until: Moment | None = None
+    page: Number = 100
+    ranges: tuple[tuple[str, Number, Number], ...] = ()
+
+
+class GoOn(WireMessage, frozen=True):
+    """The next page of a replay, please."""
+
+    number: Number
+
+
+class ListJournals(WireMessage, frozen=True):
+    """Which journals are in reach, and how far are they?"""
+
+    number: Number
+
+
+class Hold(WireMessage, frozen=True):
+    """Keep this broker's journal for a reader that has all up to a sequence; -1 ends that.
+
+    A reader is no subscription: a lake, or a query that comes back later. Nothing is sent to it.
+    """
+
+    number: Number
+    reader: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    sequence: Annotated[int, msgspec.Meta(ge=-1, le=2**62)]
+
+
+class TrimJournal(WireMessage, frozen=True):
+    """From an operator: let go all of this broker's journal that nobody needs, however new it is.
+
+    With `upto` nothing after that sequence. With `dry` nothing at all: only what would go is said.
+    """
+
+    number: Number
+    upto: Number | None = None
+    dry: bool = False
+
+
+# The answers.
+
+
+class Forgot(Numbered, frozen=True):
+    """That a broker is forgotten is on disk here, and on its way to all others."""
+
+    broker: str
+
+
+class Surveyed(WireMessage, frozen=True):
+    """What was counted. Times are those of the first and the last; `missing` are origins that did not say."""
+
+    number: Number
+    count: Number
+    first: Moment | None
+    last: Moment | None
+    histogram: tuple[Number, ...]
+    span: tuple[Moment, Moment]
+    samples: tuple[Envelope, ...]
+    missing: tuple[str, ...] = ()
+
+
+class Replayed(WireMessage, frozen=True):
+    """A page of a replay, all of one origin; or its end, with the origins that did not answer."""
+
+    number: Number
+    origin: str = ""
+    envelopes: tuple[Envelope, ...] = ()
+    last: bool = False
+    missing: tuple[str, ...] = ()
+
+
+class JournalRange(msgspec.Struct, frozen=True, array_like=True):
+    """A journal has all after `trimmed` up to `head`."""
+
+    origin: str
+    trimmed: Number
+    head: Number
+
+
+class JournalsListed(WireMessage, frozen=True):
+    """The journals in reach; `missing` are brokers that were ever heard of and did not answer."""
+
+    number: Number
+    journals: tuple[JournalRange, ...]
+    missing: tuple[str, ...] = ()
+
+
+class Held(WireMessage, frozen=True):
+    """That the journal is kept for a reader is on disk; what was trimmed before is gone."""
+
+    number: Number
+    journal: JournalRange
+
+
+class JournalTrimmed(WireMessage, frozen=True):
+    """How far the journal is trimmed now, and by whom it is needed beyond that: readers, and how far each is.
+
+    Not while brokers are `missing` of which it is not known whom they have. `gone` have gone, or would go.
+    """
+
+    number: Number
+    journal: JournalRange
+    needed_by: tuple[tuple[str, Number], ...] = ()
+    missing: tuple[str, ...] = ()
+    gone: Number = 0

@@ -1,0 +1,95 @@
+"""What neighbouring brokers say to each other about durable delivery: changes, marks, questions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from palio.protocol.base import Number, WireMessage
+
+
+class TopologyChanged(WireMessage, frozen=True):
+    """A broker's links have changed, or it began anew: the highest version of each counts; flooded.
+
+    A broker that is `forgotten` up to a version is one again only with a higher one.
+    """
+
+    versions: tuple[tuple[str, Number], ...]
+    forgotten: tuple[tuple[str, Number], ...] = ()
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True):
+    """All that an origin published up to a sequence has gone before this mark, if the epoch is unbroken."""
+
+    origin: str
+    sequence: Number
+    entry: str
+    epoch: Number
+
+
+class Progress(msgspec.Struct, frozen=True, array_like=True):
+    """How far readers of an origin are: nothing behind these positions needs to be kept for them."""
+
+    origin: str
+    positions: tuple[tuple[str, Number], ...]  # by the identity of the subscription
+
+
+class Marks(WireMessage, frozen=True):
+    """What is in no hurry, once a tick in one message: how far origins are, and how far their readers.
+
+    Marks are for the receiver and everyone behind it; each progress goes on to its origin.
+    """
+
+    marks: tuple[Mark, ...]
+    progress: tuple[Progress, ...] = ()
+
+
+class Ask(WireMessage, frozen=True):
+    """A question to every broker in reach: how far is your journal, and are you the home of `about`?
+
+    Each of `readers` (identity and name) is registered at the journal: from then on nothing that it has not
+    read is trimmed. Who is named in `introduce` shall say which readers have their home there, and anybody who
+    knows it which of the readers that are `doubted` have ended.
+    """
+
+    asker: str
+    number: Number
+    about: str | None = None
+    readers: tuple[tuple[str, str], ...] = ()
+    distance: Number = 0  # how many hops the sender is from the asker
+    introduce: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
+    epoch: Number = 0  # that the asker is in
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """How far a journal is, and the sequence up to which it has been trimmed."""
+
+    origin: str
+    head: Number
+    trimmed: Number
+    distance: Number = 0  # how many hops the sender is from the origin
+    archived: bool = False  # what was trimmed can still be read
+
+    @property
+    def begins(self) -> int:
+        """The sequence after which something may be read."""
+        return 0 if self.archived else self.trimmed
+
+
+class Introduction(msgspec.Struct, frozen=True, array_like=True):
+    """The durable subscriptions that a broker has, or has handed over: identities, and where they are."""
+
+    broker: str
+    readers: tuple[tuple[str, str], ...]
+
+
+class Told(WireMessage, frozen=True):
+    """The answers of the sender and everyone behind it; `epochs` are the different epochs that they are in."""
+
+    asker: str
+    number: Number
+    epochs: tuple[Number, ...]
+    heads: tuple[Head, ...] = ()
+    homes: tuple[str, ...] = ()
+    introductions: tuple[Introduction, ...] = ()
+    ended: tuple[str, ...] = ()

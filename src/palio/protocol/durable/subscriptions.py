@@ -1,0 +1,156 @@
+"""Durable subscriptions: what clients ask for, and what they are told.
+
+`name` is the durable subscription's, unique in the network (principal and name).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from palio.model.filter import Filter
+from palio.protocol.base import Moment, Number, Numbered, WireMessage
+from palio.protocol.durable.attempts import MAX_REASON
+from palio.protocol.durable.retry import Patience, Retry
+
+
+class Attach(Numbered, frozen=True):
+    """Be the taker of a durable subscription from now on; create it if there is none of that name.
+
+    `since` is for a new one: "now", "all", or a time in seconds; and so is `after`, a position: of the origins
+    that it names, what follows those sequences is wanted. A subscription of that name at a home that cannot be
+    reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
+
+    If there is one with another filter, that is refused, unless the client takes it `as_is`. Without a filter
+    the one that is there is meant, and none is created.
+
+    `linger` is how many seconds the subscription outlives its taker. None leaves that as it is, which for a new
+    one is the broker's own limit. `retry` is how often and after which pauses the subscription wants what
+    failed to be tried again; None leaves that as it is, too. `in_flight` is how many deliveries may be out to
+    this taker at a time, and `patience` how it is treated otherwise, if not as the broker says.
+    """
+
+    name: str
+    filter: Filter | None
+    since: str | Moment = "now"
+    anew: bool = False
+    linger: Moment | None = None
+    in_flight: Number | None = None
+    after: dict[str, Number] | None = None
+    patience: Patience | None = None
+    as_is: bool = False
+    retry: Retry | None = None
+
+    @property
+    def expected(self) -> Filter | None:
+        return None if self.as_is else self.filter
+
+
+class Change(Numbered, frozen=True):
+    """Change the filter of a durable subscription in place."""
+
+    name: str
+    filter: Filter
+
+
+class Acknowledged(Numbered, frozen=True):
+    """The client has done with these deliveries."""
+
+    name: str
+    deliveries: tuple[Number, ...]
+
+
+class Rejected(Numbered, frozen=True):
+    """The client could not deal with these deliveries; they shall come again, or become dead letters.
+
+    They come after a pause, or after the `delay`, in seconds. A taker that knows that nobody ever will be able
+    to deal with them wants them to be dead letters at once. The reason is for whoever looks at these.
+    """
+
+    name: str
+    deliveries: tuple[Number, ...]
+    delay: Moment | None = None
+    reason: Annotated[str, msgspec.Meta(max_length=MAX_REASON)] = ""
+    dead_letter: bool = False
+
+
+class Detach(Numbered, frozen=True):
+    """The client goes away; the subscription stays."""
+
+    name: str
+
+
+class Finish(Numbered, frozen=True):
+    """End a durable subscription for good."""
+
+    name: str
+
+
+class Requeue(Numbered, frozen=True):
+    """These dead letters shall be delivered after all, as if for the first time, says whoever asks for it."""
+
+    name: str
+    deliveries: tuple[Number, ...]
+
+
+class Discard(Numbered, frozen=True):
+    """These dead letters are not needed any more, says whoever asks for it."""
+
+    name: str
+    deliveries: tuple[Number, ...]
+
+
+# The answers.
+
+
+class Attached(Numbered, frozen=True):
+    """The session is the taker now; the subscription is on disk at this home, with this filter in force."""
+
+    name: str
+    home: str
+    created: bool = False
+    filter: Filter | None = None
+    paused: bool = False
+
+
+class DurableReady(WireMessage, frozen=True):
+    """Whatever is confirmed to its publisher from now on, anywhere in reach, will be delivered."""
+
+    name: str
+
+
+class Done(Numbered, frozen=True):
+    """These acknowledgements are on disk: they will not be delivered again."""
+
+    name: str
+    deliveries: tuple[Number, ...]
+
+
+class Changed(Numbered, frozen=True):
+    """The new filter is in force; examples of what it drops and of what it adds, if there are any."""
+
+    name: str
+    drops: str | None
+    adds: str | None
+    filter: Filter | None = None
+
+
+class Taken(WireMessage, frozen=True):
+    """Another session has become the taker, here or at another home."""
+
+    name: str
+
+
+class Requeued(Numbered, frozen=True):
+    """These were dead letters and are deliveries again, on disk."""
+
+    name: str
+    deliveries: tuple[Number, ...]
+
+
+class Discarded(Numbered, frozen=True):
+    """These were dead letters and are gone, on disk."""
+
+    name: str
+    deliveries: tuple[Number, ...]

@@ -1,0 +1,29 @@
+"""What a request is called when people are told of it: its kind, and its handle, name or number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, get_args
+
+from palio.protocol.base import Numbered
+from palio.protocol.heartbeat import Ping
+from palio.protocol.inquiries import Inspect
+from palio.protocol.vocabulary import ClientMessage
+
+
+def _called(kind: type) -> Callable[[Any], Any] | None:
+    """What tells a request from others of its kind, for people."""
+    fields = kind.__struct_fields__  # type: ignore[attr-defined]
+    names = ["handle", "name", "id", *([] if issubclass(kind, Numbered) else ["number"])]
+    return next((attrgetter(name) for name in names if name in fields), None)
+
+
+_CALLED = {kind: _called(kind) for kind in (*get_args(ClientMessage), Inspect, Ping)}
+
+
+def subject_of(request: Any) -> str:
+    """Such as `attach desk`, `publish 7` or `forget`."""
+    kind = type(request)
+    called = _CALLED[kind]
+    return kind.__name__.lower() if called is None else f"{kind.__name__.lower()} {called(request)}"

@@ -1,0 +1,14 @@
+"""What the protocol does not allow."""
+
+from __future__ import annotations
+
+from palio.model.errors import PalioError
+
+
+class ProtocolViolation(PalioError):
+    """Something that the protocol does not allow, or not now."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, reason=reason)

@@ -1,0 +1,329 @@
+"""Moving: a durable subscription follows its client to another home.
+
+Who wants a subscription asks everyone for its home. The home answers with its own name, or, once it has begun
+to hand it over, with that of the next one: from then on that one may have it. The former home keeps what it
+has until the next one says that all is on disk there, and writes again until then. So there is always at least
+one broker that has it, and never two that deliver. Each home has a higher generation; a broker remembers up to
+which one it has handed a subscription on, and does not take an older one back from a letter that comes late.
+
+A client that began anew, while its home could not be reached, leaves two of that name: of these, the one that
+was created later stays. Homes hear of each other when they ask how far the journals are; the older one retires.
+
+Of the sessions at a broker that want a subscription, only the latest has a *wish*, and only until it is
+fulfilled, refused or withdrawn, or the session closes. Wishes are begun in open sessions, and are the only
+memory of a session that waits for a subscription: so a taker is always a session that is open.
+
+Two who look for a subscription that is nowhere hear of each other; only the one with the smaller name creates
+it. If the home is not among those who answer, that is said. Only if every broker that was ever heard of has
+answered, and none is the home, there is no such subscription. They answer when they have on disk that they
+know who asks, so that each of them, after whatever crash, waits for the one that may have created it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
+from palio.protocol.durable.letters import Content, Differs, MovedIn, MoveIn, MoveOut, Newer, NotHere
+from palio.protocol.durable.peers import Ask, Told
+from palio.protocol.durable.subscriptions import Attach, Taken
+from palio.protocol.durable.wishes import HomeUnreachable
+from palio.protocol.requests import Refused
+from palio.routing.durable.desk import Desk, created_at
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.subscription import Durable, State
+from palio.routing.durable.outbox import DeadLetters
+
+# Who looks for a subscription answers others who do with its name and this: of several, one creates it.
+LOOKING = "?"
+# How many ticks a session waits for a subscription that is elsewhere before it is refused.
+GIVE_UP_AFTER = 5
+# What is handed over and not answered is written again with the next tick; what has more bytes than this, after
+# as many more ticks as it has more, since it may still be on its way.
+BYTES_A_TICK = 4 << 20
+
+
+class Wish:
+    """A session here wants a subscription that is not here: it is looked for, or asked for at its home.
+
+    While neither is under way it is looked for again with the next tick.
+    """
+
+    __slots__ = ("attach", "home", "question", "rivals", "session", "until")
+
+    def __init__(self, session: str, attach: Attach, until: float) -> None:
+        self.session = session
+        self.attach = attach
+        self.until = until  # when it is refused
+        self.question: int | None = None  # the one that is out, by its number
+        self.home: str | None = None  # who was asked to hand it over
+        self.rivals: set[str] = set()  # who else was heard to look for it since the last answer
+
+    def rest(self) -> None:
+        """Nothing is under way for it."""
+        self.question = self.home = None
+
+
+class Moving:
+    """Subscriptions that are looked for, asked for, and handed over."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        homes: Homes,
+        *,
+        ask: Callable[[str], Ask],
+        answer: Callable[[Ask], None],
+        write: Callable[[str, Content], bool],
+    ) -> None:
+        self._desk = desk
+        self._homes = homes
+        self._ask = ask
+        self._answer = answer
+        self._write = write
+        self.wishes: dict[str, Wish] = {}  # by name: of several sessions the latest
+
+    # At the next home
+
+    def attach(self, session: str, attach: Attach) -> None:
+        """A session wants a subscription. It is the taker now, or when the subscription is here.
+
+        If another one here is waiting for it, that one waits in vain: the latest is the taker.
+        """
+        former = self.wishes.pop(attach.name, None)
+        if former is not None and former.session != session:
+            self._desk.answer(former.session, Taken(attach.name))
+        wish = Wish(session, attach, self._desk.now + GIVE_UP_AFTER * self._desk.settings.tick)
+        if former is not None:
+            wish.rivals = former.rivals
+        self._look(wish)
+
+    def withdraw(self, session: str, name: str) -> bool:
+        """A session does not want a subscription any more. Returns whether it was waiting for it."""
+        wish = self.wishes.get(name)
+        if wish is None or wish.session != session:
+            return False
+        del self.wishes[name]
+        return True
+
+    def session_closed(self, session: str) -> None:
+        """Whoever is gone wants nothing, and becomes the taker of nothing."""
+        self.wishes = {name: wish for name, wish in self.wishes.items() if wish.session != session}
+
+    def _look(self, wish: Wish) -> None:
+        name = wish.attach.name
+        durable = self._homes.subscriptions.get(name)
+        if durable is not None and durable.state is not State.MOVING:
+            self._grant(wish, durable)
+            return
+        self.wishes[name] = wish
+        wish.rest()
+        if durable is None:  # otherwise it first has to arrive where it goes
+            ask = self._ask(name)
+            wish.question = ask.number
+            self._answer(ask)
+
+    def _grant(self, wish: Wish, durable: Durable) -> None:
+        """It is here: the wish is fulfilled."""
+        self.wishes.pop(durable.name, None)
+        self._homes.give_to(durable, wish.session, wish.attach)
+
+    def told(self, told: Told, known: set[str]) -> bool:
+        """Everyone has answered who has it. Returns whether the question was about that."""
+        wish = next((one for one in self.wishes.values() if one.question == told.number), None)
+        if wish is None:
+            return False
+        name = wish.attach.name
+        durable = self._homes.subscriptions.get(name)
+        if durable is not None and durable.state is not State.MOVING:
+            self._grant(wish, durable)
+            return True
+        answered = {head.origin for head in told.heads}
+        homes = [home for home in told.homes if home != self._desk.broker and not home.endswith(LOOKING)]
+        rivals = {home.removesuffix(LOOKING) for home in told.homes if home.endswith(LOOKING)}
+        rivals |= wish.rivals
+        wish.rivals = set()
+        wish.rest()
+        coming = self._desk.broker in told.homes  # another one says that it is on its way to us
+        if coming or (not homes and any(rival < self._desk.broker for rival in rivals)):
+            return True  # it is looked for again: another one may be about to create it
+        missing = (
+            tuple(sorted({*homes, *known} - answered)) if not homes else tuple(sorted({*homes} - answered))
+        )
+        if homes and not missing:
+            # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
+            wish.home = homes[0]
+            for home in dict.fromkeys(homes):
+                self._write(home, MoveOut(name, wish.attach.expected))
+        elif homes or not (wish.attach.anew or not missing):
+            self._refuse(wish, HomeUnreachable(name, missing))
+        elif wish.attach.filter is None:
+            self._refuse(wish, NoSuchSubscription(self._desk.called(name)))
+        else:
+            del self.wishes[name]
+            self._homes.create(wish.session, wish.attach, wish.attach.filter)
+        return True
+
+    def come(self, sender: str, letter: MoveIn) -> None:
+        """A subscription is handed over."""
+        name = letter.name
+        durable = self._homes.subscriptions.get(name)
+        here = durable is not None and durable.identity == letter.identity
+        if letter.generation <= self._homes.ended.get(letter.identity, 0) or (
+            durable is not None and here and durable.generation >= letter.generation
+        ):
+            if durable is None or durable.state is not State.STORING:
+                self._write(sender, MovedIn(name, letter.identity, letter.generation))
+            return
+        if durable is not None and not here:
+            self.hear_of(name, letter.identity, sender)
+            if name in self._homes.subscriptions:
+                return  # the one that is here was created later
+        elif durable is not None:
+            return  # an older one is on its way from here: that comes first
+        durable = Durable(
+            name,
+            letter.filter,
+            since=letter.since,
+            identity=letter.identity,
+            generation=letter.generation,
+            patience=self._desk.settings.patience,
+        )
+        durable.position = dict(letter.position)
+        failures = dict(letter.failures)
+        for number, attempts, envelope in letter.spool:
+            durable.outbox.add(number, attempts, envelope, failures.get(number, ()))
+        durable.dead = DeadLetters(letter.dead, letter.failures)
+        numbers = [number for number, *_ in (*letter.spool, *letter.dead)]
+        durable.next_delivery = max([0, *numbers, letter.next_delivery - 1]) + 1
+        durable.ready_told = letter.ready
+        durable.linger = letter.linger
+        durable.retry = letter.retry
+        durable.paused = letter.paused
+        durable.look_for_reread()
+        self._homes.leave_alone(durable)
+
+        def stored() -> None:
+            self._write(sender, MovedIn(name, letter.identity, letter.generation))
+            wish = self.wishes.get(name)
+            if wish is not None:
+                self._grant(wish, durable)
+
+        self._homes.adopt(durable, stored)
+
+    def differs(self, sender: str, letter: Differs) -> None:
+        """It is there, with another filter than the session asked for."""
+        wish = self.wishes.get(letter.name)
+        if wish is not None and wish.home is not None and wish.attach.expected is not None:
+            wanted = str(wish.attach.expected)
+            self._refuse(wish, FilterDiffers(self._desk.called(letter.name), str(letter.filter), wanted))
+
+    def not_here(self, sender: str, letter: NotHere) -> None:
+        """The broker that should have had it has not: look again."""
+        wish = self.wishes.get(letter.name)
+        if wish is not None and wish.home == sender:
+            wish.rest()
+
+    # Two of one name
+
+    def hear_of(self, name: str, identity: str, home: str) -> None:
+        """Another broker speaks of a subscription that it has: of two of one name, the older one retires."""
+        durable = self._homes.subscriptions.get(name)
+        if durable is None or durable.identity == identity:
+            return
+        if created_at(durable.identity) < created_at(identity):
+            self._homes.retire(durable)
+        else:
+            self._write(home, Newer(name, durable.identity))
+
+    def newer(self, sender: str, letter: Newer) -> None:
+        """Another broker has one that was created later."""
+        durable = self._homes.subscriptions.get(letter.name)
+        if durable is not None and created_at(durable.identity) < created_at(letter.identity):
+            self._homes.retire(durable)
+
+    # At the former home
+
+    def home_of(self, name: str, asker: str) -> tuple[str, ...]:
+        """What this broker answers to who looks for a subscription."""
+        durable = self._homes.subscriptions.get(name)
+        if durable is not None:
+            return (durable.moving_to or self._desk.broker,)
+        wish = self.wishes.get(name)
+        if wish is None or wish.home is not None:
+            return ()
+        if asker != self._desk.broker:
+            wish.rivals.add(asker)
+        return (self._desk.broker + LOOKING,)
+
+    def asked_for(self, sender: str, letter: MoveOut) -> None:
+        """The next home asks for a subscription."""
+        durable = self._homes.subscriptions.get(letter.name)
+        if durable is None or durable.state is State.STORING:
+            self._write(sender, NotHere(letter.name))
+            return
+        if durable.state is not State.MOVING:
+            if letter.filter is not None and letter.filter != self._homes.filter_of(durable):
+                self._write(sender, Differs(letter.name, self._homes.filter_of(durable)))
+                return
+            self._homes.begin_moving(durable, sender, lambda: self._hand_over(durable))
+        elif durable.moving_to == sender:
+            self._hand_over_again(durable)
+
+    def gone(self, sender: str, letter: MovedIn) -> None:
+        """The next home has it on disk."""
+        durable = self._homes.subscriptions.get(letter.name)
+        if durable is None or durable.moving_to != sender or durable.identity != letter.identity:
+            return
+        if letter.generation == durable.generation + 1:
+            self._homes.finish(durable, "handed over")
+
+    def again(self) -> bool:
+        """Write again what was not answered, give up what cannot be reached. Returns whether anything waits."""
+        for name, wish in list(self.wishes.items()):
+            durable = self._homes.subscriptions.get(name)
+            if wish.until <= self._desk.now:
+                going = durable.moving_to if durable is not None else None
+                silent = "another broker" if wish.question is None else "a broker that does not answer"
+                self._refuse(wish, HomeUnreachable(name, (wish.home or going or silent,)))
+            elif wish.home is not None:
+                self._write(wish.home, MoveOut(name, wish.attach.expected))
+            elif wish.question is None:
+                self._look(wish)
+        moving = [one for one in self._homes.subscriptions.values() if one.state is State.MOVING]
+        for durable in moving:
+            self._hand_over_again(durable)
+        return bool(moving or self.wishes)
+
+    def _hand_over_again(self, durable: Durable) -> None:
+        ticks = (durable.outbox.bytes + durable.dead.bytes) // BYTES_A_TICK
+        if durable.moving_stored and durable.handed_at + ticks * self._desk.settings.tick <= self._desk.now:
+            self._hand_over(durable)
+
+    def _hand_over(self, durable: Durable) -> None:
+        assert durable.moving_to is not None
+        durable.handed_at = self._desk.now
+        self._write(
+            durable.moving_to,
+            MoveIn(
+                durable.name,
+                durable.identity,
+                durable.generation + 1,
+                durable.filter,
+                durable.since,
+                tuple(durable.position.items()),
+                tuple([(one.number, one.attempts, one.envelope) for one in durable.outbox.deliveries.values()]),
+                tuple(durable.dead),
+                durable.next_delivery,
+                durable.ready_told,
+                durable.linger,
+                durable.retry,
+                self._homes.failures_of(durable),
+                durable.paused,
+            ),
+        )
+
+    def _refuse(self, wish: Wish, problem: PalioError) -> None:
+        name = wish.attach.name
+        del self.wishes[name]
+        self._desk.answer(wish.session, Refused.of(f"attach {name}", problem, wish.attach.number))

@@ -1,0 +1,164 @@
+"""Steering durable subscriptions at their home: pausing, resuming, and moving them to another position.
+
+1. A pause is on disk, under the identity of the subscription, and goes with it to other homes. What comes is
+   kept as ever; nothing is handed out. What is out when it begins may still be acknowledged or rejected.
+2. A subscription is moved in one atomic write: the deliveries that are not wanted go, and the position is what
+   it was told to be. That is written when all writes that were asked for before are on disk, so that none of
+   them brings back what was dropped.
+3. Moving back lowers the position, which otherwise only grows. The journals keep everything after the position
+   that was told before, as they always do; what is before that is read again as far as it is there. A delivery
+   that waits is not fetched a second time (`Durable.reread`): the journal may have let go of it.
+4. What had been acknowledged and is read again is a new delivery, with a new number and attempt 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+
+from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.wishes import MAX_ORIGINS, MAX_SEQUENCE, NotHome, WrongAttachment
+from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Refused
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.effects import SaveFact, Spool
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.subscription import Durable, State
+
+# Seconds by which the clock of whoever asks may be ahead of ours.
+_CLOCKS_DIFFER = 60.0
+
+
+class Place:
+    """Where a subscription shall go on."""
+
+    def __init__(self, seek: Seek, now: float) -> None:
+        since, after = seek.since, seek.after or {}
+        if (since is None) == (not after):
+            raise WrongAttachment("since", "Name a time, `now`, `all`, or a position, and one of these only.")
+        if isinstance(since, str) and since not in ("now", "all"):
+            raise WrongAttachment("since", "It is a time, now, or all.")
+        self._now = since == "now"
+        named = {"now": now, "all": 0.0}
+        self.since = named[since] if isinstance(since, str) else since
+        if self.since is not None:
+            if not (isfinite(self.since) and 0.0 <= self.since <= now + _CLOCKS_DIFFER):
+                raise WrongAttachment("since", "It is a time that is not in the future.")
+            self.since = min(self.since, now)
+        if len(after) > MAX_ORIGINS or not all(0 <= sequence <= MAX_SEQUENCE for sequence in after.values()):
+            raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
+        self.after = after
+
+    def wants(self, envelope: Envelope) -> bool:
+        """Whether something that waits is still wanted."""
+        if self._now:
+            return False
+        if self.since is not None:
+            return envelope.time >= self.since
+        return envelope.sequence > self.after.get(envelope.origin, 0)
+
+    def position(self, before: dict[str, int]) -> dict[str, int]:
+        """From which sequences on journals are read: from the first, for a time in the past."""
+        if self.since is None or self._now:
+            return {**before, **self.after}
+        return dict.fromkeys(before, 0)
+
+    def begin(self, durable: Durable) -> None:
+        """What is live has read everything: from now on it wants what comes, whatever clocks say."""
+        if self._now and durable.state is State.LIVE and not durable.catching_up:
+            self.since = 0.0
+
+    def passes_over(self, durable: Durable) -> bool:
+        """Whether something may be passed over that is not read yet."""
+        if self.since is not None:
+            return self.since > 0.0 and (durable.state is not State.LIVE or bool(durable.catching_up))
+        return any(sequence > durable.position.get(origin, 0) for origin, sequence in self.after.items())
+
+
+class Steering:
+    """What can be asked about a subscription that is at home here. Raises `NotHome` for any other."""
+
+    def __init__(self, desk: Desk, homes: Homes, wake: Callable[[], None]) -> None:
+        self._desk = desk
+        self._homes = homes
+        self._wake = wake
+
+    def pause(self, session: str, message: Pause) -> None:
+        """Nothing goes out any more."""
+        self._set(session, self._homes.home_of(message.name), message, True)
+
+    def resume(self, session: str, message: Resume) -> None:
+        """Everything goes on."""
+        durable = self._homes.home_of(message.name)
+        self._set(session, durable, message, False)
+        self._homes.go_on(durable)
+
+    def _set(self, session: str, durable: Durable, message: Pause | Resume, paused: bool) -> None:
+        durable.paused = paused
+        answer = Paused(durable.name, paused, number=message.number)
+        token = self._desk.token(lambda: self._desk.answer(session, answer))
+        self._desk.effects.append(SaveFact(token, FactKind.PAUSED.of(durable.identity), 1 if paused else None))
+
+    def seek(self, session: str, message: Seek) -> None:
+        """Move it."""
+        durable = self._homes.home_of(message.name)
+        place = Place(message, self._desk.now)
+        if message.dry:
+            dropped = len(self._unwanted(durable, place))
+            passed = place.passes_over(durable)
+            self._desk.answer(session, Sought(durable.name, dropped, passed, number=message.number))
+            return
+        unread = place.passes_over(durable)
+        place.begin(durable)
+        durable.interrupt()
+
+        def written() -> None:
+            if self._homes.subscriptions.get(durable.name) is not durable or durable.state is State.MOVING:
+                problem = NotHome(durable.name)
+                self._desk.answer(session, Refused.of(f"seek {durable.name}", problem, message.number))
+                return
+            durable.interrupt()
+            if durable.spooling:  # something came meanwhile
+                self._when_written(durable, written)
+            else:
+                self._move(session, durable, place, message, unread)
+
+        self._when_written(durable, written)
+
+    def _when_written(self, durable: Durable, then: Callable[[], None]) -> None:
+        self._desk.effects.append(Spool(self._desk.token(then), durable.name))
+
+    def _unwanted(self, durable: Durable, place: Place) -> tuple[int, ...]:
+        waiting = durable.outbox.deliveries.values()
+        return tuple([one.number for one in waiting if not place.wants(one.envelope)])
+
+    def _move(self, session: str, durable: Durable, place: Place, message: Seek, unread: bool) -> None:
+        dropped = self._unwanted(durable, place)
+        for number in dropped:
+            durable.outbox.remove(number)
+        durable.position = place.position(durable.position)
+        durable.since = place.since or 0.0
+        durable.look_for_reread()
+        position = dict(durable.position)
+        durable.written_position = dict(position)
+
+        def stored() -> None:
+            durable.stored_position.update(position)
+            self._desk.answer(session, Sought(durable.name, len(dropped), unread, number=message.number))
+
+        self._desk.effects.append(
+            Spool(
+                self._desk.token(stored),
+                durable.name,
+                self._homes.filter_to_write(durable),
+                durable.identity,
+                durable.generation,
+                durable.since,
+                remove=dropped,
+                position=tuple(position.items()),
+                linger=durable.linger,
+                retry=durable.retry,
+            )
+        )
+        self._wake()

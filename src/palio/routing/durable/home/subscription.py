@@ -1,0 +1,237 @@
+"""A durable subscription at its home: its state, its position, and how it catches up.
+
+States and what leads from one to the next (`TRANSITIONS`; the documentation draws its diagram from it):
+
+- *storing*: it is new here, or was handed over, and not yet on disk;
+- *behind*: on disk, but not known to be complete: the network has changed, it began anew, its outbox is full,
+  or it is new. What comes live is not taken; it will be fetched;
+- *live*: in the present epoch, everything that every origin published after its position comes by itself;
+- *moving*: on its way to another home; nothing is taken or delivered here;
+- *ended*: gone.
+
+Position: for each origin the sequence up to which everything is in the outbox, has been acknowledged, or was
+not selected by the filter. It only grows (unless somebody moves the subscription, see `steering`), and on disk
+only together with what it stands for, in one atomic write.
+
+Becoming live. When everyone in reach knows the filter (a wave) and has then said how far its journal is (a
+question), all in one epoch, then whatever an origin numbers after that comes live, and what it numbered before
+can be fetched. From the question on, and while an origin is being caught up with, what comes live from it
+waits in a bounded buffer: the answers of different origins are not of the same moment.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+
+from palio.model.filter import Filter
+from palio.protocol.durable.retry import Patience, Retry
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.outbox import DeadLetters, Outbox
+from palio.routing.table import Entry
+
+# How much of one origin waits in memory while it is caught up with; beyond that it is fetched, too. A few
+# pages: while the last one is being fetched, what is published at full speed has to fit.
+MAX_BUFFERED = 4_096
+MAX_BUFFERED_BYTES = 8 << 20
+
+
+class State(Enum):
+    STORING = "storing"
+    BEHIND = "behind"
+    LIVE = "live"
+    MOVING = "moving"
+    ENDED = "ended"
+
+
+TRANSITIONS: dict[State, dict[str, State]] = {
+    State.STORING: {"stored": State.BEHIND, "moving": State.MOVING, "finished": State.ENDED},
+    State.BEHIND: {
+        "complete": State.LIVE,
+        "interrupted": State.BEHIND,
+        "asked for": State.MOVING,
+        "finished": State.ENDED,
+    },
+    State.LIVE: {"interrupted": State.BEHIND, "asked for": State.MOVING, "finished": State.ENDED},
+    State.MOVING: {"interrupted": State.MOVING, "handed over": State.ENDED, "finished": State.ENDED},
+    State.ENDED: {},
+}
+
+
+class CatchUp:
+    """An origin from which something has to be fetched: up to `target`; then what is buffered follows."""
+
+    __slots__ = ("asked_at", "buffer", "bytes", "failing_since", "limit", "target")
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.limit = 0  # how many were asked for and have not come
+        self.asked_at: float | None = None
+        self.failing_since: float | None = None  # since when the origin says that it cannot read what is next
+        self.buffer: deque[Envelope] = deque()
+        self.bytes = 0  # that wait there, about
+
+    def hold(self, envelope: Envelope) -> None:
+        """Something came live. What does not fit is fetched with the rest."""
+        if envelope.sequence <= self.target:
+            return
+        if self.buffer and envelope.sequence <= self.buffer[-1].sequence:
+            return
+        self.buffer.append(envelope)
+        self.bytes += envelope.notification.body.size
+        if len(self.buffer) > MAX_BUFFERED or self.bytes > MAX_BUFFERED_BYTES:
+            self.reach(envelope.sequence)
+
+    def reach(self, target: int) -> None:
+        """Fetch at least up to a sequence; what is buffered and not beyond it comes that way."""
+        self.target = max(self.target, target)
+        while self.buffer and self.buffer[0].sequence <= self.target:
+            self.bytes -= self.buffer.popleft().notification.body.size
+
+
+class Durable:
+    """A durable subscription at its home. Also what the tables hold for it."""
+
+    __slots__ = (
+        "asked",
+        "catching_up",
+        "collecting",
+        "dead",
+        "detached_at",
+        "entry",
+        "epoch",
+        "filter",
+        "generation",
+        "handed_at",
+        "handles",
+        "identity",
+        "latest_write",
+        "linger",
+        "moving_stored",
+        "moving_to",
+        "name",
+        "next_delivery",
+        "outbox",
+        "paused",
+        "position",
+        "ready_told",
+        "reread",
+        "retry",
+        "saving",
+        "session",
+        "since",
+        "spooling",
+        "spooling_bytes",
+        "state",
+        "stored_position",
+        "taker",
+        "timer",
+        "written_position",
+    )
+
+    def __init__(
+        self, name: str, filter: Filter, *, since: float, identity: str, generation: int, patience: Patience
+    ) -> None:
+        self.name = name
+        self.identity = identity
+        self.filter = filter
+        self.since = since
+        self.generation = generation
+        self.state = State.STORING
+        self.epoch = 0
+        self.entry: Entry[Filter] | None = None  # for what of the filter its owner may see
+        self.position: dict[str, int] = {}
+        # What of the position the store was asked to write, and what of it is on disk.
+        self.written_position: dict[str, int] = {}
+        self.stored_position: dict[str, int] = {}
+        self.latest_write = 0  # the token of what the store was last asked to write of its deliveries
+        self.saving = False  # whether positions that marks have moved are being written
+        self.spooling = 0  # deliveries that are being written
+        self.spooling_bytes = 0
+        self.catching_up: dict[str, CatchUp] = {}
+        self.collecting: dict[str, CatchUp] | None = None  # what comes live while the question is out
+        self.outbox = Outbox(patience)
+        self.dead = DeadLetters()
+        self.next_delivery = 1
+        self.taker: str | None = None
+        self.asked = 0  # the number of its taker's request
+        self.timer: float | None = None  # when deliveries are looked at again
+        self.detached_at: float | None = None
+        self.linger: float | None = None  # how long it outlives its taker; None: as the broker says
+        self.retry: Retry | None = None  # how what failed is tried again; None: as the broker or the taker says
+        self.ready_told = False
+        self.paused = False  # whether nothing is handed out; see `steering`
+        self.reread: dict[
+            str, set[int]
+        ] = {}  # by origin: what waited beyond the position when it was moved back
+        self.moving_to: str | None = None
+        self.moving_stored = False
+        self.handed_at = 0.0  # when it was last written to the next home
+        # As a holder in the tables it is no session's.
+        self.session = ""
+        self.handles: dict[str, None] = {}
+
+    def go(self, event: str) -> None:
+        """Change the state as the table of transitions says."""
+        self.state = TRANSITIONS[self.state][event]
+
+    def look_for_reread(self) -> None:
+        """Something that waits is beyond the position if the subscription was moved back."""
+        self.reread.clear()
+        for one in self.outbox.deliveries.values():
+            origin, sequence = one.envelope.origin, one.envelope.sequence
+            if sequence > self.position.get(origin, sequence):
+                self.reread.setdefault(origin, set()).add(sequence)
+
+    def not_known(self, origin: str, envelopes: tuple[Envelope, ...]) -> list[Envelope]:
+        """Of what was fetched from an origin, what did not wait when the subscription was moved back."""
+        known = self.reread.get(origin)
+        if known is None:
+            return list(envelopes)
+        found = [envelope for envelope in envelopes if envelope.sequence not in known]
+        known.difference_update([envelope.sequence for envelope in envelopes])
+        if not known or self.position[origin] >= max(known):
+            del self.reread[origin]
+        return found
+
+    def saved(self) -> None:
+        """Positions that marks had moved are on disk."""
+        self.saving = False
+
+    def interrupt(self) -> None:
+        """Nothing is known to come by itself any more; what was being fetched is asked for anew."""
+        if self.state in (State.LIVE, State.BEHIND, State.MOVING):
+            self.go("interrupted")
+            self.epoch = 0
+            self.catching_up.clear()
+            self.collecting = None
+
+    def buffers(self, origin: str) -> bool:
+        """Whether what comes live of an origin waits in a buffer."""
+        return self.collecting is not None or origin in self.catching_up
+
+    def take(self, envelope: Envelope) -> bool:
+        """Something came live in the present epoch. Returns whether it is to be spooled now."""
+        origin, sequence = envelope.origin, envelope.sequence
+        if self.collecting is not None:
+            self.collecting.setdefault(origin, CatchUp(0)).hold(envelope)
+            return False
+        if self.state is not State.LIVE or origin not in self.position:
+            return False
+        catching_up = self.catching_up.get(origin)
+        if catching_up is not None:
+            catching_up.hold(envelope)
+            return False
+        if sequence <= self.position[origin]:
+            return False
+        self.position[origin] = sequence
+        return True
+
+    def advance(self, origin: str, sequence: int) -> bool:
+        """A mark: everything of the origin up to a sequence has come. Returns whether that is news."""
+        if self.state is not State.LIVE or origin in self.catching_up or origin not in self.position:
+            return False
+        if sequence <= self.position[origin]:
+            return False
+        self.position[origin] = sequence
+        return True

@@ -1,0 +1,187 @@
+"""Members: the brokers that were ever heard of, and were not forgotten; who they are is on disk.
+
+Everyone in the network waits for all of them where a promise is made, so nobody may slip anyone's mind by a
+crash. See `topology` for how they are counted, and for what it means to be forgotten.
+
+A link *counts* when its neighbour is on disk here as one that was heard of. Before that nothing of the network
+is told there or heard from there, and no question asked or answered: what comes waits. All that goes there is
+news without content, by which the neighbour knows that this broker delivers durably, too. So whoever is known
+here and is there can be asked.
+
+1. *Who has heard of a broker is found from there.* Say that A leads to B if A has on disk that it knows B, or
+   somebody who leads to B. If B has heard of A, A leads to B: a neighbour C told it, which is A or has heard of
+   A itself; and it told it by a link that counts, so C has B on disk.
+2. *Whoever asks everyone asks all who have heard of the network.* All whom the asker has on disk have to answer
+   in one epoch, and each of them tells of all whom it has on disk before it does. So a filter is changed, and a
+   subscription ready, only when all have been asked to whom its home leads, whatever crashed meanwhile.
+3. What a broker takes from its clients before it has heard of anybody has no such promise: nobody can tell it
+   from one that is alone. A neighbour that has told no count is on disk with one that no broker has
+   (`Topology.heard_of`): so others hear of it after a crash, and it is not taken for one that has told us.
+4. That a link comes up is a change of the network, and that it begins to count is another one: what was asked
+   in between was not asked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from palio.protocol.durable.journals import Forget, Forgot
+from palio.protocol.durable.peers import TopologyChanged
+from palio.routing.durable.desk import Desk, UnknownBroker
+from palio.routing.durable.effects import SaveFact
+from palio.routing.durable.facts import Fact, FactKind, FactsFound, values_of
+from palio.routing.durable.network.topology import Topology
+from palio.routing.effects import Send
+
+
+class Members:
+    """Who is known. `neighbours` are those to whom there is a link, whether it counts or not.
+
+    `save` writes a fact for which others may wait, and `when_saved` does something when it is on disk.
+    `forgetting` hears that a broker will be forgotten, `gone` that it has been; `changed` that the epoch is
+    another one.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        incarnation: int,
+        facts: FactsFound,
+        *,
+        neighbours: Callable[[], Iterable[str]],
+        save: Callable[[Fact, int], None],
+        when_saved: Callable[[Iterable[Fact], Callable[[], None]], None],
+        forgetting: Callable[[str], None],
+        gone: Callable[[str], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._desk = desk
+        self._neighbours = neighbours
+        self._counting: set[str] = set()  # the neighbours whose links count
+        self._save = save
+        self._when_saved = when_saved
+        self._forgetting = forgetting
+        self._gone = gone
+        self._changed = changed
+        forgotten = values_of(FactKind.FORGOTTEN, facts)
+        # Also those that a former incarnation had heard of: what they published may be missing.
+        heard_of = {
+            name: version
+            for name, version in values_of(FactKind.KNOWN, facts).items()
+            if version > forgotten.get(name, -1)
+        }
+        self.known = {*heard_of, desk.broker}
+        self.topology = Topology(desk.broker, incarnation, heard_of, forgotten)
+
+    def links(self) -> list[str]:
+        """The neighbours whose links count."""
+        return [name for name in self._neighbours() if name in self._counting]
+
+    def link_gained(self, neighbour: str) -> None:
+        """A link of this broker came up."""
+        if neighbour in self.known:
+            self._count_when_saved(neighbour)
+        if neighbour not in self._counting:
+            self._tell(neighbour, ())
+            self.change()
+
+    def link_lost(self, neighbour: str) -> None:
+        """A link of this broker went down."""
+        self._counting.discard(neighbour)
+        self.change()
+
+    def change(self, new: str | None = None) -> None:
+        """Count a change, and tell the neighbours; one that is `new` is told of everyone."""
+        news = self.topology.change()
+        for name in self.links():
+            if name == new:
+                self._tell(name, self.topology.all(), tuple(self.topology.forgotten.items()))
+            else:
+                self._tell(name, news)
+        self._changed()
+
+    def hear(self, source: str, message: TopologyChanged) -> None:
+        """A neighbour tells of changes; it is heard when the link to it counts."""
+        if source in self._counting:
+            self._hear(source, message)
+            return
+        if source not in self.known:
+            self._save(FactKind.KNOWN.of(source), self._no_count(source))
+        self._count_when_saved(source)
+        self.when_counting(source, lambda: self._hear(source, message))
+
+    def _hear(self, source: str, message: TopologyChanged) -> None:
+        forgotten = tuple([one for one in message.forgotten if self._forget(*one)])
+        own, heard_of = self._desk.broker, self.topology.heard_of
+        news = self.topology.hear(message.versions)
+        if any(broker == own for broker, _ in forgotten) and not any(broker == own for broker, _ in news):
+            news += ((own, self.topology.versions[own]),)  # this broker is there after all
+        for broker, version in news:
+            if broker != own and broker not in heard_of:
+                self.known.add(broker)
+                self._save(FactKind.KNOWN.of(broker), version)
+        if news or forgotten:
+            for name in self.links():
+                if name != source or any(broker == own for broker, _ in news):
+                    self._tell(name, news, forgotten)
+            self._changed()
+
+    def when_counting(self, neighbour: str, then: Callable[[], None]) -> None:
+        """Do something once the link to a neighbour counts, which may be now; never if it is lost before."""
+
+        def if_linked() -> None:
+            if neighbour in self.links():
+                then()
+
+        self._when_saved((FactKind.KNOWN.of(neighbour),), if_linked)
+
+    def _count_when_saved(self, neighbour: str) -> None:
+        self._when_saved((FactKind.KNOWN.of(neighbour),), lambda: self._count(neighbour))
+
+    def _count(self, neighbour: str) -> None:
+        """A neighbour is on disk, so it may hear of everyone, and everyone of it."""
+        if neighbour in self._counting or neighbour not in self._neighbours():
+            return
+        if neighbour not in self.known:
+            self.known.add(neighbour)
+            news = self.topology.hear(((neighbour, self._no_count(neighbour)),))
+            for name in self.links():
+                self._tell(name, news)
+        self._counting.add(neighbour)
+        self.change(neighbour)
+
+    def _no_count(self, broker: str) -> int:
+        """What stands for the count of a broker that has not told it, and was not forgotten with it."""
+        return self.topology.forgotten.get(broker, -1) + 1
+
+    def forget(self, session: str, message: Forget) -> None:
+        """An operator says that a broker is gone for good. Raises `UnknownBroker`."""
+        broker = message.broker
+        if broker == self._desk.broker or not (broker in self.known or broker in self.topology.forgotten):
+            raise UnknownBroker(broker)
+        version = self.topology.versions.get(broker, 0)
+        forgot = Forgot(broker, number=message.number)
+        if self._forget(broker, version, lambda: self._desk.answer(session, forgot)):
+            for name in self.links():
+                self._tell(name, (), ((broker, version),))
+            self._changed()
+        else:
+            self._desk.answer(session, forgot)
+
+    def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
+        """Wait no more for a broker, and keep nothing for its subscriptions. False if that is no news."""
+        if not self.topology.forget(broker, version):
+            return False
+        self._forgetting(broker)  # first on disk: it will be no news again after a crash
+        fact = FactKind.FORGOTTEN.of(broker)
+        self._desk.effects.append(SaveFact(self._desk.token(then), fact, version))
+        if broker in self.known and broker not in self.topology.versions:
+            self.known.discard(broker)
+            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.KNOWN.of(broker), None))
+            self._gone(broker)
+        return True
+
+    def _tell(
+        self, broker: str, versions: tuple[tuple[str, int], ...], forgotten: tuple[tuple[str, int], ...] = ()
+    ) -> None:
+        self._desk.effects.append(Send(broker, TopologyChanged(versions, forgotten)))

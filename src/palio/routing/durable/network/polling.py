@@ -1,0 +1,195 @@
+"""Questions to every broker in reach, and letters to one of them.
+
+A question is flooded over all links, and the answers come back the way it went (an echo): each broker answers
+the neighbour from which it first heard the question, once all its other neighbours have answered it, or have
+sent it the same question, and its own answer is there. So the asker knows when all have answered.
+
+On the way a broker learns in which direction, and how far, the asker is, and those who answered. Letters follow
+the shortest of these ways. Neighbours need no learning.
+
+Invariants of ways:
+
+1. A way is *sure* if it was learned from a question in the epoch in which it was asked, or from answers in the
+   one epoch in which all of them were given. Who is between has been in that epoch, too (see `topology`), and
+   knows the rest of the way, or has heard of a change since, of which we shall hear. All ways are forgotten
+   when the epoch changes. So by sure ways a letter comes nearer with each hop, and cannot run in circles.
+2. A way that is not sure (its giver may have forgotten it by now) is taken while there is no other, and asked
+   about: it may lead nowhere, and it is all that there is between brokers that do not agree on the epoch.
+3. A letter whose way is not known is lost, and whoever wrote it writes again. The broker that has lost it asks
+   (`letters`), whoever wrote it: the writer may know a way up to there, and has no reason to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from palio.protocol.durable.peers import Ask, Head, Introduction, Told
+
+
+class Question:
+    """A question that is being answered here."""
+
+    __slots__ = ("answered", "ended", "epochs", "heads", "homes", "introductions", "missing", "parent")
+
+    def __init__(self, parent: str | None, missing: set[str]) -> None:
+        self.parent = parent
+        self.missing = missing
+        self.answered = False  # by this broker itself
+        self.epochs: dict[int, None] = {}
+        self.heads: list[Head] = []
+        self.homes: list[str] = []
+        self.introductions: list[Introduction] = []
+        self.ended: list[str] = []
+
+    def add(self, told: Told, heads: Iterable[Head]) -> None:
+        """What somebody answers; the heads are those of the answer, as far as they are from here."""
+        self.epochs.update(dict.fromkeys(told.epochs))
+        self.heads += heads
+        self.homes += told.homes
+        self.introductions += told.introductions
+        self.ended += told.ended
+
+
+class Queries:
+    """This broker's part in questions.
+
+    `send` sends to a neighbour, `ended` hears of own questions' answers, `epoch` is the present one.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        neighbours: Callable[[], Iterable[str]],
+        *,
+        send: Callable[[str, Ask | Told], None],
+        ended: Callable[[Told], None],
+        epoch: Callable[[], int],
+        first: int,
+    ) -> None:
+        self._broker = broker
+        self._neighbours = neighbours
+        self._send = send
+        self._ended = ended
+        self._epoch = epoch
+        self._number = first
+        self._questions: dict[tuple[str, int], Question] = {}
+        self._latest: dict[str, int] = {}
+        # By broker: whether that is doubtful, how far it is, and by which neighbour.
+        self._ways: dict[str, tuple[bool, int, str]] = {}
+
+    def ask(
+        self,
+        about: str | None = None,
+        readers: tuple[tuple[str, str], ...] = (),
+        introduce: tuple[str, ...] = (),
+        doubted: tuple[str, ...] = (),
+    ) -> Ask:
+        """Ask everyone. This broker's own answer has to be given, too (`answer`)."""
+        self._number += 1
+        ask = Ask(
+            self._broker,
+            self._number,
+            about,
+            readers,
+            introduce=introduce,
+            doubted=doubted,
+            epoch=self._epoch(),
+        )
+        self._begin(ask, None)
+        return ask
+
+    def hear(self, ask: Ask, source: str) -> bool:
+        """A question came. Returns whether it is new, and an answer is due."""
+        self._learn(ask.asker, ask.distance + 1, source, sure=ask.epoch == self._epoch())
+        key = ask.asker, ask.number
+        question = self._questions.get(key)
+        if question is not None:
+            if source in question.missing:
+                question.missing.discard(source)
+                self._finish(key)
+            else:  # the link is so new that this broker has not asked there
+                self._send(source, Told(ask.asker, ask.number, ()))
+            return False
+        if ask.asker == self._broker or ask.number <= self._latest.get(ask.asker, -1):
+            self._send(source, Told(ask.asker, ask.number, ()))  # it has been answered, or its asker began anew
+            return False
+        self._begin(ask, source)
+        return True
+
+    def answer(self, told: Told) -> None:
+        """This broker's own answer."""
+        question = self._questions.get((told.asker, told.number))
+        if question is not None:
+            question.answered = True
+            question.add(told, told.heads)
+            self._finish((told.asker, told.number))
+
+    def told(self, told: Told, source: str) -> None:
+        """A neighbour gives the answers of all behind it."""
+        heads = [msgspec.structs.replace(head, distance=head.distance + 1) for head in told.heads]
+        sure = set(told.epochs) == {self._epoch()}
+        for head in heads:
+            self._learn(head.origin, head.distance, source, sure=sure)
+        question = self._questions.get((told.asker, told.number))
+        if question is not None and source in question.missing:
+            question.missing.discard(source)
+            question.add(told, heads)
+            self._finish((told.asker, told.number))
+
+    def way_to(self, broker: str) -> str | None:
+        """The neighbour by which a broker is reached, if that is known."""
+        if broker in self._neighbours():
+            return broker
+        way = self._ways.get(broker)
+        return way[2] if way is not None else None
+
+    def is_sure_of(self, broker: str) -> bool:
+        """Whether the way to a broker is known, and need not be asked about."""
+        return broker in self._neighbours() or (broker in self._ways and not self._ways[broker][0])
+
+    def forget_ways(self) -> None:
+        """The network has changed: ways may be longer now, or lead nowhere."""
+        self._ways.clear()
+
+    def _learn(self, broker: str, distance: int, way: str, *, sure: bool) -> None:
+        known = self._ways.get(broker)
+        if broker != self._broker and (known is None or (not sure, distance) < known[:2]):
+            self._ways[broker] = not sure, distance, way
+
+    def link_lost(self, broker: str) -> None:
+        """Nobody waits for a neighbour that is gone, and ways through it are forgotten."""
+        self.forget_ways()
+        for key, question in list(self._questions.items()):
+            if question.parent == broker:
+                del self._questions[key]
+            elif broker in question.missing:
+                question.missing.discard(broker)
+                self._finish(key)
+
+    def _begin(self, ask: Ask, parent: str | None) -> None:
+        self._latest[ask.asker] = max(ask.number, self._latest.get(ask.asker, -1))
+        others = [name for name in self._neighbours() if name != parent]
+        self._questions[ask.asker, ask.number] = Question(parent, set(others))
+        onward = msgspec.structs.replace(ask, distance=ask.distance + 1) if parent is not None else ask
+        for name in others:
+            self._send(name, onward)
+
+    def _finish(self, key: tuple[str, int]) -> None:
+        question = self._questions[key]
+        if question.missing or not question.answered:
+            return
+        del self._questions[key]
+        told = Told(
+            *key,
+            tuple(question.epochs),
+            tuple(question.heads),
+            tuple(question.homes),
+            tuple(question.introductions),
+            tuple(question.ended),
+        )
+        if question.parent is None:
+            self._ended(told)
+        else:
+            self._send(question.parent, told)

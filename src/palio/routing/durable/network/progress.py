@@ -1,0 +1,108 @@
+"""What is in no hurry: how far origins are (marks), and how far their readers (progress).
+
+Both go out on the tick, in one message to each neighbour that they concern. Marks take the ways of events;
+progress goes towards its origin, a hop a tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from palio.protocol.durable.peers import Mark, Marks, Progress
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.home.lifecycle import Homes
+from palio.routing.durable.home.subscription import State
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Readers
+from palio.routing.effects import Send
+
+
+class Telling:
+    """What waits for the tick. `ways` are those of a mark, `way_to` is the one to an origin, if it is known."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        journal: Journal,
+        readers: Readers,
+        homes: Homes,
+        *,
+        ways: Callable[[str, str | None], list[tuple[str, str]]],
+        way_to: Callable[[str], str | None],
+        tick: Callable[[], None],
+    ) -> None:
+        self._desk = desk
+        self._journal = journal
+        self._readers = readers
+        self._homes = homes
+        self._ways = ways
+        self._way_to = way_to
+        self._tick = tick
+        self._marks: dict[str, tuple[Mark, str | None]] = {}
+        self._own_mark = 0
+        self._told: dict[tuple[str, str], int] = {}  # by reader and origin: what was told last
+        self._progress: dict[str, dict[str, int]] = {}  # by origin: how far readers are, to be passed on
+
+    def hear(self, source: str, message: Marks, epoch: int) -> None:
+        """A neighbour tells."""
+        for one in message.progress:
+            self._pass_on(one.origin, one.positions)
+        for mark in message.marks:
+            if mark.epoch == epoch:
+                self._marks[mark.origin] = mark, source
+                self._homes.mark(mark.origin, mark.sequence)
+                self._tick()
+
+    def tell(self, epoch: int) -> bool:
+        """Tell what there is to tell. Returns whether the way to an origin is missing."""
+        self._collect_progress()
+        own, broker = self._journal.stored, self._desk.broker
+        if self._journal.readers and own > self._own_mark:
+            self._own_mark = own
+            self._marks[broker] = Mark(broker, own, broker, epoch), None
+            self._homes.mark(broker, own)
+        marks: dict[str, list[Mark]] = {}
+        for mark, source in self._marks.values():
+            if mark.epoch == epoch:
+                for way, entry in self._ways(mark.entry, source):
+                    marks.setdefault(way, []).append(Mark(mark.origin, mark.sequence, entry, mark.epoch))
+        self._marks.clear()
+        progress: dict[str, list[Progress]] = {}
+        missing = False
+        for origin, positions in self._progress.items():
+            way_to_origin = self._way_to(origin)
+            if way_to_origin is None:
+                missing = True
+            else:
+                progress.setdefault(way_to_origin, []).append(Progress(origin, tuple(positions.items())))
+        self._progress.clear()
+        for way in {**marks, **progress}:
+            message = Marks(tuple(marks.get(way, ())), tuple(progress.get(way, ())))
+            self._desk.effects.append(Send(way, message))
+        return missing
+
+    def epoch_changed(self) -> None:
+        """Everything is told again."""
+        self._own_mark = 0
+        self._told.clear()
+        self._progress.clear()  # the homes will tell it again
+
+    def _collect_progress(self) -> None:
+        """How far the subscriptions here are, for each origin, as far as that is news."""
+        told: dict[str, list[tuple[str, int]]] = {}
+        for durable in self._homes.subscriptions.values():
+            if durable.state is not State.STORING:
+                for origin, sequence in durable.stored_position.items():
+                    if self._told.get((durable.identity, origin)) != sequence:
+                        self._told[durable.identity, origin] = sequence
+                        told.setdefault(origin, []).append((durable.identity, sequence))
+        for origin, positions in told.items():
+            self._pass_on(origin, tuple(positions))
+
+    def _pass_on(self, origin: str, positions: tuple[tuple[str, int], ...]) -> None:
+        """How far readers are: for the journal here, or for one that hears of it some ticks later."""
+        if origin == self._desk.broker:
+            self._readers.progress(positions)
+        else:
+            self._progress.setdefault(origin, {}).update(positions)
+            self._tick()

@@ -1,0 +1,87 @@
+"""Letters: from one broker to another, hop by hop, on the ways that questions have shown.
+
+A letter whose way is not known is lost; whoever wrote it writes again. That the way is missing is remembered
+where it is missing, at the writer or on the way, so that a question from there shows it. Only the end of a
+reader is nobody's to repeat, since what has ended is gone: letters about that are kept here until they have
+found their way, or for some ticks after each change of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from palio.protocol.durable.letters import Carry, Content, ReaderEnded
+from palio.routing.durable.desk import ANSWER_WITHIN, Desk
+from palio.routing.durable.home.subscription import Durable
+from palio.routing.durable.network.polling import Queries
+from palio.routing.effects import Send
+
+MAX_LETTER_HOPS = 4_096
+
+
+class Letters:
+    """This broker's part in letters. `handlers` says what is done with those for it, by their content."""
+
+    def __init__(self, desk: Desk, queries: Queries, tick: Callable[[], None]) -> None:
+        self._desk = desk
+        self._queries = queries
+        self._tick = tick
+        self.handlers: dict[type, Callable[[str, Any], None]] = {}
+        self.ways_missing = False
+        self._ending: dict[tuple[str, str], int] = {}  # origins to be told of readers: how often it is tried
+
+    def write(self, receiver: str, content: Content) -> bool:
+        """Write to a broker. False if the way to it is not known."""
+        letter = Carry(self._desk.broker, receiver, 0, content)
+        if receiver == self._desk.broker:
+            self.deliver(letter)
+            return True
+        return self._send(letter)
+
+    def deliver(self, letter: Carry) -> None:
+        """A letter came: it is for this broker, or goes on."""
+        if letter.receiver == self._desk.broker:
+            self.handlers[type(letter.content)](letter.sender, letter.content)
+        elif letter.hops < MAX_LETTER_HOPS:
+            self._send(msgspec.structs.replace(letter, hops=letter.hops + 1))
+
+    def _send(self, letter: Carry) -> bool:
+        if not self._queries.is_sure_of(letter.receiver):
+            self.ways_missing = True
+            self._tick()
+        way = self._queries.way_to(letter.receiver)
+        if way is None:
+            return False
+        self._desk.effects.append(Send(way, letter))
+        return True
+
+    # The end of readers
+
+    def reader_ended(self, durable: Durable) -> None:
+        """A subscription has ended here: the origins that it has read are told."""
+        self._ending |= {(origin, durable.identity): ANSWER_WITHIN for origin in durable.position}
+        self._write_endings()
+
+    def again(self) -> None:
+        """Write again what has not found its way."""
+        if any(attempts > 0 for attempts in self._ending.values()):
+            self._write_endings()
+
+    def epoch_changed(self) -> None:
+        """There may be ways now that there were not."""
+        if self._ending:
+            self._ending = dict.fromkeys(self._ending, ANSWER_WITHIN)
+            self._tick()
+
+    def _write_endings(self) -> None:
+        """Tell origins of readers that have ended; later, if the way is not known, but not for ever."""
+        for (origin, reader), attempts in list(self._ending.items()):
+            if self.write(origin, ReaderEnded(reader)):
+                del self._ending[origin, reader]
+            else:
+                self._ending[origin, reader] = attempts - 1
+        if any(attempts > 0 for attempts in self._ending.values()):
+            self._tick()

@@ -1,0 +1,68 @@
+"""Readers of this broker's journal that are no subscriptions: the lake, and queries that come back later.
+
+Each says up to where it has everything, and what follows is kept for it, also from one life of the broker
+to the next. The store has these facts, too, and trims beyond none of them, whoever asks: so a reader that
+has the store, but not the broker, may write its own there; the broker hears of it when it begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from palio.protocol.durable.journals import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.effects import SaveFact
+from palio.routing.durable.facts import FactKind
+from palio.routing.durable.origin.journal import Journal
+from palio.routing.durable.origin.retention import Readers
+
+
+class Holding:
+    """What others want to be kept, and what an operator wants to be let go."""
+
+    def __init__(
+        self, desk: Desk, journal: Journal, readers: Readers, missing: Callable[[], tuple[str, ...]]
+    ) -> None:
+        self._desk = desk
+        self._journal = journal
+        self._readers = readers
+        self._missing = missing
+
+    def hold(self, session: str, message: Hold) -> None:
+        """Somebody has read up to here, or does not read any more."""
+        value = None if message.sequence < 0 else message.sequence
+        if value is None:
+            self._journal.held.pop(message.reader, None)
+        else:
+            self._journal.held[message.reader] = value
+
+        def saved() -> None:
+            self._desk.answer(session, Held(message.number, self._range()))
+
+        token = self._desk.token(saved)
+        self._desk.effects.append(SaveFact(token, FactKind.HELD.of(message.reader), value))
+        if self._desk.settings.keep or self._journal.readers:
+            self._readers.trim()
+
+    def trim(self, session: str, message: TrimJournal) -> None:
+        """Let go what nobody needs."""
+        journal = self._journal
+        before = journal.trimmed
+        upto = journal.unneeded() if message.upto is None else min(journal.unneeded(), message.upto)
+        if not message.dry:
+            self._readers.trim_to(upto)
+            upto = journal.trimmed
+        missing = self._missing()
+        gone = 0 if message.dry and missing else max(0, upto - before)
+        needed = {
+            **{f"durable subscription {name}": at for name, at in journal.readers.items()},
+            **{f"reader {name}": at for name, at in journal.held.items()},
+        }
+        by = sorted([(at, name) for name, at in needed.items() if at < journal.stored])
+        answer = JournalTrimmed(
+            message.number, self._range(), tuple([(name, at) for at, name in by]), missing, gone
+        )
+        self._desk.answer(session, answer)
+
+    def _range(self) -> JournalRange:
+        return JournalRange(self._desk.broker, self._journal.trimmed, self._journal.stored)

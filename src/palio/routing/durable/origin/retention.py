@@ -1,0 +1,88 @@
+"""The readers of this broker's journal on disk: who is written down, who waits for it, and what is trimmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.effects import SaveFact, Trim
+from palio.routing.durable.facts import Fact, FactKind
+from palio.routing.durable.origin.journal import Journal
+
+
+class Readers:
+    """The facts about readers, and what depends on them; `may_trim` is asked before something is trimmed."""
+
+    def __init__(self, desk: Desk, journal: Journal, may_trim: Callable[[], bool]) -> None:
+        self._desk = desk
+        self._journal = journal
+        self._may_trim = may_trim
+        # Facts that are being written, whatever the home: what waits for a reader waits for that one.
+        self._writing: set[tuple[FactKind, str]] = set()
+        self._waiting: list[tuple[set[tuple[FactKind, str]], Callable[[], None]]] = []
+
+    def register(self, reader: str, home: str) -> None:
+        """Somebody reads this journal from now on, or has another home."""
+        if self._journal.register(reader, home):
+            self.save(self._journal.fact(reader), self._journal.readers[reader])
+
+    def register_here(self, reader: str) -> int:
+        """A new subscription at this home reads this journal from now on. Returns how far it is."""
+        self.register(reader, self._desk.broker)
+        return self._journal.stored  # what is being written may fail, and its numbers be given again
+
+    def save(self, fact: Fact, value: int) -> None:
+        """Write a fact for which others may wait."""
+        self._writing.add((fact.kind, fact.subject))
+        self._desk.effects.append(SaveFact(self._desk.token(partial(self._saved, fact)), fact, value))
+
+    def when_saved(self, facts: Iterable[Fact], then: Callable[[], None]) -> None:
+        """Do something once all of these are on disk, which may be now."""
+        missing = self._writing.intersection([(fact.kind, fact.subject) for fact in facts])
+        if missing:
+            self._waiting.append((missing, then))
+        else:
+            then()
+
+    def _saved(self, fact: Fact) -> None:
+        what = fact.kind, fact.subject
+        self._writing.discard(what)
+        self.drop_stale()
+        waiting, self._waiting = self._waiting, []
+        for missing, then in waiting:
+            missing.discard(what)
+            if missing:
+                self._waiting.append((missing, then))
+            else:
+                then()
+
+    def drop_stale(self) -> None:
+        """Forget that readers were at homes that they have left."""
+        stale, self._journal.stale = self._journal.stale, []
+        for fact in stale:
+            self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
+
+    def progress(self, positions: Iterable[tuple[str, int]]) -> None:
+        """Readers are further."""
+        for reader, sequence in positions:
+            if self._journal.progress(reader, sequence):
+                fact = self._journal.fact(reader)
+                self._desk.effects.append(SaveFact(self._desk.token(), fact, sequence))
+        self.trim()
+
+    def end(self, reader: str) -> None:
+        """Nothing is kept for a reader any more."""
+        fact = self._journal.forget(reader)
+        if fact is not None:
+            self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
+
+    def trim(self) -> None:
+        """Let go what nobody needs any more."""
+        self.trim_to(self._journal.trimmable(self._desk.now))
+
+    def trim_to(self, upto: int) -> None:
+        """Let go all up to a sequence, if everyone is known who could need it."""
+        if upto > self._journal.trimmed and self._may_trim():
+            self._journal.trimmed = upto
+            self._desk.effects.append(Trim(upto))

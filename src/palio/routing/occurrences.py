@@ -1,0 +1,66 @@
+"""What a broker hears from the shell around it, beside what the wire carries: of sessions, links, the store.
+
+A message from a client, or about a session, comes with the name of the session as its source, a message from or
+about a neighbour with that broker's name; the type says which of the two it is.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from palio.protocol.base import Moment, Number, WireMessage
+from palio.protocol.envelope import Envelope
+from palio.protocol.peers import LinkKind
+from palio.protocol.vocabulary import BrokerMessage, ClientMessage, SubscriberRequest
+
+
+class Open(WireMessage, frozen=True):
+    """A session begins."""
+
+
+class Close(WireMessage, frozen=True):
+    """A session ends; all that it subscribed and advertised goes with it."""
+
+
+class LinkUp(WireMessage, frozen=True):
+    """`peer_connect`: messages can be exchanged with a broker from now on."""
+
+    kind: LinkKind = LinkKind.PEER
+    cost: Moment = 1.0
+
+
+class LinkDown(WireMessage, frozen=True):
+    """`peer_disconnect`: the link is gone, closed in order or found dead."""
+
+    orderly: bool = True
+
+
+# From the store. Each effect on the store has a token, and is completed by one of these.
+
+
+class Stored(WireMessage, frozen=True):
+    """It is on disk, and so is all that was asked for before it."""
+
+    token: Number
+
+
+class Failed(WireMessage, frozen=True):
+    """It could not be written, or read; after an append that failed, none that was asked for later was done."""
+
+    token: Number
+    reason: str
+
+
+class Found(WireMessage, frozen=True):
+    """What was read of the journal: all that the filter selects up to `upto`, in order."""
+
+    token: Number
+    upto: Number
+    envelopes: tuple[Envelope, ...]
+
+
+SessionMessage: TypeAlias = Open | Close
+SubscriberMessage: TypeAlias = SessionMessage | SubscriberRequest
+LinkMessage: TypeAlias = LinkUp | LinkDown
+StoreMessage: TypeAlias = Stored | Failed | Found
+Message: TypeAlias = SessionMessage | LinkMessage | StoreMessage | ClientMessage | BrokerMessage

@@ -1,0 +1,161 @@
+"""`MemoryStore`: a store for tests, with the promises of one on disk. Its place outlives it, not the process.
+
+What effects mean is said once, by the disk of the simulator; what waits is counted as in any store. There is no
+thread: whoever opens it says how something is done soon, and each time all that waits then is carried out.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
+from palio.sim.faults.disk import Disk
+from palio.store.contract import MOST_RECORDS, Completed, StoreStatistics
+from palio.store.errors import StoreError, StoreInUse
+from palio.store.queue import Queue, payload
+
+
+class MemoryPlace:
+    """Where a store in memory is: what there would be on a disk."""
+
+    def __init__(self) -> None:
+        self.disk = Disk()
+        self.incarnation = 0
+        self.in_use = False
+
+
+class MemoryStore:
+    """A `Store` in memory."""
+
+    def __init__(
+        self,
+        place: MemoryPlace,
+        recovered: Recovered,
+        completed: Completed,
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._place = place
+        self._recovered: Recovered | None = recovered
+        self._completed = completed
+        self._soon = soon
+        self._queue = Queue()
+        self._lock = threading.RLock()  # whoever has it carries out
+        self._crashed = False
+        self._commits = self._writes = self._bytes = 0
+
+    @classmethod
+    def open(
+        cls,
+        place: MemoryPlace,
+        *,
+        broker: str,
+        completed: Completed,
+        soon: Callable[[Callable[[], None]], object],
+        retention: float = DurableSettings().retention,
+        remembered: int = DurableSettings().remembered,
+    ) -> MemoryStore:
+        """Open the store of a broker. Raises `StoreInUse`.
+
+        `soon` is given what is to be called in a moment, but not now. `completed`, `retention` and `remembered`
+        are those of `SqlStore.open`.
+        """
+        if place.in_use:
+            raise StoreInUse("in memory", broker, f"process {os.getpid()}")
+        place.in_use = True
+        place.incarnation += 1
+        recovered = place.disk.recovered()
+        horizon = place.disk.last_time - retention
+        recent = [one for one in recovered.recent if one[-1] >= horizon]
+        recovered = msgspec.structs.replace(recovered, recent=tuple(recent[-remembered:]))
+        return cls(place, recovered, completed, soon)
+
+    def recovered(self) -> tuple[Recovered, int]:
+        """What there was when the store was opened, and how often it has been. Kept until the first write."""
+        if self._recovered is None:
+            raise StoreError("What was there when the store was opened is not kept after the first write.")
+        return self._recovered, self._place.incarnation
+
+    def submit(self, effects: Sequence[StoreEffect]) -> None:
+        """Let effects be carried out, in order. Never waits."""
+        self._recovered = None
+        if self._crashed:
+            return  # whoever submits it is about to hear of the crash
+        if self._queue.closed:
+            raise StoreError("The store is closed.")
+        if effects:
+            self._queue.put(effects)
+            self._soon(self.complete)
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queue.bytes
+
+    def complete(self) -> None:
+        """Carry out all that waits, and tell."""
+        with self._lock:
+            while group := self._queue.take(0):
+                answers = [self._place.disk.carry_out(effect) for effect in group]
+                told = [answer for answer in answers if answer is not None]
+                self._commits += 1
+                self._writes += len(told)
+                self._bytes += sum(map(payload, group))
+                self._queue.finish()
+                if told:
+                    self._completed(told)
+
+    def record(self, kind: str, key: str) -> bytes | None:
+        with self._lock:
+            return self._place.disk.records.get((kind, key))
+
+    def records(
+        self, kind: str, *, prefix: str = "", after: str | None = None, limit: int = MOST_RECORDS
+    ) -> list[KeyedRecord]:
+        with self._lock:
+            found = [
+                KeyedRecord(of, key, value)
+                for (of, key), value in self._place.disk.records.items()
+                if of == kind and key.startswith(prefix) and (after is None or key > after)
+            ]
+        return sorted(found, key=lambda record: record.key)[:limit]
+
+    def statistics(self) -> StoreStatistics:
+        disk, queue = self._place.disk, self._queue
+        return StoreStatistics(
+            commits=self._commits,
+            writes=self._writes,
+            bytes=self._bytes,
+            refused=0,
+            queued=queue.effects,
+            queued_bytes=queue.bytes,
+            oldest_waiting=queue.oldest(),
+            head=disk.head,
+            trimmed=disk.trimmed,
+            swept=disk.trimmed,
+            waiting=None,
+            last_error=None,
+        )
+
+    def lake_statistics(self) -> None:
+        """There is none."""
+
+    def crash(self) -> None:
+        """End as in a crash: what was not completed is lost."""
+        with self._lock:
+            self._crashed = True
+            self._queue.close()
+            while self._queue.take(0):
+                self._queue.finish()
+            self._place.in_use = False
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Carry out all that was submitted, then close."""
+        if not self._crashed:
+            self._queue.close()
+            self.complete()
+            self._place.in_use = False
+        return not self._crashed

@@ -1,0 +1,206 @@
+"""`SqlStore`: a store in a database. `contract` says what is promised, `schema` how it lies there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
+from palio.store import aside, schema
+from palio.store.backend import Backend, Sync
+from palio.store.contract import MOST_RECORDS, Broken, Completed, LakeStatistics, StoreStatistics
+from palio.store.errors import StoreError
+from palio.store.journal import Journal, Range
+from palio.store.keyed import KeyedReader
+from palio.store.lake.reading import Archive
+from palio.store.lookback import LakeThread
+from palio.store.opening import backend_of, refusal
+from palio.store.queue import Queue
+from palio.store.recovery import enter, recover
+from palio.store.writer import Writer
+
+
+class SqlStore:
+    """A `Store` on SQLite or PostgreSQL. All but `completed` and `broken` happens in the caller's thread."""
+
+    def __init__(
+        self,
+        url: str,
+        backend: Backend,
+        queue: Queue,
+        writer: Writer,
+        *,
+        recovered: Recovered,
+        incarnation: int,
+        lake: LakeThread | None = None,
+        aside: int = 0,
+    ) -> None:
+        self._url = url
+        self._aside = aside
+        self._lake = lake
+        self._backend = backend
+        self._queue = queue
+        self._writer = writer
+        self._keyed = KeyedReader(url, writer.standing.broker)
+        self._recovered: Recovered | None = recovered
+        self.incarnation = incarnation
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        broker: str,
+        completed: Completed,
+        broken: Broken | None = None,
+        sync: Sync = "full",
+        retention: float = DurableSettings().retention,
+        remembered: int = DurableSettings().remembered,
+        lake: str | None = None,
+    ) -> SqlStore:
+        """Open the store of a broker, and create or migrate it where needed.
+
+        `completed` is called in the writer's thread with what was done: in the order in which it was
+        submitted, but for appends that are refused early. `broken` is called when the store cannot go on.
+        Of the ids of what was published, those within the `retention` time are recovered, and at most the
+        last `remembered`. With the `lake` to which the journal is archived, what was trimmed is read there;
+        of that `completed` is called in another thread, when it was read or could not be.
+        A subscription or a letter that cannot be read is put aside (`aside`), and the store opens without it.
+        Raises `WrongStoreUrl`, `StoreInUse`, `WrongBroker`, `StoreTooNew`, `StoreCorrupt`, `StoreUnavailable`,
+        and for a lake `WrongLake` and `MissingDependency`.
+        """
+        archive = None if lake is None else Archive(lake, broker)
+        backend = backend_of(url, sync)
+        backend.lock(broker)
+        connection = None
+        try:
+            connection = backend.connect()
+            with connection.begin():
+                backend.prepare(connection)
+                schema.prepare(connection, backend.store)
+                standing, incarnation = enter(backend, connection, broker)
+                recovered, kept = recover(
+                    connection, standing, backend.store, retention=retention, remembered=remembered
+                )
+                set_aside = aside.count(connection, standing.broker)
+        except BaseException as problem:
+            if connection is not None:
+                connection.close()
+            backend.unlock()
+            if isinstance(problem, SQLAlchemyError):
+                raise refusal(backend, problem) from None
+            raise
+        queue = Queue()
+        lake_thread = None if archive is None else LakeThread(archive, broker, completed)
+        recovered = msgspec.structs.replace(recovered, archived=archive is not None)
+        writer = Writer(
+            backend,
+            connection,
+            standing,
+            kept,
+            incarnation=incarnation,
+            retention=retention,
+            queue=queue,
+            completed=completed,
+            broken=broken,
+            lake=lake_thread,
+        )
+        writer.thread.start()
+        return cls(
+            url,
+            backend,
+            queue,
+            writer,
+            recovered=recovered,
+            incarnation=incarnation,
+            lake=lake_thread,
+            aside=set_aside,
+        )
+
+    def recovered(self) -> tuple[Recovered, int]:
+        """What was on disk when the store was opened, and how often it has been. Kept until the first write."""
+        if self._recovered is None:
+            raise StoreError("What was on disk when the store was opened is not kept after the first write.")
+        return self._recovered, self.incarnation
+
+    def submit(self, effects: Sequence[StoreEffect]) -> None:
+        """Let effects be carried out, in order. Never waits."""
+        self._recovered = None
+        if self._queue.closed:
+            raise StoreError("The store is closed.")
+        if effects:
+            self._queue.put(effects)
+
+    @property
+    def queued_bytes(self) -> int:
+        """About how many bytes are submitted and not completed: a broker stops reading when they are many."""
+        return self._queue.bytes
+
+    def journal_range(self) -> Range:
+        """Which sequences the journal has on disk."""
+        standing = self._writer.standing
+        return Range(standing.name, standing.trimmed + 1, standing.head)
+
+    def journal(self) -> Journal:
+        """The journal, to be read beside the writer on a connection of its own; in any one thread."""
+        return Journal(self._url, self._writer.standing.name)
+
+    def record(self, kind: str, key: str) -> bytes | None:
+        """The value of a keyed record, if there is one, as committed. Raises `StoreUnavailable`."""
+        return self._keyed.value(kind, key)
+
+    def records(
+        self, kind: str, *, prefix: str = "", after: str | None = None, limit: int = MOST_RECORDS
+    ) -> list[KeyedRecord]:
+        """Keyed records of a kind by the order of their keys, as committed. Raises `StoreUnavailable`."""
+        return self._keyed.page(kind, prefix, after, limit)
+
+    def statistics(self) -> StoreStatistics:
+        writer, queue = self._writer, self._queue
+        return StoreStatistics(
+            writer.commits,
+            writer.writes,
+            writer.bytes,
+            writer.refused,
+            queue.effects,
+            queue.bytes,
+            queue.oldest(),
+            writer.standing.head,
+            writer.standing.trimmed,
+            writer.standing.swept,
+            writer.waiting,
+            writer.last_error,
+            self._aside,
+        )
+
+    def lake_statistics(self) -> LakeStatistics | None:
+        """How reading the lake is going, where there is one."""
+        return None if self._lake is None else self._lake.statistics()
+
+    def close(self, timeout: float | None = 30.0) -> bool:
+        """Carry out all that was submitted, then close. False if that was not possible in time.
+
+        Do not call it in the writer's thread. What the disk has no room for is lost, as in a crash.
+        """
+        self._queue.close()
+        self._writer.thread.join(timeout)
+        if self._writer.thread.is_alive():
+            return False
+        if self._lake is not None:
+            self._lake.close()
+        self._keyed.close()
+        self._backend.unlock()
+        return not self._writer.lost and self._writer.broken is None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

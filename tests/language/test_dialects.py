@@ -1,0 +1,85 @@
+"""One function from (text, dialect) to a filter."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import palio
+from palio.language import DIALECTS, PALIO, UnknownDialect, WrongExpression, read_filter
+
+ACME = palio.Filter.parse('symbol = "ACME" and price > 100')
+TEXTS = {
+    "palio": 'symbol = "ACME" and price > 100',
+    "cloudevents": '[{"exact": {"symbol": "ACME"}}, {"palio": "price > 100"}]',
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_says_the_same_in_its_own_way(dialect):
+    assert read_filter(TEXTS[dialect], dialect) == ACME
+
+
+def test_without_a_dialect_it_is_our_own_language():
+    found = read_filter(TEXTS[PALIO])
+    assert found == ACME
+    assert found.source == TEXTS[PALIO]  # so that what is wrong can be told in the words of whoever wrote it
+
+
+def test_a_filter_is_itself_whatever_it_was_written_in():
+    assert read_filter(ACME, "cloudevents") is ACME
+
+
+@pytest.mark.parametrize("given", ["price > 100", ACME])
+def test_an_unknown_dialect_is_told_which_ones_there_are(given):
+    with pytest.raises(UnknownDialect) as caught:
+        read_filter(given, "klingon")
+    assert str(caught.value) == "The filter dialect 'klingon' is not supported; there are palio, cloudevents."
+    assert (caught.value.dialect, caught.value.known) == ("klingon", ("palio", "cloudevents"))
+    assert isinstance(caught.value, palio.PalioError)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("price > 100", "$"),
+        ('{"exact": {"a": "1"}}', "$"),
+        ('[{"exact": {"a": "1"}}, {"not": 3}]', "$[1].not"),
+        ('[{"exact": {"a": "1", "a": "2"}}]', "$.….a"),
+        ("[" * 100_000, "$"),
+    ],
+)
+def test_a_text_that_is_wrong_is_a_wrong_expression(text, path):
+    with pytest.raises(WrongExpression) as caught:
+        read_filter(text, "cloudevents")
+    assert caught.value.path == path
+
+
+# Where texts are read that Palio wrote itself, or that are part of its own code.
+OWN_TEXTS = {
+    "bench_filters.py",
+    "clients.py",
+    "demo_network.py",
+    "detecting.py",
+    "dialects.py",
+    "format.py",
+    "from_broker.py",
+    "index.py",
+    "journal.py",
+    "recovery.py",
+    "rewriting.py",
+    "table.py",
+    "takers.py",
+    "workloads.py",
+}
+
+
+def test_no_filter_comes_in_by_another_way():
+    house = Path(palio.__file__).parent
+    found = {
+        file.name
+        for file in house.rglob("*.py")
+        if "model" not in file.relative_to(house).parts
+        and re.search(r"(?<!palio\.)(?<!`)(?<!>>> )Filter\.parse\b(?!`)", file.read_text())
+    }
+    assert found <= OWN_TEXTS

@@ -1,0 +1,143 @@
+"""Keyed records: current values, written together with the events that made them so, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from palio.model.filter import Filter
+from palio.routing.durable.effects import MAX_KEY, Append, InvalidRecord, KeyedRecord, Read
+from palio.routing.occurrences import Failed, Found, Stored
+from palio.store import schema
+from palio.store.memory import MemoryPlace
+from tests.store.driving import Driven, Place, append, envelope
+from tests.store.test_trouble import LARGE, Quota
+
+ODD = ["", "\0", "\\", "a", "a\0", "a\\", "ab", "b", "ü", "\uffff", "\U0001f40e"]
+
+
+def put(token: int, key: str, value: bytes | None, kind: str = "document", *, events: Any = ()) -> Append:
+    return Append(token, tuple(events), "p", (KeyedRecord(kind, key, value),))
+
+
+def keys(driven: Driven, kind: str = "document", **page: Any) -> list[str]:
+    return [record.key for record in driven.store.records(kind, **page)]
+
+
+def test_a_record_is_put_replaced_and_removed(place: Place) -> None:
+    with Driven(place) as driven:
+        assert driven.store.record("document", "a") is None
+        assert driven.do(put(1, "a", b"one"), put(2, "b", b"")) == [Stored(1), Stored(2)]
+        assert driven.store.record("document", "a") == b"one"
+        assert driven.store.record("document", "b") == b""
+        assert driven.store.record("channel", "a") is None
+        driven.do(put(3, "a", b"two"), put(4, "b", None), put(5, "never", None))
+    with Driven(place) as driven:
+        assert driven.store.records("document") == [KeyedRecord("document", "a", b"two")]
+        assert driven.recovered.head == 0
+
+
+def test_the_last_word_counts_however_effects_are_grouped(place: Place) -> None:
+    with Driven(place) as driven:
+        changes = (KeyedRecord("document", "a", b"1"), KeyedRecord("document", "a", None))
+        driven.do(Append(1, (), "", (*changes, KeyedRecord("document", "a", b"2"))), put(2, "b", b"1"))
+        driven.do(put(3, "b", None), put(4, "b", b"2"), put(5, "c", b"1"), put(6, "c", None))
+        assert [record.value for record in driven.store.records("document")] == [b"2", b"2"]
+
+
+def test_records_are_listed_in_the_order_of_their_bytes_page_by_page(place: Place) -> None:
+    with Driven(place) as driven:
+        driven.do(*[put(token, key, key.encode()) for token, key in enumerate(reversed(ODD), 1)])
+        driven.do(put(100, "a", b"", "other"))
+        assert sorted(ODD, key=str.encode) == keys(driven)
+        found: list[str] = []
+        while page := keys(driven, after=found[-1] if found else None, limit=2):
+            assert len(page) <= 2
+            found += page
+        assert found == keys(driven)
+        assert keys(driven, prefix="a") == ["a", "a\0", "a\\", "ab"]
+        assert keys(driven, prefix="a", after="a", limit=2) == ["a\0", "a\\"]
+        assert keys(driven, prefix="\U0001f40e") == ["\U0001f40e"]
+        assert keys(driven, prefix="x") == []
+        assert all(record.value == record.key.encode() for record in driven.store.records("document"))
+
+
+def test_records_are_there_with_the_events_of_the_same_append_or_not_at_all(place: Place) -> None:
+    with Driven(place) as driven:
+        driven.do(put(1, "a", b"1", events=[envelope(1)]))
+        # The second does not follow, so neither is its record changed.
+        answers = driven.do(put(2, "a", b"2", events=[envelope(7)]), put(3, "b", b"3", events=[envelope(2)]))
+        assert [type(answer) for answer in answers] == [Failed, Stored]
+        assert driven.store.record("document", "a") == b"1"
+        assert driven.store.record("document", "b") == b"3"
+        (found,) = driven.do(Read(4, Filter.parse("true"), 0, 9, 100))
+        assert isinstance(found, Found)
+        assert [one.sequence for one in found.envelopes] == [1, 2]
+
+
+def test_a_crash_in_memory_loses_both_or_neither() -> None:
+    place = MemoryPlace()
+    driven = Driven(place)
+    driven.do(put(1, "a", b"1", events=[envelope(1)]))
+    driven.store.complete = lambda: None  # type: ignore[attr-defined]
+    driven.store.submit([put(2, "a", b"2", events=[envelope(2)])])
+    driven.store.crash()  # type: ignore[attr-defined]
+    with Driven(place) as driven:
+        assert (driven.recovered.head, driven.store.record("document", "a")) == (1, b"1")
+
+
+def test_what_the_disk_has_no_room_for_is_refused_with_its_records(file_url: str) -> None:
+    with Driven(file_url) as driven:
+        quota = Quota(driven)
+        driven.do(append(1, 1), put(2, "a", b"1"))
+        quota.set(1)
+        events = [envelope(number, payload=LARGE) for number in range(2, 22)]
+        (answer,) = driven.do(put(3, "a", b"2", events=events))
+        assert isinstance(answer, Failed)
+        (answer,) = driven.do(put(4, "b", LARGE * 20))
+        assert isinstance(answer, Failed)
+        assert driven.all_records() == {("document", "a"): b"1"}
+        quota.set(2**30)
+        assert driven.do(put(5, "a", b"2", events=events)) == [Stored(5)]
+        assert driven.store.record("document", "a") == b"2"
+
+
+def test_brokers_that_share_a_database_have_records_of_their_own(database: str) -> None:
+    with Driven(database, "b") as one, Driven(database, "c") as other:
+        one.do(put(1, "a", b"one"))
+        other.do(put(1, "a", b"other"))
+        assert (one.store.record("document", "a"), other.store.record("document", "a")) == (b"one", b"other")
+        other.do(put(2, "a", None))
+        assert keys(one) == ["a"]
+
+
+def test_a_store_from_before_there_were_records_is_migrated(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(append(1, 1, 3))
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        schema.records.drop(connection)
+        connection.execute(text("UPDATE palio_schema SET version = 6"))
+    engine.dispose()
+    for value in (b"first", b"second"):
+        with Driven(url) as driven:
+            assert driven.recovered.head == 3
+            driven.do(put(1, "a", value))
+            assert driven.store.record("document", "a") == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("", "a"), ("k", "x" * (MAX_KEY + 1)), ("k", "ü" * 513), ("k", "\ud800")]
+)
+def test_what_no_store_could_keep_is_no_record(kind: str, key: str) -> None:
+    with pytest.raises(InvalidRecord):
+        KeyedRecord(kind, key, b"")
+
+
+def test_the_longest_keys_are_kept(place: Place) -> None:
+    with Driven(place) as driven:
+        longest = "".join(chr(0x100 + number % 1_000) for number in range(MAX_KEY // 2))
+        driven.do(put(1, longest, b"x" * 100_000, longest))
+        assert driven.store.records(longest, prefix=longest) == [KeyedRecord(longest, longest, b"x" * 100_000)]

@@ -1,0 +1,93 @@
+"""Rules of the house: what no single room can check by itself, each rule with a mistake that it must find."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+PAGES = "docs"
+GLOSSARY = "glossary.md"
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+Texts = dict[str, str]  # by path from the root
+
+
+def prose(text: str) -> str:
+    """A page without its examples."""
+    return _FENCE.sub("", text)
+
+
+def anchor(heading: str) -> str:
+    """How a heading is linked to: as GitHub does it."""
+    kept = re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).strip().lower())
+    return kept.replace(" ", "-")
+
+
+def dead_links(pages: Texts, exists: Callable[[str], bool]) -> list[str]:
+    """Links within the project that lead nowhere."""
+    found = []
+    for place, text in pages.items():
+        for link in _LINK.findall(prose(text)):
+            target, _, part = link.partition("#")
+            if target.startswith(("http:", "https:", "mailto:")):
+                continue
+            there = str(Path(place).parent / target) if target else place
+            anchors = {anchor(one) for one in _HEADING.findall(prose(pages.get(there, "")))}
+            if not exists(there) or (part and part not in anchors):
+                found.append(f"{place}: {link}")
+    return found
+
+
+def without_link_to(page: str, pages: Texts) -> list[str]:
+    """Pages that do not link to this one."""
+    return [
+        place
+        for place, text in pages.items()
+        if Path(place).name != page and not any(page in link for link in _LINK.findall(text))
+    ]
+
+
+def unsorted_words(glossary: str) -> list[str]:
+    """Words of the glossary that stand before the one that precedes them in the alphabet."""
+    words = [line.split("|")[1].strip() for line in glossary.splitlines() if line.startswith("| ")][1:]
+    return [after for before, after in pairwise(words) if after.lower() < before.lower()]
+
+
+@pytest.fixture(scope="module")
+def pages(root) -> Texts:
+    found = [root / "README.md", root / "CHANGELOG.md", *sorted((root / PAGES).glob("*.md"))]
+    return {str(page.relative_to(root)): page.read_text() for page in found}
+
+
+def test_no_link_leads_nowhere(pages, root):
+    assert dead_links(pages, lambda path: (root / path).exists()) == []
+
+
+def test_a_dead_link_is_found():
+    pages = {"docs/a.md": "# One thing\n[b](b.md) [c](a.md#one-thing) [d](#other)\n```\n[e](e.md)\n```\n"}
+    assert dead_links(pages, lambda path: path == "docs/a.md") == ["docs/a.md: b.md", "docs/a.md: #other"]
+
+
+def test_every_page_links_to_the_glossary(pages):
+    assert (
+        without_link_to(GLOSSARY, {place: text for place, text in pages.items() if "CHANGELOG" not in place})
+        == []
+    )
+
+
+def test_a_page_without_that_link_is_found():
+    assert without_link_to("g.md", {"a.md": "[g](g.md#x)", "b.md": "g.md", "g.md": ""}) == ["b.md"]
+
+
+def test_the_glossary_is_in_order(pages):
+    assert unsorted_words(pages[f"{PAGES}/{GLOSSARY}"]) == []
+
+
+def test_a_word_out_of_order_is_found():
+    assert unsorted_words("| word | x |\n|---|---|\n| b | 1 |\n| a | 2 |\n") == ["a"]
