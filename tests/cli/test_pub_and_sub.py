@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from palio.cli.templates import NoEvent, fill, parse_event
+from palio.cli.input.templates import NoEvent, fill, parse_event
 from tests.cli.processes import PATIENCE, broker_up, started
 
 # Events and how they are typed
