@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -41,3 +41,27 @@ def progress_bar(console: Console, what: str, total: int | None, *, hidden: bool
     with bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+class MovingBar:
+    """A bar for work that says by itself how much it is; other work gets another bar."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown = ExitStack()
+        self._what = ""
+        self._advance: Advance = lambda done: None
+
+    def __enter__(self) -> MovingBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shown.close()
+
+    def show(self, what: str, done: int, total: int) -> None:
+        """So much of `total` is done."""
+        if what != self._what:
+            self._shown.close()
+            self._what = what
+            self._advance = self._shown.enter_context(progress_bar(self._console, what, total))
+        self._advance(done)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from palio.cli.output.progress import progress_bar
+from palio.cli.output.progress import MovingBar
 from palio.cli.program.terminal import error_console, help_epilog, plural, write_json
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.model.moments import parse_span
-from palio.spark.lake.archiving import Progress, archive_continuously, waiting
-from palio.spark.lake.archiving import archive as archive_once
-from palio.spark.lake.rewriting import compact as compact_lake
-from palio.spark.lake.rewriting import sweep
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from palio.spark.jobs.archive_job import archive as archive_journals
+from palio.spark.jobs.archive_job import archive_continuously
+from palio.spark.lake.archiving import Progress
 
 EPILOG = help_epilog(
     "palio spark archive",
@@ -66,50 +62,41 @@ def archive(
     seconds = None if every is None else parse_span(every)
     grace_seconds = parse_span(grace)
     console = error_console()
+    total: int | None = None
+    interrupted = f"nothing came to {lake} yet, and the same command begins anew."
+
+    def told(now: Progress) -> None:
+        nonlocal total, interrupted
+        total = now.waiting if total is None else total
+        interrupted = f"{plural(now.events, 'event')} came to {lake}, and the same command goes on from there."
+        bar.show("Archiving", total - now.waiting, total)
+
+    def merging(files: int, of: int) -> None:
+        nonlocal interrupted
+        interrupted = "what was put together stays so, and the same command goes on."
+        bar.show("Putting files together", 100 * files // of, 100)
+
     with opened(master, remote, conf, "archive", own_bar=True) as spark:
         if seconds is not None:
             archive_continuously(spark, url, lake, every=seconds, told=_tell)
             return
-        done = _archive(spark, url, lake, lossy=lossy)
-        merged = _compact(spark, lake) if compact else 0
-    swept = sweep(lake, grace=grace_seconds)
+        with told_if_interrupted(lambda: interrupted), MovingBar(console) as bar:
+            done = archive_journals(
+                spark, url, lake, lossy=lossy, compact=compact, grace=grace_seconds, told=told, merging=merging
+            )
     write_json(
         {
             "version": done.version,
             "events": done.events,
             "quarantined": done.quarantined,
             "files": done.files,
-            "merged": merged,
-            "swept": swept,
+            "merged": done.merged,
+            "swept": done.swept,
         }
     )
     if done.quarantined:
         sentence = f"{plural(done.quarantined, 'event')} could not be read, and lie in {lake}/quarantine."
         console.print(sentence, style="yellow", soft_wrap=True)
-
-
-def _archive(spark: SparkSession, url: str, lake: str, *, lossy: bool) -> Progress:
-    total = waiting(url, lake, lossy=lossy)
-    events = 0
-
-    def told(now: Progress) -> None:
-        nonlocal events
-        events = now.events
-        advance(total - now.waiting)
-
-    def interrupted() -> str:
-        return f"{plural(events, 'event')} came to {lake}, and the same command goes on from there."
-
-    with told_if_interrupted(interrupted), progress_bar(error_console(), "Archiving", total) as advance:
-        return archive_once(spark, url, lake, lossy=lossy, told=told)
-
-
-def _compact(spark: SparkSession, lake: str) -> int:
-    with (
-        told_if_interrupted(lambda: "what was put together stays so, and the same command goes on."),
-        progress_bar(error_console(), "Putting files together", 100) as advance,
-    ):
-        return compact_lake(spark, lake, told=lambda done, of: advance(100 * done // of))
 
 
 def _tell(now: Progress) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-import palio.spark
 from palio.cli.output.bars import squeezed, standing
 from palio.cli.program.terminal import (
     ExitCode,
@@ -23,31 +21,11 @@ from palio.cli.program.terminal import (
 )
 from palio.cli.spark.archive import DEFAULT_LAKE
 from palio.cli.spark.backtest_picture import check_picture, draw
-from palio.cli.spark.checkpoint import (
-    LINES,
-    Checkpoint,
-    Times,
-    asked_of,
-    kept_in,
-    moment_of,
-    place_of,
-    readable,
-    settings_with,
-    unreadable,
-)
-from palio.cli.spark.looked_back import LookedBack, gather
+from palio.cli.spark.checkpoint import Checkpoint, moment_of, settings_with, watched
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.language import read_filter
-from palio.model.filter import Filter
-from palio.spark.errors import UnknownInput
-from palio.spark.jobs.inputs import REASON, past_events
-from palio.spark.jobs.parts import one_file
-from palio.spark.jobs.pieces import cut
-from palio.spark.lookback.backtesting import TIME, ends_of, span_in, together
-from palio.spark.lookback.buckets import Every
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from palio.spark import jobs
+from palio.spark.jobs.looked_back import LookedBack
 
 EPILOG = help_epilog(
     "palio spark backtest 'price > 100'",
@@ -57,13 +35,9 @@ EPILOG = help_epilog(
     "palio spark backtest 'price > 100' --checkpoint backtest-state/",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )
-# Parts of time, if nobody says how long they shall be: about as many as a picture or a terminal has room for.
-MOST_PARTS = 96
 _NAMES = {"only_first": "only A", "both": "both", "only_second": "only B"}
 _COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"}
 _LABEL = 20
-# The looks that are taken: from when to when, and how many.
-_ENDS, _COUNTS = "ends", "counts"
 
 
 def backtest(
@@ -116,62 +90,35 @@ def backtest(
 
     Exits with 1 if nothing is selected.
     """
-    filters = _satisfiable(filter_text), None if against is None else _satisfiable(against)
-    times = moment_of(since), moment_of(until)
-    axis = time or TIME
+    for text in (filter_text, against):
+        if text is not None:
+            read_filter(text).require_satisfiable()
+    for text in (since, until):
+        moment_of(text)
     if picture is not None:
         check_picture(picture)
-    asked = asked_of(
-        "backtest",
-        filter=filter_text,
-        against=against,
-        events=place_of(source),
-        journals=place_of(journals),
-        since=since,
-        until=until,
-        every=every,
-        time=time,
-        samples=samples,
-    )
-    with opened(master, remote, settings_with(checkpoint, conf), "backtest") as spark:
-        span = dict(zip(("since", "until"), times, strict=True)) if time is None else {}
-        events = past_events(spark, source, journals, **span)
-        if time is None and TIME not in events.columns:
-            reason = "its events do not say when they were published; --time names the attribute that does."
-            raise UnknownInput(source, reason)
-
-        def count(some: DataFrame, every: Every, times: Times) -> DataFrame:
-            return palio.spark.backtest(
-                readable(some),
-                filters[0],
-                against=filters[1],
-                every=every,
-                time=axis,
-                since=times[0],
-                until=times[1],
-                samples=samples,
-            )
-
-        chosen = None if every is None else Every.parse(every)
-        count(events, chosen or Every.parse("1d"), times)  # what is wrong is found before anything is kept
-        has_reasons = REASON in events.columns
-        stages = [*([LINES] if has_reasons else ()), *([_ENDS] if chosen is None else ()), _COUNTS]
-        cutting = partial(cut, spark, source, journals, **span)
-        with kept_in(checkpoint, spark, events, asked, cutting, stages=stages) as looks:
-            wrong = unreadable(looks) if has_reasons else 0
-            if wrong:
-                error_console().print(f"{plural(wrong, 'line')} cannot be read, and left out.", style="yellow")
-            if chosen is None:
-                there = span_in(looks.look(_ENDS, lambda some: ends_of(readable(some), axis)))
-                chosen = Every.parse("1d") if there is None else Every.fitting(*there, MOST_PARTS)
-            first = looks.kept("times", lambda: times, Times)  # those of the first run
-            counting = partial(count, every=chosen, times=first)
-            found = looks.look(_COUNTS, counting, one_file)
-            found = together(found, samples).persist()  # as large as the picture, and read more than once
-            looked = gather(found, (filters[0].source or filter_text, against), chosen, samples)
-            if output is not None:
-                found.orderBy("begin").write.mode("errorifexists").parquet(output)
-            found.unpersist()
+    with (
+        opened(master, remote, settings_with(checkpoint, conf), "backtest") as spark,
+        watched(checkpoint) as progress,
+    ):
+        looked = jobs.backtest(
+            spark,
+            filter_text,
+            source,
+            against=against,
+            journals=journals,
+            since=since,
+            until=until,
+            every=every,
+            time=time,
+            samples=samples,
+            output=output,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+    if looked.unreadable:
+        wrong = f"{plural(looked.unreadable, 'line')} cannot be read, and left out."
+        error_console().print(wrong, style="yellow", soft_wrap=True)
     if picture is not None:
         draw(looked, picture)
         error_console().print(f"The picture is {picture}.", style="dim", soft_wrap=True)
@@ -181,12 +128,6 @@ def backtest(
         show(output_console(), looked)
     if not looked.found:
         raise typer.Exit(ExitCode.NO)
-
-
-def _satisfiable(text: str) -> Filter:
-    filter = read_filter(text)
-    filter.require_satisfiable()
-    return filter
 
 
 def show(console: Console, looked: LookedBack) -> None:

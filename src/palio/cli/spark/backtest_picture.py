@@ -12,9 +12,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from palio.cli.spark.looked_back import LookedBack
 from palio.sim.experiments.plots import COLOURS, STYLE, needs_matplotlib
 from palio.spark.errors import WrongOption
+from palio.spark.jobs.looked_back import LookedBack
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,36 +1,25 @@
-"""`--checkpoint`: long looks at events that can be interrupted, and go on with the same command."""
+"""`--checkpoint`: how far a job is, as a bar; and what whoever interrupts it is told."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palio.cli.output.progress import progress_bar
+from palio.cli.output.progress import MovingBar
 from palio.cli.program.terminal import error_console
 from palio.model.moments import parse_moment
-from palio.spark.jobs.inputs import REASON
-from palio.spark.jobs.parts import Asked, Looks, Parts, Whole, open_parts
-from palio.spark.source.journals import absolute
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from palio.spark.jobs.pieces import Cut, Piece
+    from palio.spark.jobs.checkpoint import PartsDone, Progress
 
 Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
 ]
-# From when to when.
-Times = tuple[float | None, float | None]
-# The look at lines that says how many of them are no events.
-LINES = "lines"
 # One bar is enough.
 _QUIET = "spark.ui.showConsoleProgress=false"
 
@@ -45,75 +34,33 @@ def settings_with(checkpoint: str | None, settings: list[str] | None) -> list[st
     return [*([] if checkpoint is None else [_QUIET]), *(settings or ())]
 
 
-def asked_of(command: str, **options: str | float | bool | None) -> dict[str, str | float | bool | None]:
-    """What a checkpoint is for: a command, and all options on which its result depends, as they were typed."""
-    return {"palio": version("palio"), "command": command, **options}
-
-
-def place_of(place: str | None) -> str | None:
-    """A place as it is the same from wherever the command is run."""
-    if place is None:
-        return None
-    return absolute(place) if "://" in place else str(Path(place).absolute())
-
-
-def readable(events: DataFrame) -> DataFrame:
-    """Without lines that are no events."""
-    return events.where(f"{REASON} is null").drop(REASON) if REASON in events.columns else events
-
-
-def unreadable(looks: Looks) -> int:
-    """How many lines are no events."""
-    found = looks.look(LINES, lambda some: some.where(f"{REASON} is not null").groupBy().count())
-    return sum(row["count"] for row in found.collect())
-
-
 @contextmanager
-def kept_in(
-    checkpoint: str | None,
-    spark: SparkSession,
-    whole: DataFrame,
-    asked: Asked,
-    cut: Callable[[], Cut],
-    *,
-    stages: Sequence[str],
-    read: Callable[[Cut, Piece], DataFrame] | None = None,
-    what: str = "Counting",
-) -> Iterator[Looks]:
-    """Looks at events: at all of them in one pass, or in parts that are kept in the folder, with a bar.
-
-    Who interrupts it is told what that means.
-    """
+def watched(checkpoint: str | None, what: str = "Counting") -> Iterator[Progress]:
+    """What hears how far a job is, and shows it; who interrupts the job is told what that means."""
     console = error_console()
-    if checkpoint is None:
-        with telling_that_nothing_is_kept():
-            yield Whole(whole)
-        return
-    parts = open_parts(spark, checkpoint, asked, cut, stages=stages, read=read)
-    if parts.done == parts.total:
-        began = datetime.fromtimestamp(parts.plan.began, UTC)
-        told = f"This was found before, in what there was on {began:%Y-%m-%d %H:%M} (UTC);"
-        console.print(f"{told} remove {checkpoint} to look anew.", style="dim", soft_wrap=True)
+    known: PartsDone | None = None
+
+    def hear(now: PartsDone) -> None:
+        nonlocal known
+        if known is None and now.done == now.of:
+            began = datetime.fromtimestamp(now.began, UTC)
+            told = f"This was found before, in what there was on {began:%Y-%m-%d %H:%M} (UTC);"
+            console.print(f"{told} remove {checkpoint} to look anew.", style="dim", soft_wrap=True)
+        known = now
+        bar.show(what, now.done, now.of)
+
     try:
-        with progress_bar(console, what, parts.total) as advance:
-            parts.tell(advance)
-            yield parts
+        with MovingBar(console) as bar:
+            yield hear
     except KeyboardInterrupt:
-        console.print(_interrupted(parts), style="yellow", soft_wrap=True)
+        if checkpoint is None:
+            told = "Interrupted, and nothing was kept: with --checkpoint FOLDER the same command would go on."
+            console.print(told, style="yellow", soft_wrap=True)
+        elif known is not None:
+            console.print(_interrupted(known), style="yellow", soft_wrap=True)
         raise
 
 
-@contextmanager
-def telling_that_nothing_is_kept() -> Iterator[None]:
-    """Who interrupts a job without a checkpoint learns that there is one."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        told = "Interrupted, and nothing was kept: with --checkpoint FOLDER the same command would go on."
-        error_console().print(told, style="yellow", soft_wrap=True)
-        raise
-
-
-def _interrupted(parts: Parts) -> str:
-    parted = "part is" if parts.total == 1 else "parts are"
-    return f"Interrupted: {parts.done} of {parts.total} {parted} done, and the same command goes on from there."
+def _interrupted(known: PartsDone) -> str:
+    parted = "part is" if known.of == 1 else "parts are"
+    return f"Interrupted: {known.done} of {known.of} {parted} done, and the same command goes on from there."

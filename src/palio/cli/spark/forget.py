@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
 
-from palio.cli.output.progress import progress_bar
+from palio.cli.output.progress import MovingBar
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.cli.spark.archive import DEFAULT_LAKE, Grace, LakeFolder
+from palio.cli.spark.checkpoint import moment_of
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.language import read_filter
-from palio.model.moments import parse_moment, parse_span
-from palio.spark.lake.rewriting import Forgotten, sweep
-from palio.spark.lake.rewriting import forget as forget_events
+from palio.model.moments import parse_span
+from palio.spark.jobs.archive_job import forget as forget_events
+from palio.spark.lake.rewriting import Forgotten
 from palio.store.lake.manifests import Lake
 
 EPILOG = help_epilog(
@@ -51,7 +51,7 @@ def forget(
     filter = read_filter(filter_text)
     filter.require_satisfiable()
     seconds = parse_span(grace)
-    moment = None if before is None else parse_moment(before, now=time.time())
+    moment_of(before)
     Lake(lake).state()  # what is wrong with it is better said before Spark starts
     if not yes:
         sentence = (
@@ -64,7 +64,7 @@ def forget(
     def told(now: Forgotten) -> None:
         nonlocal forgotten
         forgotten = now.events
-        advance(100 * now.looked_at // now.of)
+        bar.show("Forgetting", 100 * now.looked_at // now.of, 100)
 
     def interrupted() -> str:
         return f"forgotten so far: {plural(forgotten, 'event')}; the same command goes on with the others."
@@ -72,8 +72,8 @@ def forget(
     with (
         opened(master, remote, conf, "forget", own_bar=True) as spark,
         told_if_interrupted(interrupted),
-        progress_bar(error_console(), "Forgetting", 100) as advance,
+        MovingBar(error_console()) as bar,
     ):
-        done = forget_events(spark, lake, filter, before=moment, told=told)
-    swept = sweep(lake, grace=seconds)
-    write_json({"version": done.version, "events": done.events, "files": done.files, "swept": swept})
+        bar.show("Forgetting", 0, 100)
+        done = forget_events(spark, lake, filter, before=before, grace=seconds, told=told)
+    write_json({"version": done.version, "events": done.events, "files": done.files, "swept": done.swept})

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +18,7 @@ from palio.cli.spark.output import quiet_session
 from palio.spark.errors import JobFailed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 Master = Annotated[
     str | None,
@@ -108,21 +107,6 @@ def told_if_interrupted(told: Callable[[], str]) -> Iterator[None]:
     except KeyboardInterrupt:
         error_console().print(f"Interrupted: {told()}", style="yellow", soft_wrap=True)
         raise
-
-
-def write_table(table: DataFrame, output: str, *, overwrite: bool = False) -> None:
-    """Write Parquet to a folder that is new. What was interrupted before it was complete does not count."""
-    again = overwrite or _is_unfinished(Path(output))
-    table.write.mode("overwrite" if again else "errorifexists").parquet(output)
-
-
-def _is_unfinished(folder: Path) -> bool:
-    """Whether a folder of this machine has only what Spark leaves behind if it is ended while it writes."""
-    try:
-        names = set(os.listdir(folder))
-    except OSError:
-        return False
-    return not names or ("_temporary" in names and "_SUCCESS" not in names)
 
 
 @contextmanager

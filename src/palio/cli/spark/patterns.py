@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC
-from functools import partial
-from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import palio.spark
-from palio.cli.filters.patterns import Close, Delay, PatternFile, microseconds, patterns_of
+from palio.cli.filters.patterns import Close, Delay, PatternFile, patterns_of
 from palio.cli.input.inputs import Complaints
 from palio.cli.output.pattern_lines import Shown, match_line
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
-from palio.cli.spark.checkpoint import Checkpoint, asked_of, kept_in, place_of
+from palio.cli.spark.checkpoint import Checkpoint, watched
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
+from palio.model.moments import parse_span
 from palio.model.notification import Notification
+from palio.spark import jobs
 from palio.spark.frames import over_connect
-from palio.spark.jobs.inputs import is_lake, stream_at, table_at
-from palio.spark.jobs.pieces import cut
-from palio.spark.patterns.finding import LOOKS, find_in, packed_texts
-from palio.spark.runtime.queries import run_to_end
+from palio.spark.jobs.patterns_job import NEEDS_A_PLACE, is_stream
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Row
 
 EPILOG = help_epilog(
     "palio spark patterns palio-lake -p examples/patterns.jsonl",
@@ -36,10 +31,6 @@ EPILOG = help_epilog(
 )
 # State is written for each partition in each small batch; a few a core are enough.
 _STREAM_PARTITIONS = "4"
-# Events of a journal that are looked at together: what an interruption costs at the most.
-_ROWS_PER_BATCH = 500_000
-# The name under which a broker knows what it was told about matches.
-SINK = "patterns"
 
 
 def patterns(
@@ -84,7 +75,7 @@ def patterns(
     there. Then --delay and --skew say which events come too late or cannot be
     true.
     """
-    streams = checkpoint is not None and not is_lake(source)
+    streams = is_stream(source, checkpoint)
     if follow and checkpoint is None:
         raise typer.BadParameter("--follow needs a --checkpoint, to go on after an interrupt.")
     if follow and not streams:
@@ -96,87 +87,54 @@ def patterns(
     chosen = patterns_of(patterns, complaints)
     if complaints.count:
         raise typer.Exit(ExitCode.BAD_INPUT)
-    outcome = _Outcome(output, to)
-    columns: dict[str, Any] = {"time": time, "position": position, "id": id}
+    for text in (delay, skew):
+        parse_span(text)
     settings = [*(conf or ())]
     if streams:
         settings = [f"spark.sql.shuffle.partitions={_STREAM_PARTITIONS}", *settings]
-    own_bar = checkpoint is not None and not streams
-    with opened(master, remote, settings, "patterns", own_bar=own_bar) as spark:
-        if checkpoint is not None and streams:
-            outcome.require_a_place(spark)
-            bounds: dict[str, Any] = {"delay": microseconds(delay), "skew": microseconds(skew)}
-            stream = stream_at(spark, source, rows=_ROWS_PER_BATCH)
-            found = palio.spark.find_patterns(stream, chosen, **bounds, **columns)
-            with told_if_interrupted(lambda: f"{outcome.summary()} so far; the same command goes on."):
-                _stream(found, outcome, checkpoint, follow=follow)
-        else:
-            written = f"{len(chosen)} of {sha256(packed_texts(chosen)).hexdigest()[:16]}"
-            asked = asked_of("patterns", source=place_of(source), patterns=written, close=close, **columns)
-            stages = LOOKS[close:]  # what is closed needs no newest event
-            cutting = partial(cut, spark, source)
-            whole = table_at(spark, source)
-            with kept_in(checkpoint, spark, whole, asked, cutting, stages=stages, what="Looking") as looks:
-                outcome.take(find_in(looks, chosen, close=close, **columns), 0)
-    console.print(outcome.summary(), style="dim", soft_wrap=True)
+    place, found = output or to, jobs.PatternsFound()
+
+    def told(so_far: jobs.PatternsFound) -> None:
+        nonlocal found
+        found = so_far
+
+    with opened(master, remote, settings, "patterns", own_bar=checkpoint is not None and not streams) as spark:
+        far = streams and over_connect(spark)
+        if far and place is None:
+            raise typer.BadParameter(NEEDS_A_PLACE)
+        found = jobs.PatternsFound(counted=not far)
+        interrupted = told_if_interrupted(lambda: f"{_summary(found, place)} so far; the same command goes on.")
+        with interrupted if streams else watched(checkpoint, "Looking") as progress:
+            found = jobs.patterns(
+                spark,
+                source,
+                chosen,
+                output=output,
+                to=to,
+                each=_show if place is None else None,
+                time=time,
+                position=position,
+                id=id,
+                close=close,
+                follow=follow,
+                checkpoint=checkpoint,
+                delay=delay,
+                skew=skew,
+                progress=progress,
+                told=told,
+            )
+    console.print(_summary(found, place), style="dim", soft_wrap=True)
 
 
-def _stream(found: DataFrame, outcome: _Outcome, checkpoint: str, *, follow: bool) -> None:
-    writer = found.writeStream.foreachBatch(outcome.take).option("checkpointLocation", checkpoint)
-    run_to_end((writer if follow else writer.trigger(availableNow=True)).start)
+def _show(row: Row) -> None:
+    said = Notification.decode(bytes(row["payload"]))
+    events = (Shown(one["step"], one["id"], one["time"].astimezone(UTC)) for one in row["events"])
+    write_json(match_line(said, row["id"], events))
 
 
-class _Outcome:
-    """Where matches go, and what is counted on the way."""
-
-    def __init__(self, output: str | None, to: str | None) -> None:
-        self._output = output
-        self._to = to
-        self._matches = 0
-        self._timed_out = 0
-        self._dropped: Counter[str] = Counter()
-        self._far = False
-
-    def require_a_place(self, spark: SparkSession) -> None:
-        """Over Spark Connect a stream's batches are taken at the server, where nobody sees what is shown."""
-        self._far = over_connect(spark)
-        if self._far and self._output is None and self._to is None:
-            raise typer.BadParameter("Over Spark Connect, what a stream finds needs an --output or --to.")
-
-    def take(self, found: DataFrame, number: int) -> None:
-        """What was found in a small batch, or in all there is. Done again, it changes nothing."""
-        found = found.persist()
-        matches = found.where("pattern is not null").drop("dropped")
-        try:
-            if self._output is not None:
-                matches.write.mode("overwrite").parquet(f"{self._output}/batch={number}")
-            if self._to is not None:
-                palio.spark.write(matches.select("id", "payload"), self._to, sink=SINK, id="id")
-            for row in found.toLocalIterator():
-                self._row(row)
-        finally:
-            found.unpersist()
-
-    def _row(self, row: Any) -> None:
-        if row["pattern"] is None:
-            self._dropped.update(row["dropped"])
-            return
-        if row["timed_out"]:
-            self._timed_out += 1
-        else:
-            self._matches += 1
-        if self._output is None and self._to is None:
-            said = Notification.decode(bytes(row["payload"]))
-            events = (Shown(one["step"], one["id"], one["time"].astimezone(UTC)) for one in row["events"])
-            write_json(match_line(said, row["id"], events))
-
-    def summary(self) -> str:
-        if self._far:
-            return f"What was found is in {self._output or self._to}."
-        timed_out = [f"{self._timed_out:,} timed out"] if self._timed_out else []
-        parts = [
-            plural(self._matches, "match"),
-            *timed_out,
-            *(f"{count:,} {why}" for why, count in self._dropped.items()),
-        ]
-        return ", ".join(parts)
+def _summary(found: jobs.PatternsFound, place: str | None) -> str:
+    if not found.counted:
+        return f"What was found is in {place}."
+    timed_out = [f"{found.timed_out:,} timed out"] if found.timed_out else []
+    dropped = (f"{count:,} {why}" for why, count in found.dropped.items())
+    return ", ".join([plural(found.matches, "match"), *timed_out, *dropped])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,18 +13,13 @@ from palio.cli.output.formats import format_of
 from palio.cli.program.connecting import Server, connected, run
 from palio.cli.program.terminal import error_console, help_epilog, plural
 from palio.cli.spark.archive import DEFAULT_LAKE, LakeFolder
-from palio.cli.spark.options import Master, Remote, Settings, opened, write_table
+from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.client import Event
 from palio.language import read_filter
-from palio.model.body import Body
-from palio.model.filter import Filter
 from palio.model.moments import parse_since
-from palio.spark.lake.table import read_lake
-from palio.spark.lookback.reaching import follow_from, give_up
+from palio.spark import jobs
+from palio.spark.lookback.reaching import Work
 from palio.store.lake.manifests import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 EPILOG = help_epilog(
     "palio spark reach-back 'price > 100' --durable desk-7 --since 30d",
@@ -76,53 +70,46 @@ def reach_back(
     """
     filter = read_filter(filter_text)
     filter.require_satisfiable()
-    moment = parse_since(since, now=time.time())
-    begin = 0.0 if isinstance(moment, str) else moment
+    parse_since(since, now=time.time())
     format = format_of(format_text)
-    place = Lake(lake)
-    state = place.state()
+    Lake(lake).state()  # what is wrong with it is better said before Spark starts
+    asked = 0
+
+    def ask(work: Work) -> None:
+        nonlocal asked
+        asked += 1
+        run(_with(server, work))
+
+    def show(event: Event) -> None:
+        sys.stdout.write(format(event) + "\n")
+
     with opened(master, remote, conf, "reach-back") as spark:
-        run(_begin(server, filter, durable, state.positions, begin, anew=anew))
         try:
-            past = read_lake(spark, place, filter=filter, since=begin, state=state)
-            if output is None:
-                shown = plural(_show(past, format), "event")
-            else:
-                write_table(past, output)
-                shown = f"What was, in {output}"
-        except BaseException as problem:
-            run(_end(server, durable))
-            if isinstance(problem, KeyboardInterrupt):
+            done = jobs.reach_back(
+                spark,
+                lake,
+                filter,
+                durable=durable,
+                broker=ask,
+                since=since,
+                output=output,
+                each=show if output is None else None,
+                anew=anew,
+            )
+        except KeyboardInterrupt:
+            if asked > 1:
                 _tell(f"Interrupted: the subscription {durable} was ended; the same command begins anew.")
             raise
+    sys.stdout.flush()
+    shown = f"What was, in {output}" if done.events is None else plural(done.events, "event")
     _tell(f"{shown}; the subscription {durable} goes on from there.")
     if going_on:
         run(follow(server, Wanted(filter_text, None, None, durable, None, False), format, quiet=False))
 
 
-async def _begin(server: str | None, filter: Filter, durable: str, *where: Any, anew: bool) -> None:
+async def _with(server: str | None, work: Work) -> None:
     async with connected(server) as client:
-        if anew:
-            await give_up(client, durable)
-        await follow_from(client, filter, durable, *where)
-
-
-async def _end(server: str | None, durable: str) -> None:
-    async with connected(server) as client, asyncio.timeout(10.0):
-        await give_up(client, durable)
-
-
-def _show(past: DataFrame, format: Any) -> int:
-    """One event a line; a part of them at a time comes here."""
-    columns = ("journal", "sequence", "unix_micros(time) AS time", "id", "payload")
-    shown = 0
-    for row in past.orderBy("journal", "sequence").selectExpr(*columns).toLocalIterator():
-        journal, body = row["journal"], Body(bytes(row["payload"]), row["id"])
-        event = Event(journal, row["sequence"], row["time"] / 1e6, 0, journal, body)
-        sys.stdout.write(format(event) + "\n")
-        shown += 1
-    sys.stdout.flush()
-    return shown
+        await work(client)
 
 
 def _tell(text: str) -> None:

@@ -4,7 +4,7 @@ A job looks at its events once or several times, and each look gives a small tab
 union of what it gives of some of the events. `Whole` takes a look at all of them in one pass. `Parts` takes it
 piece by piece, and keeps what each piece gave in a folder; the same job with the same folder goes on there.
 
-- *The plan* is made by the first run: what was asked, and the pieces (`jobs.pieces`), so that all runs
+- *The plan* is made by the first run: what was asked, and the pieces (`tables.pieces`), so that all runs
   see the events that the first one saw. Whoever asks something else is refused: `WrongCheckpoint`.
 - *A part* is what one look gave of one piece. It exists when its file is there, which names a folder of
   Parquet; what an interrupted run leaves behind is named by none, and never looked at.
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from palio.spark.errors import WrongCheckpoint
-from palio.spark.jobs.pieces import Cut, Piece
+from palio.spark.tables.pieces import Cut, Piece
 from palio.store.lake.once import create_once, make_folder, sync_tree
 
 if TYPE_CHECKING:

@@ -52,6 +52,7 @@ class LookedBack(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...]
     untimed: Part | None
     samples: tuple[Sample, ...]
+    unreadable: int = 0  # lines that are no events, and left out
 
     @property
     def sides(self) -> tuple[str, ...]:

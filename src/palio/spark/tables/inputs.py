@@ -16,9 +16,9 @@ from palio.model.errors import PalioError
 from palio.model.formats import JSON_LINES, Reading, file_format
 from palio.spark.errors import UnknownInput
 from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
-from palio.spark.jobs.positions import InJournals, InLake, Positioned, with_ids
 from palio.spark.runtime.session import cores_of
 from palio.spark.source.journals import absolute, open_journals
+from palio.spark.tables.positions import InJournals, InLake, Positioned, with_ids
 
 if TYPE_CHECKING:
     import pyarrow

@@ -21,12 +21,12 @@ import msgspec
 from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import SourceChanged, UnknownInput
-from palio.spark.jobs.inputs import events_at, has_lines, is_journal, is_lake, parquet_at
-from palio.spark.jobs.positions import JOURNAL, SEQUENCE
 from palio.spark.lake.table import read_lake
 from palio.spark.source import offsets
 from palio.spark.source.journals import Span, absolute, open_journals
 from palio.spark.source.reading import read, struct_of
+from palio.spark.tables.inputs import events_at, has_lines, is_journal, is_lake, parquet_at
+from palio.spark.tables.positions import JOURNAL, SEQUENCE
 from palio.store.lake.manifests import Lake, LakeFile, State
 
 if TYPE_CHECKING:
