@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from palio.routing.durable.home.going_live import WAY, Stage
 from palio.routing.durable.home.subscription import TRANSITIONS, State
 from palio.sim.faults.oracle import CHECKS
 
@@ -13,24 +14,25 @@ def page(root) -> str:
     return (root / "docs" / "delivery.md").read_text()
 
 
-def diagram() -> str:
+def diagram(first, table) -> str:
     """The states and what leads from one to the next, for Mermaid."""
-    lines = ["stateDiagram-v2", f"    [*] --> {State.STORING.value}"]
+    lines = ["stateDiagram-v2", f"    [*] --> {first.value}"]
     lines += [
         f"    {state.value} --> {following.value}: {event}"
-        for state, events in TRANSITIONS.items()
+        for state, events in table.items()
         for event, following in events.items()
     ]
-    lines += [f"    {state.value} --> [*]" for state, events in TRANSITIONS.items() if not events]
+    lines += [f"    {state.value} --> [*]" for state, events in table.items() if not events]
     return "\n".join(lines) + "\n"
 
 
-def test_the_diagram_is_that_of_the_transitions(page):
-    assert re.findall(r"^```mermaid\n(.*?)^```", page, re.DOTALL | re.MULTILINE) == [diagram()]
+def test_the_diagrams_are_those_of_the_tables(page):
+    drawn = re.findall(r"^```mermaid\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert drawn == [diagram(State.STORING, TRANSITIONS), diagram(Stage.RESTING, WAY)]
 
 
 def test_every_state_is_explained(page):
-    for state in State:
+    for state in (*State, *Stage):
         assert f"- **{state.value}**:" in page
 
 

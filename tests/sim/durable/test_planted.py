@@ -66,7 +66,7 @@ def test_a_planted_fault_is_caught(router):
 
 
 def test_what_is_delivered_too_late_is_caught(monkeypatch):
-    monkeypatch.setattr("palio.routing.durable.outbox.has_expired", lambda envelope, now: False)
+    monkeypatch.setattr("palio.routing.durable.home.outbox.has_expired", lambda envelope, now: False)
     monkeypatch.setattr("palio.routing.durable.home.spool.has_expired", lambda envelope, now: False)
     caught(planted.Router, violations.Expired)
 

@@ -15,13 +15,13 @@ from palio.routing.durable.home.catch_up import FROM_NOW, CatchingUp
 from palio.routing.durable.home.endings import Endings
 from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
+from palio.routing.durable.home.outbox import DeadLetters
 from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.home.takers import Takers, failures_of
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.network.unicast import Unicast
 from palio.routing.durable.origin.retention import Retention
-from palio.routing.durable.outbox import DeadLetters
 
 
 class Lifecycle:

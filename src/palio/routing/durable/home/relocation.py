@@ -28,6 +28,7 @@ from palio.routing.durable.home.endings import Endings
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
 from palio.routing.durable.home.namesakes import Namesakes
+from palio.routing.durable.home.outbox import DeadLetters
 from palio.routing.durable.home.subscription import Durable, State
 from palio.routing.durable.home.takers import Takers, failures_of
 from palio.routing.durable.home.wishes import LOOKING, Wish, Wishes
@@ -35,7 +36,6 @@ from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import Unicast
-from palio.routing.durable.outbox import DeadLetters
 from palio.routing.scopes import not_seen
 
 # How many ticks a session waits for a subscription that is elsewhere before it is refused.

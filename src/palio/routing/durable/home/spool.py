@@ -12,10 +12,10 @@ from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.handing import HandingOut
 from palio.routing.durable.home.homes import FilterChange, Homes
+from palio.routing.durable.home.outbox import has_expired
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.subscription import CatchUp, Durable, State
 from palio.routing.durable.home.writing import Writing
-from palio.routing.durable.outbox import has_expired
 
 
 class Spooling:

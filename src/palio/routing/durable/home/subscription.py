@@ -40,7 +40,7 @@ from enum import Enum
 from palio.model.filter import Filter
 from palio.protocol.durable.retry import Patience, Retry
 from palio.protocol.envelope import Envelope
-from palio.routing.durable.outbox import DeadLetters, Outbox
+from palio.routing.durable.home.outbox import DeadLetters, Outbox
 from palio.routing.table import Entry
 
 # How much of one origin waits in memory while it is caught up with; beyond that it is fetched, too. A few
