@@ -6,6 +6,7 @@ import pytest
 
 from palio.protocol.durable.subscriptions import Finish
 from palio.routing.durable.desk import Desk
+from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind, values_of
 from palio.routing.durable.origin.introductions import DOUBT_AFTER
 from palio.routing.occurrences import Close
@@ -200,3 +201,19 @@ def test_who_does_not_come_back_is_abandoned_also_in_a_silent_network(seed):
     world.now += 5 * 86_400.0
     world.run()
     assert (homes(world, "s0"), homes(world, "s1")) == ([], ["b"])
+
+
+def test_who_waits_for_a_reader_waits_for_it_at_its_home():
+    """That it is on disk with another home is not enough: that one may be forgotten with all its readers."""
+    world = World("homes", ["a"], [])
+    world.run()
+    retention, desk = world.routers["a"].durable.parts.retention, world.routers["a"].durable.parts.desk
+    retention.register("reader", "b")
+    retention.register("reader", "c")
+    written = []
+    retention.when_saved([FactKind.READER.of("reader", "c")], lambda: written.append("c"))
+    first, second = [effect.token for effect in desk.effects if isinstance(effect, SaveFact)][-2:]
+    desk.completed(first)
+    assert written == []
+    desk.completed(second)
+    assert written == ["c"]

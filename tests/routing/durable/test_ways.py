@@ -113,7 +113,7 @@ def test_who_looks_for_a_name_is_answered_when_it_is_known_for_ever(seed):
     """Otherwise a crash would let a broker forget who has the name, and give it once more."""
     world = World(f"names {seed}", ["a", "b", "c"], [("a", "b"), ("b", "c")])
     a, c = world.routers["a"].durable, world.routers["c"].durable
-    while (FactKind.KNOWN, "a") not in c.parts.retention._writing:
+    while FactKind.KNOWN.of("a") not in c.parts.retention._writing:
         assert world.step()
     assert FactKind.KNOWN.of("a") not in world.disks["c"].facts
     ask = Ask("a", 1 << 40, "s0", epoch=a.epoch)

@@ -8,7 +8,7 @@ from functools import partial
 from palio.protocol.durable.letters import ReaderEnded
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import SaveFact, Trim
-from palio.routing.durable.facts import Fact, FactKind
+from palio.routing.durable.facts import Fact
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import Journal
 
@@ -20,9 +20,8 @@ class Retention:
         self._desk = desk
         self._journal = journal
         self._introduced = introduced
-        # Facts that are being written, whatever the home: what waits for a reader waits for that one.
-        self._writing: set[tuple[FactKind, str]] = set()
-        self._waiting: list[tuple[set[tuple[FactKind, str]], Callable[[], None]]] = []
+        self._writing: set[Fact] = set()
+        self._waiting: list[tuple[set[Fact], Callable[[], None]]] = []
 
     def register(self, reader: str, home: str) -> None:
         """Somebody reads this journal from now on, or has another home."""
@@ -36,24 +35,23 @@ class Retention:
 
     def save(self, fact: Fact, value: int) -> None:
         """Write a fact for which others may wait."""
-        self._writing.add((fact.kind, fact.subject))
+        self._writing.add(fact)
         self._desk.effects.append(SaveFact(self._desk.token(partial(self._saved, fact)), fact, value))
 
     def when_saved(self, facts: Iterable[Fact], then: Callable[[], None]) -> None:
         """Do something once all of these are on disk, which may be now."""
-        missing = self._writing.intersection([(fact.kind, fact.subject) for fact in facts])
+        missing = self._writing.intersection(facts)
         if missing:
             self._waiting.append((missing, then))
         else:
             then()
 
     def _saved(self, fact: Fact) -> None:
-        what = fact.kind, fact.subject
-        self._writing.discard(what)
+        self._writing.discard(fact)
         self.drop_stale()
         waiting, self._waiting = self._waiting, []
         for missing, then in waiting:
-            missing.discard(what)
+            missing.discard(fact)
             if missing:
                 self._waiting.append((missing, then))
             else:
