@@ -35,8 +35,8 @@ from benchmarks.live.memory import watch_memory
 from benchmarks.live.parties import WINDOW
 from benchmarks.live.postgresql import postgresql
 from benchmarks.live.run import Scenario, System
-from palio.cli.measuring import machine, show_setup
-from palio.cli.terminal import error_console
+from palio.cli.bench.measuring import machine, show_setup
+from palio.cli.program.terminal import error_console
 
 FILTERS = (1, 10_000, 100_000)
 STOCK_FILTERS = 10_000

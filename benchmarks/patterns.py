@@ -38,7 +38,7 @@ from rich.table import Table
 
 from benchmarks.patterns_data import KINDS, PRICES, RATE, WINDOW, Choice, write_events
 from benchmarks.patterns_state import long_run, many_keys, rate, run_stream
-from palio.cli.spark_output import quiet_session
+from palio.cli.spark.output import quiet_session
 from palio.matching.patterns import Detector, PatternSet
 from palio.model.notification import Notification
 from palio.spark.patterns.finding import find_patterns

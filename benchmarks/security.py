@@ -29,7 +29,7 @@ from benchmarks.live.parties import WINDOW
 from benchmarks.live.run import Run, Scenario, System
 from palio.broker.access.rights import parse_rights, write_rights
 from palio.broker.access.tokens import create_token
-from palio.cli.measuring import machine, show_setup
+from palio.cli.bench.measuring import machine, show_setup
 
 BAR = 0.7
 ROUNDS = 5

@@ -50,7 +50,7 @@ from benchmarks.spark_timing import (
     write_counted,
 )
 from benchmarks.workloads import WORKLOADS, Workload
-from palio.cli.measuring import duration, machine, show_setup
+from palio.cli.bench.measuring import duration, machine, show_setup
 
 EVENTS = 100_000
 MANY = {"stock": 1_000_000, "ranges": 300_000, "equality": 1_000_000}

@@ -11,7 +11,7 @@ import pyarrow.parquet
 
 from benchmarks.workloads import Attribute, Workload, events, filter_text, subscriptions, table
 from palio.spark.frames import PARTITIONS_A_CORE, spread
-from palio.spark.jobs.inputs import partitions_of
+from palio.spark.tables.inputs import partitions_of
 
 _ROWS_A_GROUP = 32_768  # so that a file can be read by several tasks
 _PIECE = 1 << 16

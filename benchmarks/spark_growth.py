@@ -15,7 +15,7 @@ import palio.spark
 from benchmarks.spark_data import prepared
 from benchmarks.spark_timing import best, new_session, timed_build, write, write_counted
 from benchmarks.workloads import Workload
-from palio.cli.measuring import duration
+from palio.cli.bench.measuring import duration
 
 
 def run(console: Console, workload: Workload, folder: Path, *, rows: int, size: int, runs: int) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet
 
 import palio.spark
 from benchmarks.spark_data import Data
-from palio.cli.spark_output import quiet_session
+from palio.cli.spark.output import quiet_session
 from palio.spark.matching.bulk import match_in_memory
 
 _BATCH = 10_000  # events, as Spark sends them

@@ -30,7 +30,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from palio.cli.measuring import machine, show_setup
+from palio.cli.bench.measuring import machine, show_setup
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope

@@ -11,6 +11,22 @@ import pytest
 
 PAGES = "docs"
 GLOSSARY = "glossary.md"
+# Where the page on the architecture is about which room.
+MAP = {
+    "model": ("The model, from the bottom up",),
+    "language": ("The model, from the bottom up",),
+    "matching": ("Matching and order",),
+    "protocol": ("Protocol",),
+    "transport": ("Protocol",),
+    "routing": ("Routing",),
+    "sim": ("Simulator", "Experiments"),
+    "store": ("Store",),
+    "broker": ("Broker",),
+    "client": ("Client",),
+    "testing": ("Client",),
+    "spark": ("Pipeline",),
+    "cli": ("Program",),
+}
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -59,6 +75,27 @@ def unsorted_words(glossary: str) -> list[str]:
     return [after for before, after in pairwise(words) if after.lower() < before.lower()]
 
 
+def sections(page: str) -> Texts:
+    """The parts of a page by their headings of the second level."""
+    parts = re.split(r"^## (.*)$", page, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def unnamed(modules: list[str], page: str) -> list[str]:
+    """Modules that the map does not name in the sections about their room."""
+    parts = sections(page)
+    names = {
+        room: {
+            word
+            for title in titles
+            for one in re.findall(r"`([\w./]+)`", parts[title])
+            for word in one.split("/")
+        }
+        for room, titles in MAP.items()
+    }
+    return [path for path in modules if Path(path).stem not in names[path.split("/")[0]]]
+
+
 @pytest.fixture(scope="module")
 def pages(root) -> Texts:
     found = [root / "README.md", root / "CHANGELOG.md", *sorted((root / PAGES).glob("*.md"))]
@@ -91,3 +128,16 @@ def test_the_glossary_is_in_order(pages):
 
 def test_a_word_out_of_order_is_found():
     assert unsorted_words("| word | x |\n|---|---|\n| b | 1 |\n| a | 2 |\n") == ["a"]
+
+
+def test_every_module_is_on_the_map(pages, root):
+    rooms = root / "src/palio"
+    modules = [
+        str(path.relative_to(rooms)) for path in sorted(rooms.glob("*/**/*.py")) if path.stem != "__init__"
+    ]
+    assert unnamed(modules, pages[f"{PAGES}/architecture.md"]) == []
+
+
+def test_a_module_that_is_not_on_the_map_is_found():
+    page = "".join(f"## {title}\n`one/two` `three`\n" for titles in MAP.values() for title in titles)
+    assert unnamed(["store/two.py", "store/four.py", "cli/a/three.py"], page) == ["store/four.py"]

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from benchmarks.live.content import EVENT_BYTES
 from benchmarks.live.run import Run, Scenario, System
-from palio.cli.measuring import duration
+from palio.cli.bench.measuring import duration
 
 NATS = "NATS"
 AGAINST_NATS = 1.3

@@ -39,7 +39,10 @@ class Counting:
             Extension(
                 name=self.name,
                 routes=routes,
-                sockets=(Socket("/counting/socket", self.socket),),
+                sockets=(
+                    Socket("/counting/socket", self.socket),
+                    Socket("/counting/broken/socket", self.broken),
+                ),
                 questions=(
                     Question("count", self.answer),
                     Question("count of mine", self.answer, needs=None),
@@ -164,10 +167,14 @@ async def test_an_error_is_answered_logged_and_counted_and_the_broker_goes_on(ca
     async with broker, aiohttp.ClientSession(broker.url) as session:
         for _ in range(2):
             await problem(await session.get("/counting/broken"), 500, "BrokerMistake")
-        while counting.log.count("tried") < 4:  # the work is tried again and again
+            with pytest.raises(aiohttp.WSServerHandshakeError):
+                await session.ws_connect("/counting/broken/socket")
+        while counting.log.count("tried") < 6:  # the work is tried again and again
             await asyncio.sleep(0.01)
         failures = broker.running.extensions.failures
-        assert failures["counting", "GET /counting/broken"] == 2
+        assert (
+            failures["counting", "GET /counting/broken"] == failures["counting", "/counting/broken/socket"] == 2
+        )
         assert failures["counting", "broken work"] >= 2
         assert failures["counting", "work"] == 0
         metrics = await (await session.get("/metrics")).text()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from palio.cli.spark import JOBS
+from palio.cli.spark.commands import JOBS
 
 NOBODY = "127.0.0.1:1"  # no broker is there
 STORE = "sqlite:///{folder}/none.db"

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from palio.broker.settings import Peer, Settings, WrongSetting, load
-from palio.cli.config_example import example
-from palio.cli.contexts import Contexts, chosen, contexts_file, read_contexts
+from palio.cli.brokers.config_example import example
+from palio.cli.program.contexts import Contexts, chosen, contexts_file, read_contexts
 
 # Settings
 

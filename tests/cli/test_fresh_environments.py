@@ -85,6 +85,6 @@ def test_every_command_works_or_says_what_it_needs_in_a_fresh_environment(case, 
 _WHAT_IS_HERE = """
 import json
 from importlib.util import find_spec
-from palio.cli.extras import BRINGS
+from palio.cli.program.extras import BRINGS
 print(json.dumps([one for one in set().union(*BRINGS.values()) if find_spec(one)]))
 """

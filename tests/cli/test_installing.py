@@ -15,9 +15,9 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from palio.cli.extras import BRINGS, missing_of, told
 from palio.cli.main import COMMANDS, Commands
-from palio.cli.spark import JOBS
+from palio.cli.program.extras import BRINGS, missing_of, told
+from palio.cli.spark.commands import JOBS
 from palio.model.errors import MissingDependency
 from tests.cli.plain_runs import AT_WORK, NOBODY, words
 

@@ -6,7 +6,7 @@ import json
 import random
 
 from palio import Filter
-from palio.cli.stocks import Market, filter_texts
+from palio.cli.demo.stocks import Market, filter_texts
 
 
 def findings(result) -> list[tuple]:

@@ -16,9 +16,9 @@ from rich.console import Console
 
 import palio
 from palio.broker.settings import Peer
-from palio.cli.backtest import Found, parts
-from palio.cli.keys import ended_by
-from palio.cli.trace import tree_of
+from palio.cli.events.backtest import Found, parts
+from palio.cli.events.trace import tree_of
+from palio.cli.output.keys import ended_by
 from palio.model.moments import parse_time
 from palio.protocol.durable.retry import Patience, Retry
 from palio.protocol.inquiries import Hop, Recipient

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from palio.cli import lines
+from palio.cli.input import lines
 
 FILES = ("-f", "examples/filters.jsonl", "-e", "examples/events.jsonl")
 

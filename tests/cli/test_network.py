@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from palio.broker.settings import WrongSetting
-from palio.cli.network_file import network_of, read_network, with_addresses
+from palio.cli.network.file import network_of, read_network, with_addresses
 from palio.protocol.peers import LinkKind
 from tests.cli.processes import PATIENCE, await_condition, started
 

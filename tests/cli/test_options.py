@@ -14,10 +14,10 @@ from pathlib import Path
 from palio.broker.access.rights import parse_rights, write_rights
 from palio.broker.access.tokens import create_token
 from palio.broker.settings import Security
-from palio.cli.contexts import chosen
-from palio.cli.credentials import OPTIONS, SAID, said
 from palio.cli.main import Commands
-from palio.cli.nearest import SYNONYMS, nearest
+from palio.cli.program.contexts import chosen
+from palio.cli.program.credentials import OPTIONS, SAID, said
+from palio.cli.program.nearest import SYNONYMS, nearest
 from tests.cli.live import live_broker
 from tests.cli.processes import PATIENCE, broker_up
 from tests.security.papers import Papers

@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 
 import palio
 from palio.broker.settings import Peer
+from palio.cli.demo.stocks import Market, filter_texts
 from palio.cli.main import Commands, app
-from palio.cli.stocks import Market, filter_texts
-from palio.cli.terminal import EXIT_CODES
+from palio.cli.program.terminal import EXIT_CODES
 from palio.protocol.durable.retry import Patience
 from palio.routing.durable.desk import DurableSettings
 from tests.cli.live import live_broker
@@ -341,7 +341,7 @@ def test_the_demo_of_a_network_ends_by_itself_and_checks_itself(program):
 
 
 def test_the_demo_of_a_network_notices_what_is_missing(command, monkeypatch):
-    from palio.cli import demo_network
+    from palio.cli.demo import network as demo_network
 
     class Deaf(demo_network.Watcher):
         async def _watch(self):
@@ -355,7 +355,7 @@ def test_the_demo_of_a_network_notices_what_is_missing(command, monkeypatch):
 
 
 def test_the_demo_fails_if_an_answer_is_wrong(command, monkeypatch):
-    from palio.cli import demo
+    from palio.cli.demo import commands as demo
 
     class Forgetful(demo.MatchIndex):
         def match(self, notification):
@@ -404,7 +404,7 @@ def test_measurements_of_the_checkout_run_through_the_program(words, shown, envi
 
 
 def test_the_busiest_filters_of_the_demo_are_different_ones():
-    from palio.cli.demo import _Stream
+    from palio.cli.demo.commands import _Stream
 
     market = Market(1)
     texts = dict(enumerate(filter_texts(3000, market, 1), start=1))

@@ -11,7 +11,7 @@ import pytest
 from palio.broker.access.rights import parse_rights, read_rights, write_rights
 from palio.broker.access.tokens import create_token, read_tokens
 from palio.broker.settings import Security
-from palio.cli.network_file import network_of, with_addresses
+from palio.cli.network.file import network_of, with_addresses
 from tests.cli.live import live_broker
 
 EVENT = '{"symbol": "ACME", "price": 101.5}'

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from palio.cli import sim
+from palio.cli.sim import commands as sim
 from palio.sim.run import simulate
 from palio.sim.soak import in_order, soak
 from tests.sim import faults

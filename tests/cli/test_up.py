@@ -11,8 +11,8 @@ import urllib.request
 import pytest
 
 from palio.broker.settings import Security, Settings
-from palio.cli.connecting import ask
-from palio.cli.up import _who
+from palio.cli.brokers.up import _who
+from palio.cli.program.connecting import ask
 from tests.cli.processes import PATIENCE, await_condition, broker_up, started
 
 

@@ -159,7 +159,7 @@ async def test_a_publish_that_is_not_confirmed_is_published_again_and_is_there_o
         store = broker.running.store
         store.complete, complete = (lambda: None), store.complete  # the disk is slow
         confirming = asyncio.create_task(client.publish([{"n": 1}, {"n": 2}]))
-        await broker.until(lambda: len(broker.running.store._disk.queue) > 0)
+        await broker.until(lambda: store.queued_bytes > 0)
         complete()  # it is on disk, but who published it does not hear of that:
         broker.cut_off("publisher")
         store.complete = complete

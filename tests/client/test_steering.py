@@ -61,7 +61,7 @@ async def test_a_pause_outlives_the_broker_and_moves_along():
             assert not (await waiting(client))["paused"]
             await client.remove("desk")
         for broker in (one, other):
-            assert not [fact for fact in broker._disk.facts if fact.kind == "paused"]
+            assert not [fact for fact in broker._host.place.disk.facts if fact.kind == "paused"]
 
 
 async def test_moved_back_it_delivers_again_what_was_acknowledged():

@@ -10,8 +10,8 @@ from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.metrics import Metrics
 from palio.broker.settings import Limits, Settings
 from palio.broker.states import TRANSITIONS
-from palio.cli.endings import ERRORS, code_of
-from palio.cli.terminal import MEANINGS
+from palio.cli.program.endings import ERRORS, code_of
+from palio.cli.program.terminal import MEANINGS
 from palio.protocol.durable.retry import Patience
 from palio.routing.durable.desk import DurableSettings
 

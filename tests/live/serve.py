@@ -17,7 +17,7 @@ import uvloop
 from palio.broker import logs
 from palio.broker.broker import Broker
 from palio.broker.settings import load
-from palio.cli.up import write_ports
+from palio.cli.brokers.up import write_ports
 
 
 class WrongClock:

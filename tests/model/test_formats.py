@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import palio
-from palio.cli.inputs import read_events
-from palio.cli.lines import LineFile
+from palio.cli.input.inputs import read_events
+from palio.cli.input.lines import LineFile
 from palio.model.cloudevents import PLAIN_TYPE
 from palio.model.formats import (
     BATCH,

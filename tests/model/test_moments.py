@@ -121,7 +121,7 @@ def test_what_is_a_time_for_a_value_means_the_same_everywhere(moment):
 
 
 def _command_line(text: str) -> float | None:
-    from palio.cli.spark_checkpoint import moment_of
+    from palio.cli.spark.checkpoint import moment_of
 
     return moment_of(text)
 

@@ -21,11 +21,11 @@ import msgspec
 import palio.spark
 import palio.sync
 import palio.testing
-from palio.spark.jobs import pieces
-from palio.spark.jobs.parts import open_parts
 from palio.spark.lookback.backtesting import together
 from palio.spark.runtime.session import session
 from palio.spark.stats import gather
+from palio.spark.tables import pieces
+from palio.spark.tables.parts import open_parts
 
 EVENTS = 4_000
 PARTITIONS = 24

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import palio
 import palio.spark
-from palio.cli.bars import lying, squeezed, standing
+from palio.cli.output.bars import lying, squeezed, standing
 from palio.model.errors import ContradictoryFilter
 from palio.spark.errors import MissingColumn, WrongOption
 from palio.spark.lake.archiving import archive

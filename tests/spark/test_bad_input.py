@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from palio.cli.spark_options import _failure, _in_a_sentence
+from palio.cli.spark.options import _failure, _in_a_sentence
 from palio.spark.errors import JobFailed, JournalMissing, SparkUnavailable
 from palio.spark.runtime.session import session
 from tests.spark.filling import fill

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from palio.cli.demo_pipeline import Delivered, _difference
+from palio.cli.demo.pipeline import Delivered, _difference
 
 
 def demo(report, root, environment, **more) -> subprocess.CompletedProcess[str]:

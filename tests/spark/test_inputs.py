@@ -7,8 +7,8 @@ import pytest
 
 import palio.spark
 from palio.spark.errors import WrongOption
-from palio.spark.jobs.inputs import events_at, subscriptions_at
 from palio.spark.runtime.folders import shared_folder
+from palio.spark.tables.inputs import events_at, subscriptions_at
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 

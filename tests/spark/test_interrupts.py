@@ -101,13 +101,13 @@ def test_compaction_goes_on_after_a_death(*, spark, lake, in_parts, where, time)
 
 PREAMBLE = """
     import os, signal
-    from palio.spark.jobs import parts, pieces
+    from palio.spark.tables import parts, pieces
     from palio.spark.lake import rewriting
     from palio.spark.matching import runs
-    import palio.cli.spark_match as spark_match
+    from palio.spark.jobs import match_job
     from palio.cli.main import main
 
-    spark_match.ROWS_PER_RUN = pieces.LEAST_EVENTS = 20
+    match_job.ROWS_PER_RUN = pieces.LEAST_EVENTS = 20
     rewriting.ROWS_PER_COMMIT, rewriting.THINGS_A_CORE = 10, 1
 
     def dying(module, name, after):

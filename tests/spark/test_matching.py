@@ -14,8 +14,8 @@ import palio
 import palio.spark
 from palio.spark.errors import BadSubscriptions, MissingColumn
 from palio.spark.frames import spread
-from palio.spark.jobs.inputs import partitions_of
 from palio.spark.matching import bulk
+from palio.spark.tables.inputs import partitions_of
 from tests.spark.engines import collected, frame_of
 
 ENTRIES = [

@@ -113,7 +113,7 @@ def test_the_examples_of_the_help(walk, spark, monkeypatch, tmp_path):
         archiving.archive(*arguments, told=told)
         assert every == 300
 
-    monkeypatch.setattr("palio.cli.spark_archive.archive_continuously", once)
+    monkeypatch.setattr("palio.cli.spark.archive.archive_continuously", once)
     # The lake comes before all that reads it.
     for line in sorted(shown, key=lambda line: not line.startswith("palio spark archive")):
         walk.type(line.replace("/tmp/", f"{tmp_path}/"))

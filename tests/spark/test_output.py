@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from palio.cli.spark_output import Passing
+from palio.cli.spark.output import Passing
 
 GREETINGS = b"""WARNING: Using incubator modules: jdk.incubator.vector
 Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from palio.spark.errors import SourceChanged, WrongCheckpoint, WrongOption
-from palio.spark.jobs import parts, pieces
-from palio.spark.jobs.pieces import Cut, cut, grouped
 from palio.spark.lake.archiving import archive
 from palio.spark.lake.rewriting import compact, sweep
 from palio.spark.source.options import read_options
 from palio.spark.source.reading import read
+from palio.spark.tables import parts, pieces
+from palio.spark.tables.pieces import Cut, cut, grouped
 from tests.spark.filling import MIDNIGHT, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -231,7 +231,7 @@ def rounded(value):
 
 
 PROGRAM = """
-from palio.spark.jobs import pieces
+from palio.spark.tables import pieces
 pieces.LEAST_EVENTS = 4_000
 from palio.cli.main import main
 main()
@@ -324,7 +324,7 @@ def test_who_interrupts_one_pass_is_told_of_checkpoints(command, world, monkeypa
         raise KeyboardInterrupt
 
     place = world.source("lines")
-    monkeypatch.setattr("palio.cli.spark_backtest.gather", interrupted)
+    monkeypatch.setattr("palio.spark.jobs.backtest_job.gather", interrupted)
     monkeypatch.setattr("palio.spark.stats.sources.events_from", interrupted)
     for words in (("backtest", "true", *place), ("stats", place[0], "-o", str(tmp_path / "report.html"))):
         result = command("spark", *words)

@@ -24,6 +24,7 @@ from palio.broker.settings import Peer, Security, Settings
 from palio.model.errors import HistoryUnavailable
 from palio.model.filter import Filter
 from palio.routing.durable.desk import DurableSettings
+from palio.spark import jobs
 from palio.spark.errors import DataLoss, NameTaken
 from palio.spark.lake.archiving import archive, reader_of
 from palio.spark.lake.rewriting import compact, forget
@@ -364,6 +365,35 @@ async def test_a_table_and_a_subscription_that_have_everything_once(unaware):
         await follows.detach()
         with pytest.raises(NameTaken, match="already"):
             await asyncio.to_thread(reach_back)
+
+
+async def test_the_job_hands_over_the_past_or_leaves_no_subscription(unaware, tmp_path):
+    async with unaware as scene, scene.connect() as client:
+
+        def reach_back(**options):
+            return jobs.reach_back(
+                scene.spark, scene.place, "x = 3", durable="desk", broker=scene.address, **options
+            )
+
+        def broken(event):
+            raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            await asyncio.to_thread(reach_back, each=broken)
+        assert await client.inspect("subs") == []
+        events = []
+        wanted = [n for n in range(100, 500) if n % 7 == 3]
+        done = await asyncio.to_thread(reach_back, each=events.append, since=MIDNIGHT + 100)
+        assert [event["n"] for event in events] == wanted
+        assert (done.durable, done.events, done.output) == ("desk", len(wanted), None)
+        with pytest.raises(NameTaken, match="already"):
+            await asyncio.to_thread(reach_back)
+        await client.publish({"n": 500, "x": 3})
+        output = str(tmp_path / "past")
+        anew = await asyncio.to_thread(reach_back, anew=True, output=output, since="all")
+        assert (anew.events, anew.output) == (None, output)
+        assert scene.spark.read.parquet(output).count() == len([n for n in range(500) if n % 7 == 3])
+        assert await take(await client.subscribe("x = 3", durable="desk"), 1) == [500]
 
 
 async def test_a_journal_that_does_not_reach_back_to_the_lake(unaware, spark):

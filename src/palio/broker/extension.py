@@ -28,6 +28,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from palio.broker.broker import Broker
     from palio.broker.gateway.call import Call
+    from palio.broker.gateway.openapi import Operation
 
 # Seconds that an extension has for its end.
 ENDED_WITHIN = 5.0
@@ -77,7 +79,7 @@ class Route(msgspec.Struct, frozen=True):
     method: str
     path: str
     handle: Handler
-    description: Any = None  # for OpenAPI; without one the route is not described
+    description: Operation | None = None  # for OpenAPI; without one the route is not described
     open: bool = False  # whether callers need not say who they are
     reads: bool = False  # whether it changes nothing, so that pages elsewhere may lead to it
     link: tuple[str, str] | None = None  # its name on the first page, and what it is there for
@@ -162,7 +164,7 @@ class Extensions:
                 raise
             except Exception as problem:  # noqa: BLE001 (the others go on)
                 self._off.add(extension.name)
-                self.failed(extension.name, "start", problem)
+                self._failed(extension.name, "start", problem)
                 continue
             self._started.append(extension)
         jobs = [(extension.name, job) for extension in self._started for job in extension.jobs]
@@ -179,15 +181,22 @@ class Extensions:
                     async with asyncio.timeout(ENDED_WITHIN):
                         await extension.stop()
             except Exception as problem:  # noqa: BLE001 (the others end in order)
-                self.failed(extension.name, "stop", problem)
+                self._failed(extension.name, "stop", problem)
 
-    def require_on(self, name: str) -> None:
-        """Raises `BrokerMistake` for an extension that could not begin."""
+    @contextmanager
+    def careful(self, name: str, what: str) -> Iterator[None]:
+        """Let an extension do something. Raises `BrokerMistake` for its mistakes, and if it could not begin."""
         if name in self._off:
             raise BrokerMistake
+        try:
+            yield
+        except PalioError:
+            raise
+        except Exception as problem:  # noqa: BLE001 (everybody else goes on)
+            self._failed(name, what, problem)
+            raise BrokerMistake from None
 
-    def failed(self, name: str, what: str, problem: Exception) -> None:
-        """Note a mistake of an extension."""
+    def _failed(self, name: str, what: str, problem: Exception) -> None:
         self.failures[name, what] += 1
         self._log.error("An extension has failed.", exc_info=problem, extra={"extension": name, "what": what})
 
@@ -197,19 +206,13 @@ class Extensions:
             try:
                 await job.run()
             except Exception as problem:  # noqa: BLE001 (it is tried again)
-                self.failed(name, job.name, problem)
+                self._failed(name, job.name, problem)
 
     def _guarded(self, name: str, question: Question) -> Answer:
         def answer(argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
             if question.needs is not None:
                 principal.require(question.needs, f"ask for {question.name!r}")
-            self.require_on(name)
-            try:
+            with self.careful(name, question.name):
                 yield from question.answer(argument, principal)
-            except PalioError:
-                raise
-            except Exception as problem:  # noqa: BLE001 (whoever asks is told)
-                self.failed(name, question.name, problem)
-                raise BrokerMistake from None
 
         return answer

@@ -5,8 +5,9 @@
 >>> palio.spark.register(spark)                                    # format("palio")
 >>> pairs = palio.spark.match(events, subscriptions)               # (event_id, subscription_id)
 
-DataFrame in, DataFrame out: nothing that grows with the data comes to the driver. All of it runs on a laptop,
-on a cluster and over Spark Connect; `docs/spark.md` is the page for users.
+DataFrame in, DataFrame out: nothing that grows with the data comes to the driver. Whole jobs, from where events
+lie to what is written, are in `palio.spark.jobs`. All of it runs on a laptop, on a cluster and over Spark
+Connect; `docs/spark.md` is the page for users.
 """
 
 from importlib import import_module
@@ -91,6 +92,8 @@ def __getattr__(name: str) -> Any:
     if name in _PLACES:
         found = getattr(import_module(f"palio.spark.{_PLACES[name]}"), name)
         return globals().setdefault(name, found)
+    if name == "jobs":
+        return import_module("palio.spark.jobs")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

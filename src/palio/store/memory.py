@@ -44,7 +44,8 @@ class MemoryStore:
         self._completed = completed
         self._soon = soon
         self._queue = Queue()
-        self._lock = threading.Lock()  # whoever has it carries out
+        self._lock = threading.RLock()  # whoever has it carries out
+        self._crashed = False
         self._commits = self._writes = self._bytes = 0
 
     @classmethod
@@ -82,6 +83,8 @@ class MemoryStore:
     def submit(self, effects: Sequence[StoreEffect]) -> None:
         """Let effects be carried out, in order. Never waits."""
         self._recovered = None
+        if self._crashed:
+            return  # whoever submits it is about to hear of the crash
         if self._queue.closed:
             raise StoreError("The store is closed.")
         if effects:
@@ -143,6 +146,7 @@ class MemoryStore:
     def crash(self) -> None:
         """End as in a crash: what was not completed is lost."""
         with self._lock:
+            self._crashed = True
             self._queue.close()
             while self._queue.take(0):
                 self._queue.finish()
@@ -150,7 +154,8 @@ class MemoryStore:
 
     def close(self, timeout: float | None = None) -> bool:
         """Carry out all that was submitted, then close."""
-        self._queue.close()
-        self.complete()
-        self._place.in_use = False
-        return True
+        if not self._crashed:
+            self._queue.close()
+            self.complete()
+            self._place.in_use = False
+        return not self._crashed

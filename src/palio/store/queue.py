@@ -41,7 +41,7 @@ class Queue:
 
     def put(self, effects: Sequence[StoreEffect]) -> None:
         """Submit effects."""
-        one = Waiting(effects, sum(map(_size, effects)))
+        one = Waiting(effects, _size(effects))
         with self._condition:
             self._waiting.append(one)
             self.effects += len(effects)
@@ -82,7 +82,7 @@ class Queue:
                 appends = [effect for effect in one.effects if isinstance(effect, Append)]
                 if appends:
                     taken += appends
-                    size = sum(map(_size, appends))
+                    size = _size(appends)
                     one.effects = [effect for effect in one.effects if not isinstance(effect, Append)]
                     one.bytes -= size
                     self.bytes -= size
@@ -123,5 +123,5 @@ def payload(effect: StoreEffect) -> int:
     return 0
 
 
-def _size(effect: StoreEffect) -> int:
-    return _EACH + payload(effect)
+def _size(effects: Sequence[StoreEffect]) -> int:
+    return _EACH * len(effects) + sum(map(payload, effects))

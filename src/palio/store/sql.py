@@ -15,7 +15,6 @@ from palio.store import aside, schema
 from palio.store.backend import Backend, Sync
 from palio.store.contract import MOST_RECORDS, Broken, Completed, LakeStatistics, StoreStatistics
 from palio.store.errors import StoreError
-from palio.store.journal import Journal, Range
 from palio.store.keyed import KeyedReader
 from palio.store.lake.reading import Archive
 from palio.store.lookback import LakeThread
@@ -40,7 +39,6 @@ class SqlStore:
         lake: LakeThread | None = None,
         aside: int = 0,
     ) -> None:
-        self._url = url
         self._aside = aside
         self._lake = lake
         self._backend = backend
@@ -140,15 +138,6 @@ class SqlStore:
     def queued_bytes(self) -> int:
         """About how many bytes are submitted and not completed: a broker stops reading when they are many."""
         return self._queue.bytes
-
-    def journal_range(self) -> Range:
-        """Which sequences the journal has on disk."""
-        standing = self._writer.standing
-        return Range(standing.name, standing.trimmed + 1, standing.head)
-
-    def journal(self) -> Journal:
-        """The journal, to be read beside the writer on a connection of its own; in any one thread."""
-        return Journal(self._url, self._writer.standing.name)
 
     def record(self, kind: str, key: str) -> bytes | None:
         """The value of a keyed record, if there is one, as committed. Raises `StoreUnavailable`."""

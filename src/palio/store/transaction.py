@@ -153,16 +153,13 @@ class Transaction:
     # Effects
 
     def _append(self, effect: Append) -> StoreMessage:
-        if effect.envelopes:
-            if effect.envelopes[0].sequence != self._head + 1:
-                return Failed(effect.token, NOT_FOLLOWING)
-            self._add_events(effect)
+        if effect.envelopes and effect.envelopes[0].sequence != self._head + 1:
+            return Failed(effect.token, NOT_FOLLOWING)
         for record in effect.records:
             self._records[record.kind, record.key] = record.value
             self.bytes += record.size
-        return Stored(effect.token)
-
-    def _add_events(self, effect: Append) -> None:
+        if not effect.envelopes:
+            return Stored(effect.token)
         publisher = to_column(effect.publisher)
         rows = []
         for one in effect.envelopes:
@@ -178,6 +175,7 @@ class Transaction:
             self._spans[span] = max(self._spans.get(span, known), time)
         self._head, self._time = rows[-1][1], rows[-1][2]
         self._newest = self._spans[self._head // schema.SPAN]
+        return Stored(effect.token)
 
     def _write_spool(self, effect: Spool) -> None:
         kept = self._find(effect.name)

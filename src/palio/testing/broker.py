@@ -9,16 +9,15 @@ from typing import Any, Self
 
 import msgspec
 
+from palio.broker import broker as live
 from palio.broker.broker import BrokerStatistics
 from palio.broker.extension import Installer
-from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Limits, Peer, Settings
 from palio.client.blocking import LoopThread
 from palio.protocol.peers import LinkKind
 from palio.routing.durable.desk import DurableSettings
-from palio.sim.faults.disk import Disk
 from palio.testing.clock import Clock
-from palio.testing.memory import MemoryBroker
+from palio.testing.memory import MemoryHost
 
 # A test does not wait as patiently as a network in use.
 PATIENCE = DurableSettings(tick=0.05, settle_within=0.01)
@@ -33,14 +32,12 @@ class Broker:
         self._settings = settings
         self._extensions = extensions
         self.clock = clock
-        self._disk = Disk()
-        self._keeper = MemoryKeeper()
-        self._incarnation = 0
-        self._running: MemoryBroker | None = None
+        self._host = MemoryHost(clock, self._changed)
+        self._running: live.Broker | None = None
         self._thread: LoopThread | None = None
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         if clock is not None:
-            clock.wait_while(lambda: self._running is not None and _is_busy(self._running))
+            clock.wait_while(lambda: self._running is not None and self._host.is_busy)
 
     @property
     def name(self) -> str:
@@ -62,7 +59,7 @@ class Broker:
         return f"http://{self._settings.http}"
 
     @property
-    def running(self) -> MemoryBroker:
+    def running(self) -> live.Broker:
         """The broker itself, with its router and connections."""
         assert self._running is not None, "The broker is not running; start it first."
         return self._running
@@ -96,16 +93,8 @@ class Broker:
     async def start(self) -> Self:
         """Start it, at the same address as before."""
         if self._running is None:
-            self._incarnation += 1
-            running = MemoryBroker(
-                self._settings,
-                self._disk,
-                self._incarnation,
-                self.clock,
-                changed=self._changed,
-                keeper=self._keeper,
-                extensions=self._extensions,
-            )
+            self._host.begin()
+            running = live.Broker(self._settings, host=self._host, extensions=self._extensions)
             await running.start()
             self._running = running
             host = self._settings.listen.rpartition(":")[0]
@@ -124,8 +113,7 @@ class Broker:
         start.
         """
         running = self.running
-        if running.store is not None:
-            running.store.close()
+        self._host.crash()
         for connection in list(running.connections):
             connection.abort("The broker has crashed.")
         await self.stop()
@@ -156,10 +144,6 @@ class Broker:
                 self._waiting.remove((condition, future))
                 if not future.done():
                     future.set_result(None)
-
-
-def _is_busy(running: MemoryBroker) -> bool:
-    return running.store is not None and running.store.is_busy
 
 
 def broker(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -21,7 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route as Mounted
 from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from palio.broker.extension import BrokerMistake, Extension, Route, Socket
 from palio.broker.gateway.bodies import Bodies
@@ -76,21 +77,13 @@ class Front:
             self._paths[opened.endpoint] = socket.path
 
     def _endpoint(self, name: str, route: Route) -> Callable[[Request], Awaitable[Response]]:
-        extensions = self._broker.extensions
-
         async def endpoint(request: Request) -> Response:
             call = Call(self._broker, self.bodies, request)
             if not route.open:
                 _ = call.principal  # a stranger is refused here, before anything else of it is looked at
-            extensions.require_on(name)
-            try:
+            with self._broker.extensions.careful(name, f"{route.method} {route.path}"):
                 answer = await route.handle(call)
                 return answer if isinstance(answer, Response) else json_answer(answer)
-            except PalioError:
-                raise
-            except Exception as problem:  # noqa: BLE001 (everybody else goes on)
-                extensions.failed(name, f"{route.method} {route.path}", problem)
-                raise BrokerMistake from None
 
         return endpoint
 
@@ -98,8 +91,8 @@ class Front:
         async def endpoint(connection: WebSocket) -> None:
             if not socket.open:
                 authenticated(self._broker, read_credentials(connection))
-            self._broker.extensions.require_on(name)
-            await socket.serve(connection)
+            with self._broker.extensions.careful(name, socket.path), suppress(WebSocketDisconnect):
+                await socket.serve(connection)
 
         return endpoint
 

@@ -79,11 +79,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 def document(title: str, routes: Iterable[Route]) -> dict[str, Any]:
     """The description of all routes that have one."""
-    described = [route for route in routes if route.description is not None]
-    schemas = _Schemas(one for route in described for one in _types(route.description))
+    described = [(route, route.description) for route in routes if route.description is not None]
+    schemas = _Schemas(one for _, operation in described for one in _types(operation))
     paths: dict[str, dict[str, Any]] = {}
-    for route in described:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    for route, operation in described:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, operation, schemas)
     components = {"schemas": schemas.components, "securitySchemes": _SCHEMES}
     info = {"title": title, "version": VERSION}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
@@ -122,8 +122,7 @@ def _portable(schema: Any) -> Any:
     return [_portable(part) for part in schema] if isinstance(schema, list) else schema
 
 
-def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
-    operation: Operation = route.description
+def _operation(route: Route, operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     method = route.method.lower()
     name = getattr(route.handle, "__name__", "")
     described: dict[str, Any] = {

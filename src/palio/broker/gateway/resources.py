@@ -44,49 +44,38 @@ LIST = Operation(
     answers=good("All that the caller has made.", list[ShownSubscription]),
     problems=COMMON,
 )
-GET = Operation(
-    summary="Look at a subscription",
-    parameters=(_ID,),
-    answers=good("It, and how it is doing.", ShownSubscription),
-    problems=(404, *COMMON),
-)
-UPDATE = Operation(
-    summary="Change a subscription",
+
+
+def _one(summary: str, said: str, given: Any = ShownSubscription, **more: Any) -> Operation:
+    """What is done with one subscription."""
+    usual = {"problems": (404, 501, *COMMON), "answers": good(said, given), "parameters": (_ID,)}
+    return Operation(summary=summary, **(usual | more))
+
+
+GET = _one("Look at a subscription", "It, and how it is doing.", problems=(404, *COMMON))
+UPDATE = _one(
+    "Change a subscription",
+    "It is changed.",
     description="Replaces what is wanted and where it goes; what waits to be delivered stays.",
-    parameters=(_ID,),
     body={JSON: Wish},
-    answers=good("It is changed.", ShownSubscription),
     problems=(404, *_CHANGED),
 )
-DELETE = Operation(
-    summary="End a subscription",
-    parameters=(_ID,),
-    answers={204: Given("It is gone.")},
-    problems=(404, 501, *COMMON),
+DELETE = _one("End a subscription", "", answers={204: Given("It is gone.")})
+PAUSE = _one(
+    "Pause a subscription",
+    "Nothing is delivered until it is resumed; what comes is kept.",
+    PausedSubscription,
 )
-PAUSE = Operation(
-    summary="Pause a subscription",
-    parameters=(_ID,),
-    answers=good("Nothing is delivered until it is resumed; what comes is kept.", PausedSubscription),
-    problems=(404, 501, *COMMON),
-)
-RESUME = Operation(
-    summary="Resume a subscription",
-    parameters=(_ID,),
-    answers=good("It delivers again.", PausedSubscription),
-    problems=(404, 501, *COMMON),
-)
-SEEK = Operation(
-    summary="Move a subscription to a time or a position",
+RESUME = _one("Resume a subscription", "It delivers again.", PausedSubscription)
+SEEK = _one(
+    "Move a subscription to a time or a position",
+    "It goes on from there; so many events that waited are dropped, or would be.",
+    SoughtSubscription,
     description=(
         "What follows is delivered, also what had been acknowledged, as far back as journals and lakes go. "
         "What is before and was not acknowledged is dropped; with dry, it is only said how much that would be."
     ),
-    parameters=(_ID,),
     body={JSON: OnePlace},
-    answers=good(
-        "It goes on from there; so many events that waited are dropped, or would be.", SoughtSubscription
-    ),
     problems=(404, *_CHANGED),
 )
 

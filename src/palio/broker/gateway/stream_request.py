@@ -52,17 +52,17 @@ _QUERY = (
 )
 
 
+_Kind = Annotated[
+    Literal["message", "lost", "end"],
+    Meta(description="Where it is no notification: that some were lost, or why the stream ends."),
+]
+
+
 class SentEvent(msgspec.Struct):
     """Each event of the stream."""
 
     data: Annotated[str, Meta(extra_json_schema={"contentMediaType": "application/json"})]
-    event: (
-        Annotated[
-            Literal["message", "lost", "end"],
-            Meta(description="Where it is no notification: that some were lost, or why the stream ends."),
-        ]
-        | UnsetType
-    ) = UNSET
+    event: _Kind | UnsetType = UNSET
     id: Annotated[str, Meta(description="Where to go on (Last-Event-ID).")] | UnsetType = UNSET
 
 

@@ -1,1 +1,92 @@
-"""What jobs share: where their tables come from, and how long ones are done in parts."""
+"""The jobs of the pipeline, whole: from the places where events lie to what comes out, as functions.
+
+>>> from palio.spark import jobs
+>>> looked = jobs.backtest(spark, "price > 100", "palio-lake", checkpoint="state")
+>>> jobs.match(spark, "events.jsonl", "filters.jsonl", output="pairs", quarantine="aside").pairs.count()
+
+The functions of `palio.spark` take tables and give tables; these take places (a lake, journals, Parquet, or
+lines), look at them in parts that are kept in a checkpoint, put aside what cannot be read, write what they
+find, and return a record of it. `palio spark …` are these functions with a command line around them: what a
+job does is here, and what is typed and shown is there. None of them prints.
+
+*Interrupts.* A job lets `KeyboardInterrupt` through, as every other exception: what is in its checkpoint, its
+output or its lake by then stays, and the same call goes on there. `progress` and `told` hear how far it is.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from palio.spark.jobs.archive_job import (
+        Archived,
+        Compacted,
+        Erased,
+        archive,
+        archive_continuously,
+        compact,
+        forget,
+    )
+    from palio.spark.jobs.backtest_job import backtest
+    from palio.spark.jobs.checkpoint import PartsDone
+    from palio.spark.jobs.looked_back import LookedBack
+    from palio.spark.jobs.match_job import Matched, MatchedNew, match, match_new
+    from palio.spark.jobs.patterns_job import PatternsFound, patterns
+    from palio.spark.jobs.reach_back_job import ReachedBack, reach_back
+    from palio.spark.jobs.stats_job import stats
+
+# Where each name comes from; loaded when it is first asked for. No module has the name of a function: once it
+# is loaded, the package would have the one in place of the other.
+_PLACES = {
+    "Archived": "archive_job",
+    "Compacted": "archive_job",
+    "Erased": "archive_job",
+    "LookedBack": "looked_back",
+    "Matched": "match_job",
+    "MatchedNew": "match_job",
+    "PartsDone": "checkpoint",
+    "PatternsFound": "patterns_job",
+    "ReachedBack": "reach_back_job",
+    "archive": "archive_job",
+    "archive_continuously": "archive_job",
+    "backtest": "backtest_job",
+    "compact": "archive_job",
+    "forget": "archive_job",
+    "match": "match_job",
+    "match_new": "match_job",
+    "patterns": "patterns_job",
+    "reach_back": "reach_back_job",
+    "stats": "stats_job",
+}
+
+__all__ = [
+    "Archived",
+    "Compacted",
+    "Erased",
+    "LookedBack",
+    "Matched",
+    "MatchedNew",
+    "PartsDone",
+    "PatternsFound",
+    "ReachedBack",
+    "archive",
+    "archive_continuously",
+    "backtest",
+    "compact",
+    "forget",
+    "match",
+    "match_new",
+    "patterns",
+    "reach_back",
+    "stats",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        found = getattr(import_module(f"palio.spark.jobs.{_PLACES[name]}"), name)
+        return globals().setdefault(name, found)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

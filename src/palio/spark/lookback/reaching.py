@@ -8,9 +8,9 @@ that version is read, of which every event lies at or before that position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from palio.client.blocking import LoopThread
 from palio.client.client import Client
@@ -28,6 +28,8 @@ from palio.store.lake.manifests import Lake
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+Work: TypeAlias = "Callable[[Client], Coroutine[Any, Any, None]]"
 
 # Seconds within which the whole network has to know of the subscription.
 WITHIN = 60.0
@@ -56,17 +58,22 @@ def reach_back(
     state = place.state()
     parsed = read_filter(filter)
     begin = moment("since", since, 0.0)
+    with_client(address, lambda client: follow_from(client, parsed, durable, state.positions, begin))
+    wanted = None if schema is None else struct_of(schema)
+    return read_lake(spark, place, schema=wanted, filter=parsed, since=begin, state=state)
+
+
+def with_client(address: str, work: Work) -> None:
+    """Do something with a client of a broker. Raises `NotConnected`, and what the work raises."""
     thread = LoopThread()
     try:
         client = thread.run(connected(address))
         try:
-            thread.run(follow_from(client, parsed, durable, state.positions, begin))
+            thread.run(work(client))
         finally:
             thread.run(client.close())
     finally:
         thread.stop()
-    wanted = None if schema is None else struct_of(schema)
-    return read_lake(spark, place, schema=wanted, filter=parsed, since=begin, state=state)
 
 
 async def follow_from(

@@ -35,11 +35,11 @@ import msgspec
 
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
 from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns
-from palio.spark.jobs.positions import JOURNAL, SEQUENCE, InTable, Positioned, Positions
 from palio.spark.matching.bulk import match
 from palio.spark.matching.shards import Shards, build_shards
 from palio.spark.runtime.folders import shared_folder
 from palio.spark.source import offsets
+from palio.spark.tables.positions import JOURNAL, SEQUENCE, InTable, Positioned, Positions
 from palio.store.lake.once import create_once, make_folder, sync_folder, sync_tree
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from palio.matching.patterns.hit import FOREVER, NEVER
 from palio.matching.patterns.match import PATTERN_NAME
 from palio.model.patterns.pattern import Pattern
 from palio.spark.errors import MissingColumn, TooManyPatterns
-from palio.spark.jobs.parts import Looks, Whole
 from palio.spark.patterns.batch import BatchFinder
 from palio.spark.patterns.found import FOUND_DDL
 from palio.spark.patterns.hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFinder
@@ -27,6 +26,7 @@ from palio.spark.patterns.selection import NUMBERS, ranges_needed, texts_needed
 from palio.spark.patterns.state import BucketProcessor
 from palio.spark.patterns.stream import PACKED_DDL, packed
 from palio.spark.runtime.workers import keep
+from palio.spark.tables.parts import Looks, Whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

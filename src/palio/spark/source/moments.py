@@ -5,6 +5,7 @@ A text is read on the driver, once, so that a span means the same time at every 
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -36,6 +37,12 @@ def moment(option: str, given: Moment, default: float) -> float:
             raise WrongOption(option, "A time needs a zone, such as 2026-11-16T09:30:00Z.")
         return given.timestamp()
     return float(given)
+
+
+def moment_or_none(option: str, given: Moment) -> float | None:
+    """The same, and None if there is none. Raises `WrongOption`."""
+    found = moment(option, given, math.nan)
+    return None if math.isnan(found) else found
 
 
 class TimeTexts:

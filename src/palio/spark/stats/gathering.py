@@ -17,7 +17,6 @@ from palio.matching.saving import saved
 from palio.model.filter import Filter
 from palio.spark.errors import NothingThere
 from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns
-from palio.spark.jobs.parts import Looks, Whole, one_file
 from palio.spark.matching.shards import Shards, build_shards, parsed
 from palio.spark.stats import looking
 from palio.spark.stats.constraints import constraints_of
@@ -38,6 +37,7 @@ from palio.spark.stats.hits import CONSTRAINT, HITS, REACH, WANTED, hit_rates, r
 from palio.spark.stats.looking import Places, counts, sketches, summarised, summed, united
 from palio.spark.stats.preparing import Prepared, prepared
 from palio.spark.stats.steps import bin_edges, time_steps
+from palio.spark.tables.parts import Looks, Whole, one_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from palio.spark.jobs.inputs import REASON, events_at, has_lines, is_journal, is_lake, table_at
 from palio.spark.runtime.session import cores_of
+from palio.spark.tables.inputs import REASON, events_at, has_lines, is_journal, is_lake, table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

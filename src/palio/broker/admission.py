@@ -1,0 +1,152 @@
+"""`Admission`: who comes in and who goes. Connections tell of it here, and the router hears of it.
+
+Whoever greets must be somebody, with the right to what it greets as, and within the limits on connections. A
+client that connects again takes the place of its old connection. Of two links to the same neighbour one stays.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from palio.broker.access import Access
+from palio.broker.access.rights import Allowance
+from palio.broker.connection import Connection
+from palio.broker.counts import BrokerCounts
+from palio.broker.dialling import AlreadyLinked
+from palio.broker.guard import Guard
+from palio.broker.limits import Tally, TooManyConnections
+from palio.broker.registry import Registry
+from palio.broker.settings import Settings
+from palio.model.errors import PalioError
+from palio.protocol.greeting import Greet, Role
+from palio.protocol.peers import LinkKind
+from palio.protocol.violations import ProtocolViolation
+from palio.routing.links import COUNTERPART
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
+
+
+class Admission:
+    """The beginnings and ends of connections. `handle` lets the router take a message of a source."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        access: Access,
+        guard: Guard,
+        registry: Registry,
+        *,
+        counts: BrokerCounts,
+        handle: Callable[[Any, str], None],
+        log: logging.Logger,
+    ) -> None:
+        self._name = settings.name
+        self._limits = settings.limits
+        self._access = access
+        self._guard = guard
+        self._registry = registry
+        self._counts = counts
+        self._handle = handle
+        self._log = log
+        self._by_address = Tally(settings.limits.connections_per_address)
+        self._by_principal = Tally(settings.limits.connections_per_principal)
+        self.is_closed = False  # nobody comes in any more
+
+    # Beginnings
+
+    def connected(self, connection: Connection) -> None:
+        """A connection was accepted or dialled."""
+        connections = self._registry.connections
+        connections[connection] = None
+        try:
+            self._by_address.add(connection.host)
+            if len(connections) > self._limits.connections:
+                raise TooManyConnections(self._limits.connections)
+        except TooManyConnections as problem:
+            connection.refuse(problem)
+
+    def admit(self, connection: Connection, greet: Greet) -> None:
+        """Whether who greets may come in; raises what speaks against it."""
+        if self.is_closed:
+            raise ProtocolViolation("The broker is stopping.")
+        principal = connection.acting_for or self._access.authenticate(greet.token, connection.certificate)
+        connection.principal = principal
+        if principal.name:
+            self._by_principal.add(principal.name)
+        if greet.role is Role.PEER:
+            principal.require(Allowance.PEER, "link a broker")
+            self.admit_peer(connection, greet.name)
+
+    def admit_peer(self, connection: Connection, name: str) -> None:
+        """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
+        if name == self._name:
+            raise ProtocolViolation(f"The broker {name} cannot be its own neighbour.")
+        known = self._registry.links.get(name)
+        if known is None:
+            return
+        if not connection.may_replace(known):
+            raise AlreadyLinked(name)
+        # If both have dialled, the connection that the broker with the smaller name made is the one to keep.
+        keep_dialled = self._name < name
+        if (known.peer is not None) == keep_dialled and (connection.peer is not None) != keep_dialled:
+            raise AlreadyLinked(name)
+        known.end("Another connection takes the place of this one.")
+
+    def greeted(self, connection: Connection, greet: Greet) -> None:
+        """Someone has come in."""
+        if greet.role is Role.PEER:
+            self.linked(connection, COUNTERPART[greet.kind], greet.cost)
+            return
+        name = connection.name
+        known = self._registry.sessions.get(name)
+        if known is not None:
+            known.end("This client has connected again.", event="taken over")
+        self._registry.sessions[name] = connection
+        connection.read(self._registry.reading)
+        self._handle(Open(), name)
+
+    def linked(self, connection: Connection, kind: LinkKind, cost: float) -> None:
+        """There is a link to a neighbour."""
+        self._registry.links[connection.name] = connection
+        self._log.info("A link is up.", extra={"neighbour": connection.name, "address": connection.address})
+        self._handle(LinkUp(kind, cost), connection.name)
+
+    # Ends
+
+    def ended(self, connection: Connection) -> None:
+        """A live connection is ending: nothing more comes from it."""
+        name, links, sessions = connection.name, self._registry.links, self._registry.sessions
+        if connection.role is Role.PEER and links.get(name) is connection:
+            del links[name]
+            self._log.info("A link is down.", extra={"neighbour": name, "reason": connection.reason})
+            self._handle(LinkDown(), name)
+        elif connection.role is Role.CLIENT and sessions.get(name) is connection:
+            del sessions[name]
+            self._guard.gone(name)
+            self._handle(Close(), name)
+
+    def disconnected(self, connection: Connection, *, was_live: bool) -> None:
+        """A connection is gone."""
+        if self._registry.remove(connection):
+            self._by_address.remove(connection.host)
+            if connection.principal.name:
+                self._by_principal.remove(connection.principal.name)
+        self._counts.dropped.update(connection.outgoing.statistics().dropped)
+        if was_live:
+            self.ended(connection)
+
+    def refused(self, problem: PalioError, address: str, name: str = "") -> None:
+        """A connection ends for what was said on it, or a request for what it shows."""
+        self._counts.refused[type(problem).__name__] += 1
+        self._log.warning(
+            "A connection was refused.",
+            extra={"connection": name, "address": address, "reason": str(problem)},
+        )
+
+    def gave_up(self, connection: Connection) -> None:
+        """A connection ends at once, for a reason that is not the other end's own."""
+        self._log.warning(
+            "A connection was given up.",
+            extra={"connection": connection.name, "address": connection.address, "reason": connection.reason},
+        )

@@ -1,0 +1,72 @@
+"""`Host`: what is around a broker: time, timers, the disk. In use it is a machine, in a test it need not be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from palio.broker.clock import Clock
+from palio.broker.settings import Settings
+from palio.broker.storing import StoreBridge
+from palio.broker.timers import Cancellable
+
+if TYPE_CHECKING:
+    from palio.broker.gateway.definitions import Keeper
+    from palio.store import Store
+
+
+class Host(Protocol):
+    """Where a broker is."""
+
+    @property
+    def now(self) -> Clock:
+        """The broker's time."""
+
+    @property
+    def changed(self) -> Callable[[], None] | None:
+        """What is called after each turn of the broker, if anything."""
+
+    def call_at(self, name: str, at: float, callback: Callable[[], None]) -> Cancellable:
+        """Call something when the broker's time has come to a moment; `name` says what it is about."""
+
+    async def open_store(self, settings: Settings, bridge: StoreBridge) -> Store:
+        """The store that the settings ask for, which tells the bridge. Raises what it does."""
+
+    def keeper(self, settings: Settings) -> Keeper:
+        """Where the gateway keeps its subscriptions."""
+
+
+class MachineHost:
+    """A machine with a clock and a disk."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.now = Clock(clock)
+        self.changed = None
+
+    def call_at(self, name: str, at: float, callback: Callable[[], None]) -> Cancellable:
+        return asyncio.get_running_loop().call_later(max(0.0, at - self.now.last), callback)
+
+    async def open_store(self, settings: Settings, bridge: StoreBridge) -> Store:
+        from palio.store import SqlStore  # noqa: PLC0415 (not needed without a journal)
+
+        Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
+        store = await asyncio.to_thread(
+            SqlStore.open,
+            settings.store_url,
+            broker=settings.name,
+            completed=bridge.completed,
+            broken=bridge.broken,
+            sync=settings.sync,
+            retention=settings.durable.retention,
+            remembered=settings.durable.remembered,
+            lake=settings.lake or None,
+        )
+        settings.keep_name()
+        return store
+
+    def keeper(self, settings: Settings) -> Keeper:
+        from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper  # noqa: PLC0415 (only with HTTP)
+
+        return FileKeeper(Path(settings.data)) if settings.journal else MemoryKeeper()

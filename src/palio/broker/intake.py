@@ -1,0 +1,93 @@
+"""`Intake`: what connections bring, on its way to the router: past the guard for clients, a border for others.
+
+What a client may not ask is answered, and the router does not hear of it. Questions about the broker itself are
+answered here, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palio.broker.border import bounced
+from palio.broker.connection import Connection
+from palio.broker.counts import BrokerCounts
+from palio.broker.guard import Guard, require_deliverable
+from palio.broker.inspection import Inspection
+from palio.broker.limits import TooManySubscriptions
+from palio.broker.runner import EffectRunner
+from palio.broker.settings import Settings
+from palio.broker.unlisted import UnlistedMessage
+from palio.model.errors import InvalidNotification, PalioError
+from palio.protocol.durable.subscriptions import Attach
+from palio.protocol.frames import MAX_EVENT
+from palio.protocol.greeting import Role
+from palio.protocol.inquiries import Inspect, Inspected, Watch
+from palio.protocol.requests import Advertise, Refused, Subscribe
+from palio.protocol.subjects import subject_of
+
+# What is held for a client until it gives it back.
+_HELD = frozenset((Subscribe, Advertise, Watch))
+
+
+class Intake:
+    """Takes messages of connections."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        guard: Guard,
+        runner: EffectRunner,
+        inspection: Inspection,
+        counts: BrokerCounts,
+    ) -> None:
+        self._name = settings.name
+        self._subscriptions = settings.limits.subscriptions
+        self._guard = guard
+        self._runner = runner
+        self._inspection = inspection
+        self._counts = counts
+
+    def take(self, message: Any, connection: Connection, size: int) -> None:
+        """A message from a client or a neighbour, which came in so many bytes."""
+        if connection.role is Role.CLIENT:
+            try:
+                if size > MAX_EVENT:
+                    require_deliverable(message)
+                name, limit = connection.name, self._subscriptions
+                if type(message) in _HELD and self._runner.router.is_full(name, limit):
+                    raise TooManySubscriptions(limit)
+                message = self._guard.check(message, connection.principal, name)
+                if type(message) is Attach:
+                    if not self._runner.router.has_room_for(name, message.name, limit):
+                        raise TooManySubscriptions(limit)
+            except PalioError as problem:
+                self._refuse(connection, message, problem)
+                return
+        elif (border := connection.border) is not None:
+            try:
+                taken = border.coming(message)
+            except UnlistedMessage as problem:
+                connection.refuse(problem)
+                return
+            if taken is None:
+                if (answer := bounced(message, self._name)) is not None:
+                    connection.say(answer)
+                return
+            message = taken
+        try:
+            self._runner.handle(message, connection.name)
+        except InvalidNotification as problem:  # of a neighbour: those of clients are answered
+            connection.refuse(problem)
+
+    def inspected(self, connection: Connection, message: Inspect) -> None:
+        """A question about this broker."""
+        try:
+            for result, last in self._inspection.answer(message, connection.principal):
+                connection.say(Inspected(message.number, result, last))
+        except PalioError as problem:
+            self._refuse(connection, message, problem)
+
+    def _refuse(self, connection: Connection, request: Any, problem: PalioError) -> None:
+        """Something that a client asked for is not done."""
+        self._counts.refused_requests[type(problem).__name__] += 1
+        connection.say(Refused.of(subject_of(request), problem, request.number))

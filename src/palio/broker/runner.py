@@ -1,0 +1,201 @@
+"""`EffectRunner`: lets the router take a message, and does what it says, in its order.
+
+Answers and events are put on their connections, and written at the end of the turn; effects on the store are
+handed over together, and their completions come back as messages. What cannot be said, because no frame can
+bring it or because its kind may not pass, is counted, and whoever would wait for it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from palio.broker import fitting
+from palio.broker.border import bounced
+from palio.broker.connection import Connection
+from palio.broker.counts import BrokerCounts
+from palio.broker.guard import answered
+from palio.broker.host import Host
+from palio.broker.registry import Registry
+from palio.broker.storing import StoreBridge
+from palio.broker.timers import Timers
+from palio.broker.unlisted import UnlistedMessage
+from palio.protocol.deliveries import Lost
+from palio.protocol.durable.subscriptions import Rejected
+from palio.protocol.encoding import encode_envelopes
+from palio.protocol.envelope import Envelope
+from palio.protocol.frames import MAX_FRAME
+from palio.protocol.inquiries import Requested, Respond
+from palio.protocol.requests import Refused
+from palio.routing.durable.effects import STORE_EFFECTS, Hand
+from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.router import Router
+
+# Why something that is kept cannot be delivered.
+TOO_LARGE = f"It has more than the {MAX_FRAME:,} bytes that a frame may have."
+
+
+class EffectRunner:
+    """The router, which is set before the first message comes, and what comes of it."""
+
+    def __init__(
+        self, registry: Registry, storing: StoreBridge, counts: BrokerCounts, host: Host, log: logging.Logger
+    ) -> None:
+        self.router: Router
+        self._registry = registry
+        self._storing = storing
+        self._counts = counts
+        self._now = host.now
+        self._log = log
+        self._changed = host.changed
+        self._timers = Timers(host.call_at, self.on_timer)
+        self._to_store: list[Any] = []
+        self._encoded: tuple[tuple[Envelope, ...], msgspec.Raw] | None = None
+        registry.flushed = self._turn_ended
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Send: self._send,
+            Deliver: self._deliver,
+            Reply: self._reply,
+            Hand: self._hand,
+            SetTimer: self._timers.set,
+            CloseLink: self._close_link,
+            **dict.fromkeys(STORE_EFFECTS, self._to_store.append),
+        }
+
+    # In
+
+    def handle(self, message: Any, source: str) -> None:
+        """Let the router take a message, and do what it says."""
+        self.carry_out(self.router.handle(message, source, self._now()))
+
+    def handle_completions(self, messages: Sequence[Any]) -> None:
+        """Let the router take what the store says, and do what it says."""
+        now = self._now()
+        for message in messages:
+            self.carry_out(self.router.handle(message, "", now))
+
+    def on_timer(self, name: str) -> None:
+        """A timer is due."""
+        self.carry_out(self.router.on_timer(name, self._now()))
+
+    def stop(self) -> None:
+        """Nothing is due any more."""
+        self._timers.cancel()
+
+    def _soon(self, message: Any, source: str) -> None:
+        """Not now, while the router's effects are being carried out."""
+        asyncio.get_running_loop().call_soon(self.handle, message, source)
+
+    # Out
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Do what the router says, in its order."""
+        handlers = self._handlers
+        for effect in effects:
+            handlers[type(effect)](effect)
+        if self._to_store:
+            self._storing.submit(tuple(self._to_store))
+            self._to_store.clear()
+        if self._changed is not None:
+            self._changed()
+
+    def _turn_ended(self) -> None:
+        self._encoded = None
+
+    def _send(self, effect: Send) -> None:
+        connection = self._registry.links.get(effect.broker)
+        if connection is None:
+            return
+        message: Any = effect.message
+        if (border := connection.border) is not None:
+            try:
+                message = border.leaving(message)
+            except UnlistedMessage as problem:
+                self._withhold(problem, connection)
+                return
+            if message is None:
+                answer = bounced(effect.message, effect.broker)
+                if answer is not None:
+                    self._soon(answer, effect.broker)
+                return
+        for payload in fitting.letters(message):
+            connection.put(payload)
+
+    def _deliver(self, effect: Deliver) -> None:
+        connection = self._registry.sessions.get(effect.session)
+        if connection is None:
+            self._counts.dropped["session gone"] += len(effect.envelopes)
+            return
+        # Many sessions mostly get the same: the comparison is by identity, and so costs next to nothing.
+        if self._encoded is None or self._encoded[0] != effect.envelopes:
+            self._encoded = effect.envelopes, encode_envelopes(effect.envelopes)
+        for payload, count in fitting.events(effect.handles, effect.envelopes, self._encoded[1]):
+            if payload is None:
+                self._lose(connection)
+            else:
+                connection.put(payload, count)
+
+    def _reply(self, effect: Reply) -> None:
+        connection = self._registry.sessions.get(effect.session)
+        if type(effect.answer) is Refused:
+            self._counts.refused_requests[effect.answer.error] += 1
+        if connection is None:
+            return
+        try:
+            answer = answered(effect.answer, connection.principal)
+        except UnlistedMessage as problem:
+            self._withhold(problem, connection)
+            return
+        for payload in fitting.answers(answer):
+            if payload is not None:
+                connection.put(payload)
+                continue
+            self._lose(connection)
+            if type(effect.answer) is Requested:  # nobody shall wait for what it would have said
+                self._say_for(effect.session, Respond(effect.answer.id))
+
+    def _hand(self, effect: Hand) -> None:
+        connection = self._registry.sessions.get(effect.session)
+        if connection is None:
+            return
+        for payload, deliveries in fitting.handed(connection.principal.called(effect.name), effect.deliveries):
+            if payload is not None:
+                connection.put(payload)
+                continue
+            # It counts as an attempt like any other.
+            number = deliveries[0][0]
+            extra = {"durable": effect.name, "delivery": number, "reason": TOO_LARGE}
+            self._log.warning("A delivery does not fit into a frame.", extra=extra)
+            self._say_for(effect.session, Rejected(effect.name, (number,), reason=TOO_LARGE))
+
+    def _close_link(self, effect: CloseLink) -> None:
+        connection = self._registry.links.pop(effect.broker, None)
+        self._log.warning("A link cannot be used.", extra={"neighbour": effect.broker, "reason": effect.reason})
+        if connection is not None:
+            connection.end(effect.reason)
+
+    # What cannot be said
+
+    def _lose(self, connection: Connection) -> None:
+        """An event, or an answer, that no frame can bring."""
+        self._counts.dropped["too large"] += 1
+        self._log.warning("What does not fit into a frame is not sent.", extra={"connection": connection.name})
+        connection.say(Lost(1, TOO_LARGE))
+
+    def _withhold(self, problem: UnlistedMessage, connection: Connection) -> None:
+        """What this broker would say, and may not."""
+        self._counts.dropped["unlisted"] += 1
+        self._log.error("A message is not sent.", extra={"connection": connection.name, "reason": str(problem)})
+
+    def _say_for(self, session: str, message: Rejected | Respond) -> None:
+        """Say, soon, what a client would that cannot be given what it was to be given."""
+
+        def say() -> None:
+            if session in self._registry.sessions:
+                self.handle(message, session)
+
+        asyncio.get_running_loop().call_soon(say)

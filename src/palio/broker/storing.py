@@ -1,0 +1,131 @@
+"""`StoreBridge`: between the event loop of a broker and its store, which has threads of its own.
+
+Effects go over as they come; completions come back into the loop, in their order. While much waits for the
+disk, clients are not read from (backpressure): so a fast publisher cannot fill the memory. A store that cannot
+go on, or says what the broker cannot handle, is the end of the broker: what is on disk and what is in memory
+may differ then, and only a new start makes that good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from palio.model.errors import PalioError
+from palio.routing.clients import NoJournal
+from palio.routing.durable.effects import Append, KeyedRecord, StoreEffect
+from palio.routing.occurrences import Failed, StoreMessage
+
+if TYPE_CHECKING:
+    from palio.store import Store
+
+
+class NotKept(PalioError):
+    """Keyed records that could not be written."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Records could not be written: {reason}", reason=reason)
+
+
+class StoreBridge:
+    """`read` is told whether clients may be read from: not while `limit` bytes wait.
+
+    `failed` is done when the broker cannot go on, with the reason.
+    """
+
+    def __init__(self, limit: int, read: Callable[[bool], None], log: logging.Logger) -> None:
+        self.store: Store | None = None
+        self.failed: asyncio.Future[str] | None = None
+        self._limit = limit
+        self._read = read
+        self._reading = True
+        self.log = log
+        self._loop: asyncio.AbstractEventLoop
+        self._handle: Callable[[Sequence[StoreMessage]], None]
+        self._keeping: dict[int, asyncio.Future[StoreMessage]] = {}  # by token
+        self._last_token = 0  # negative: those of the router are positive
+
+    def begin(self, handle: Callable[[Sequence[StoreMessage]], None]) -> None:
+        """From now on `handle` takes what the store says, in this event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._handle = handle
+        self.failed = self._loop.create_future()
+
+    async def close(self) -> None:
+        """Let the store carry out all that it was given, and close it."""
+        if self.store is not None:
+            await asyncio.to_thread(self.store.close)
+
+    # There
+
+    def submit(self, effects: Sequence[StoreEffect]) -> None:
+        """Let effects be carried out."""
+        assert self.store is not None, "Without a store, the router has no effects on it."
+        self.store.submit(effects)
+        self._throttle()
+
+    async def keep(self, *records: KeyedRecord) -> None:
+        """Write keyed records, all or nothing; they are on disk when this returns.
+
+        Raises `NoJournal` at a broker that keeps nothing, `NotKept` if there is no room or the store is broken.
+        """
+        if self.store is None:
+            raise NoJournal
+        self._last_token -= 1
+        token = self._last_token
+        future = self._keeping[token] = self._loop.create_future()
+        self.submit((Append(token, (), "", records),))
+        answer = await future
+        if isinstance(answer, Failed):
+            raise NotKept(answer.reason)
+
+    # And back
+
+    def completed(self, messages: Sequence[StoreMessage]) -> None:
+        """The store has carried something out. May be called in any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is interested any more
+            self._loop.call_soon_threadsafe(self.take, messages)
+
+    def broken(self, problem: PalioError) -> None:
+        """The store cannot go on. May be called in any thread."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._fail, str(problem))
+
+    def take(self, messages: Sequence[StoreMessage]) -> None:
+        """The store has carried something out, and this is the thread of the event loop."""
+        if self._keeping:
+            messages = [message for message in messages if not self._is_kept(message)]
+        try:
+            self._handle(messages)
+        except Exception:
+            self.log.exception("The broker could not handle what its store says.")
+            self._fail("The broker could not handle what its store says; this is its mistake.")
+        self._throttle()
+
+    def _is_kept(self, message: Any) -> bool:
+        future = self._keeping.pop(message.token, None)
+        if future is not None and not future.done():
+            future.set_result(message)
+        return future is not None
+
+    def _fail(self, reason: str) -> None:
+        self.log.critical("The store cannot go on.", extra={"reason": reason})
+        if self.failed is not None and not self.failed.done():
+            self.failed.set_result(reason)
+        for future in self._keeping.values():
+            if not future.done():
+                future.set_exception(NotKept(reason))
+
+    def _throttle(self) -> None:
+        """Clients are not read from while too much waits for the disk."""
+        assert self.store is not None
+        queued = self.store.queued_bytes
+        reading = queued < self._limit if self._reading else queued < self._limit // 2
+        if reading != self._reading:
+            self._reading = reading
+            self._read(reading)

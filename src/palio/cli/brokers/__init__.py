@@ -1,0 +1,1 @@
+"""Commands that run one broker and set what it may do."""

@@ -1,0 +1,139 @@
+"""A broker in this process, from its start to its end: for `palio up` and for `palio network up`."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from palio.broker.settings import Settings
+from palio.cli.program.extras import missing_of
+from palio.cli.program.terminal import ExitCode
+from palio.model.errors import PalioError
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+    from palio.broker.extension import Installer
+
+# How many objects may come into being between two looks for garbage: some batches of events.
+_GARBAGE_EVERY = 50_000
+# Seconds after which the thread of the store gets its turn beside a busy event loop.
+_SWITCH_EVERY = 0.0005
+
+
+class CannotStart(PalioError):
+    """A broker that could not be started, for a reason of the machine."""
+
+
+class BrokerFailed(PalioError):
+    """A broker that could not go on."""
+
+    reason: str
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The broker cannot go on and has stopped: {reason}", reason=reason)
+
+
+# What rooms above the broker add to every broker that is started here.
+EXTENSIONS: tuple[Installer, ...] = ()
+
+
+def host(settings: Settings, started: Callable[[Broker], None], *, life: int | None = None) -> None:
+    """Run a broker, with all extensions, until a signal, or the end of the pipe `life`, stops it in order.
+
+    A second signal ends it at once. `started` is called when it is up. Raises `CannotStart`, `BrokerFailed`
+    and what stores raise; `MissingDependency` where only the client is installed.
+    """
+    if (missing := missing_of("broker")) is not None:
+        raise missing
+    import uvloop  # noqa: PLC0415 (only who runs a broker has it)
+
+    from palio.broker import logs  # noqa: PLC0415
+    from palio.broker.broker import Broker  # noqa: PLC0415
+
+    logs.set_up(settings.log_level, settings.log_format)
+    try:
+        broker = Broker(settings, extensions=EXTENSIONS)
+    except OSError as problem:
+        raise _no_data(settings, problem) from None
+    # Filters stay and events pass: looking through all that stays, again and again, finds nothing.
+    gc.set_threshold(_GARBAGE_EVERY, 20, 50)
+    sys.setswitchinterval(_SWITCH_EVERY)
+    uvloop.run(_serve(broker, started, life))
+
+
+async def _serve(broker: Broker, started: Callable[[Broker], None], life: int | None) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def interrupted() -> None:
+        if stop.is_set():
+            os._exit(ExitCode.INTERRUPTED)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupted)
+    if life is not None:
+        loop.add_reader(life, _watch, life, stop)
+    await _start(broker)
+    try:
+        started(broker)
+        assert broker.failed is not None
+        stopped = loop.create_task(stop.wait())
+        awaited: list[asyncio.Future[Any]] = [stopped, broker.failed]
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+    finally:
+        stop.set()
+        await broker.stop()
+    if broker.failed.done():
+        raise BrokerFailed(broker.failed.result())
+
+
+def _watch(life: int, stop: asyncio.Event) -> None:
+    """Whoever holds the other end of the pipe says nothing; when it ends, so does this broker."""
+    if not os.read(life, 1024):
+        asyncio.get_running_loop().remove_reader(life)
+        stop.set()
+
+
+async def _start(broker: Broker) -> None:
+    try:
+        await broker.start()
+    except BaseException as problem:
+        await broker.stop()
+        if isinstance(problem, PalioError) or not isinstance(problem, OSError):
+            raise
+        raise _reason(broker, problem) from None
+
+
+def _reason(broker: Broker, problem: OSError) -> CannotStart:
+    """What a failed start comes from: the port for clients is opened after the data, that for HTTP last."""
+    settings = broker.settings
+    which, flag, address = "clients", "--listen", settings.listen
+    if broker.port:
+        which, flag, address = "HTTP", "--http", settings.http
+    elif problem.filename is not None:
+        return _no_data(settings, problem)
+    if problem.errno == errno.EADDRINUSE:
+        instead = f"{address.rpartition(':')[0]}:0 (any free port)"
+        return CannotStart(
+            f"The address {address} for {which} is in use, perhaps by another broker. "
+            f"Stop that one, or choose another address with {flag}, such as {instead}."
+        )
+    why = os.strerror(problem.errno) if problem.errno and problem.errno > 0 else str(problem)
+    return CannotStart(
+        f"The broker cannot listen at {address} for {which}: {why}. Choose another address with {flag}."
+    )
+
+
+def _no_data(settings: Settings, problem: OSError) -> CannotStart:
+    return CannotStart(
+        f"The folder {settings.data} cannot be used for data: {problem.strerror or problem}. "
+        "Choose another one with --data, or keep nothing with --no-journal."
+    )

@@ -1,0 +1,251 @@
+"""`palio up`: one broker, in the foreground."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from palio.broker.settings import DEFAULT_FILE, LOOPBACK, Settings, load, split_address
+from palio.cli.brokers.hosting import CannotStart, host
+from palio.cli.program.terminal import error_console, help_epilog
+from palio.protocol.addresses import DEFAULT_PORT
+from palio.protocol.peers import LinkKind
+
+if TYPE_CHECKING:
+    from palio.broker.broker import Broker
+
+EPILOG = help_epilog(
+    "palio up",
+    "palio up --config examples/palio.toml",
+    "palio up --listen 127.0.0.1:7171 --http off --data b --peer 127.0.0.1",
+    "palio up --lake palio-lake",
+)
+_KINDS = frozenset(kind.value for kind in LinkKind)
+
+
+def up(
+    *,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help=f"Settings; {DEFAULT_FILE} is read if it is there."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The broker's name in the network, the same for ever.")
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="For clients and brokers; 127.0.0.1:7070, port 0: any."),
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="For HTTP: events, health, metrics; 127.0.0.1:7080, or off."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="What is kept is kept here; ./palio-data.")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="The journal, if not SQLite in the data folder.")
+    ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Where the journal is archived: history goes on there."),
+    ] = None,
+    no_journal: Annotated[
+        bool, typer.Option("--no-journal", help="Keep nothing: quick, and nothing is durable.")
+    ] = False,
+    sync: Annotated[
+        str | None, typer.Option(metavar="HOW", help="When a confirmed event is on disk: full, normal or off.")
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[KIND=]HOST:PORT",
+            help="A broker to link with: a peer, master, below or graph. Repeatable.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="How interest spreads: covering, merging, identity, simple, flooding."
+        ),
+    ] = None,
+    advertisements: Annotated[
+        bool | None,
+        typer.Option("--advertisements/--no-advertisements", help="Only what is advertised may be published."),
+    ] = None,
+    hints: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Of palio spark stats: how frequent values are.")
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json.")] = None,
+    authentication: Annotated[
+        bool | None,
+        typer.Option("--authentication/--no-authentication", help="Let in only who shows who they are."),
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Speak TLS, with this certificate (PEM).")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="FILE", help="The key of the certificate.")] = None,
+    authority: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Who signs the certificates of clients and neighbours.")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this machine without authentication.")
+    ] = False,
+    ready_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ready-file",
+            "--port-file",
+            metavar="FILE",
+            help="Written when the broker is up: name, ports and process id, as JSON.",
+        ),
+    ] = None,
+) -> None:
+    """Start a broker, and run it until Ctrl-C.
+
+    Without any settings it listens on this machine only: 127.0.0.1:7070 for
+    clients and other brokers, 127.0.0.1:7080 for everything over HTTP.
+    What it keeps is in ./palio-data.
+
+    A settings file is overridden by the environment (PALIO_LISTEN, PALIO_DATA
+    and so on), and that by flags; palio config check shows what is in force.
+    """
+    flags = {
+        "name": name,
+        "listen": listen,
+        "http": http,
+        "data": data,
+        "store": store,
+        "lake": lake,
+        "journal": False if no_journal else None,
+        "sync": sync,
+        "peers": [_peer(one) for one in peer] if peer else None,
+        "strategy": strategy,
+        "advertisements": advertisements,
+        "hints": hints,
+        "log_level": log_level,
+        "log_format": log_format,
+        "security": _given(
+            authentication=authentication,
+            certificate=certificate,
+            key=key,
+            authority=authority,
+            insecure=insecure or None,
+        ),
+    }
+    settings = load(config, flags=flags)
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)  # one of the last time would tell of a broker that is not there
+
+    def started(broker: Broker) -> None:
+        _announce(error_console(), broker)
+        if ready_file is not None:
+            write_ports(ready_file, broker)
+
+    try:
+        host(settings, started)
+    finally:
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+
+
+def _given(**flags: Any) -> dict[str, Any] | None:
+    return {name: value for name, value in flags.items() if value is not None} or None
+
+
+def _peer(text: str) -> dict[str, Any]:
+    kind, equals, address = text.partition("=")
+    return {"kind": kind, "address": address} if equals else {"address": text}
+
+
+def ports(broker: Broker) -> dict[str, Any]:
+    """Where a broker listens, as plain data."""
+    settings = broker.settings
+    return {
+        "name": settings.name,
+        "server": f"{split_address(settings.listen)[0]}:{broker.port}",
+        "port": broker.port,
+        "http_port": broker.http_port or None,
+        "pid": os.getpid(),
+    }
+
+
+def write_ports(file: Path, broker: Broker) -> None:
+    """Write them so that whoever finds the file finds all of it."""
+    new = file.with_name(f"{file.name}.new")
+    try:
+        new.write_text(json.dumps(ports(broker)) + "\n")
+        new.replace(file)
+    except OSError as problem:
+        raise CannotStart(
+            f"The ready file {file} cannot be written: {problem.strerror or problem}. Choose another place."
+        ) from None
+
+
+def _announce(console: Console, broker: Broker) -> None:
+    settings = broker.settings
+    server = ports(broker)["server"]
+    block = Text("The broker ").append(settings.name, style="bold").append(" is up.\n", style="bold green")
+    security = settings.security
+    scheme = "palios" if security.certificate else "palio"
+    block.append(f"  clients  {scheme}://{server}  ").append(_who(settings, settings.listen), style="dim")
+    if broker.http_port:
+        address = f"{split_address(settings.http)[0]}:{broker.http_port}"
+        web = "https" if security.certificate else "http"
+        block.append(f"\n  HTTP     {web}://{address}/docs")
+        if split_address(settings.http)[0] not in LOOPBACK:
+            block.append(f"  {_who(settings, settings.http)}", style="dim")
+    block.append(f"\n  data     {_data(settings)}")
+    option = "" if broker.port == DEFAULT_PORT and scheme == "palio" else f" --server {scheme}://{server}"
+    if scheme == "palio":
+        option = option.replace("palio://", "")
+    call = "curl -N"
+    if security.certificate:
+        authority = shlex.quote(security.authority or "AUTHORITY.pem")
+        option += f" --authority {authority}"
+        call += f" --cacert {authority}"
+    if security.authentication:
+        option += " --token-file FILE"
+        call += ' -H "Authorization: Bearer $(cat FILE)"'
+        folder = shlex.quote(str(settings.access_folder))
+        block.append(f"\nA token for somebody: palio token create NAME --folder {folder} --output FILE")
+    block.append("\nIn another terminal:")
+    block.append(f"\n  palio sub{option} 'price > 100'", style="cyan")
+    block.append(f"\n  palio pub{option} symbol=ACME price=101.5", style="cyan")
+    if broker.http_port:
+        block.append(f"\n  {call} '{web}://{address}/events?filter=price>100'", style="cyan")
+    console.print(block.append("\nCtrl-C stops it."), soft_wrap=True)
+
+
+def _who(settings: Settings, address: str) -> str:
+    security, here = settings.security, split_address(address)[0] in LOOPBACK
+    if not security.authentication:
+        return "this machine only" if here else "open to everyone who can reach this address (--insecure)"
+    if not security.certificate and not here:
+        return "with a token; without TLS (--certificate) others may listen in"
+    return "with a token" + (" or a certificate" if security.authority else "")
+
+
+def _data(settings: Settings) -> str:
+    if not settings.journal:
+        return "none: nothing is kept, and nothing is durable"
+    where = settings.store_url.split("@")[-1] if settings.store else settings.data
+    promise = {
+        "full": "what is confirmed is on disk",
+        "normal": "what is confirmed may be lost if the machine fails",
+        "off": "what is confirmed may be lost if the machine fails",
+    }
+    before = f"; before that {settings.lake}" if settings.lake else ""
+    return f"{where} ({promise[settings.sync]}{before})"

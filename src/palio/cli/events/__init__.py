@@ -1,0 +1,1 @@
+"""Commands that publish events and take them."""

@@ -1,0 +1,56 @@
+"""`palio advertise`: say what will be published, and learn whether anybody wants it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.terminal import error_console, help_epilog, write_json
+from palio.model.advertisement import Advertisement
+from palio.model.moments import parse_span
+
+EPILOG = help_epilog(
+    "palio advertise 'exists(symbol), price >= 0' --timeout 1s",
+    "palio advertise 'exists(symbol), price >= 0' --watch --timeout 1s",
+)
+
+
+def advertise(
+    text: Annotated[str, typer.Argument(metavar="ADVERTISEMENT", help="What will be published.")],
+    *,
+    server: Server = None,
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time: 10s, 1h.")
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Tell whether anybody wants it, now and when that changes.")
+    ] = False,
+) -> None:
+    """Advertise what will be published, until Ctrl-C.
+
+    An advertisement lives as long as the connection that made it; the publishers
+    of a network with advertisements make their own. With --watch, a line of JSON
+    says whether anybody wants what is described: {"wanted": true}.
+    """
+    advertisement = Advertisement.parse(text)
+    run(_advertise(server, advertisement, None if timeout is None else parse_span(timeout), watch=watch))
+
+
+async def _advertise(
+    server: str | None, advertisement: Advertisement, timeout: float | None, *, watch: bool
+) -> None:
+    async with connected(server, tell=True) as client:
+        await client.advertise(advertisement, ready="network")
+        error_console().print(f"Advertised at {client.broker}; Ctrl-C ends it.", style="dim", soft_wrap=True)
+        try:
+            async with asyncio.timeout(timeout):
+                if watch:
+                    async for wanted in await client.watch(advertisement):
+                        write_json({"wanted": wanted})
+                else:
+                    await asyncio.Event().wait()
+        except TimeoutError:
+            pass

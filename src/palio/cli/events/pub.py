@@ -1,0 +1,215 @@
+"""`palio pub`: publish events, from arguments or from standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from palio.cli.events.pub_sources import WINDOW, Lines, filled, paced, repeated
+from palio.cli.input.inputs import Complaints
+from palio.cli.input.lines import STANDARD_INPUT, LineFile
+from palio.cli.input.templates import NoEvent, parse_event
+from palio.cli.output.progress import progress_bar
+from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, printable, write_json
+from palio.client import Client, Confirmation
+from palio.model.moments import parse_span
+from palio.model.naming import event_name
+from palio.model.notification import Notification
+
+EPILOG = help_epilog(
+    "palio pub symbol=ACME price=101.5",
+    """palio pub '{"symbol": "ACME", "price": 101.5, "tags": ["a", "b"]}'""",
+    "palio pub sensor=s-{random:1:9} value={random:0.0:40.0} --count 100",
+    "palio pub < examples/events.jsonl",
+)
+
+
+_MOST_NAMED = 20  # attributes that are named as not seen by filters
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What shall become of events, beside their content."""
+
+    id: str | None
+    lifetime: float | None
+    priority: int | None
+    publisher: str | None
+    confirm: bool
+    answers: bool
+
+
+def pub(
+    event: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EVENT]",
+            help="A JSON object, or pairs: symbol=ACME price=101.5. - or nothing: "
+            "JSON lines on standard input.",
+        ),
+    ] = None,
+    *,
+    server: Server = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Publish it so many times.")] = 1,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", "-r", min=0.001, metavar="NUMBER", help="Events a second, at most."),
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", metavar="TEXT", help="The event's id, such as order-{n}.")
+    ] = None,
+    publisher: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Who publishes: an id that this one has used counts once."),
+    ] = None,
+    lifetime: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="When it need not be delivered any more: 30s, 1h.")
+    ] = None,
+    priority: Annotated[int | None, typer.Option(min=0, max=9, help="9 is delivered first.")] = None,
+    template: Annotated[
+        bool | None,
+        typer.Option("--template/--raw", help="Fill in {n} and so on. By default in arguments only."),
+    ] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for confirmations.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For each event a line: where it is in the journal.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+) -> None:
+    """Publish events, and wait until the broker has confirmed them.
+
+    The values of pairs are guessed as in JSON: 101.5 and true are what they
+    look like, anything else is a text. Strings may contain {n} (1, 2, 3 …),
+    {uuid}, {now} and {random:1:100}; a value that is nothing else becomes a
+    number, or a time. A CloudEvent is published as one. What of an event no
+    filter can select, such as a list of objects, is named on standard error.
+
+    A line of standard input that is no event is reported; the rest goes on,
+    and the exit code is 3.
+    """
+    seconds = None if lifetime is None else parse_span(lifetime)
+    wanted = Wanted(id, seconds, priority, publisher, not no_wait, as_json)
+    console = error_console()
+    if event and event != [STANDARD_INPUT]:
+        document = parse_event(event)
+        source = repeated(document, count, wanted.id, template=template is not False)
+        tally = run(_publish(server, paced(source, rate), wanted, console, count, quiet=quiet))
+        bad = 0
+    else:
+        if sys.stdin is not None and sys.stdin.isatty() and not event:
+            raise NoEvent(
+                "There is no event: name one, such as symbol=ACME price=101.5, or pipe JSON lines in."
+            )
+        if count != 1:
+            raise typer.BadParameter("--count is for an event in the arguments, not for standard input.")
+        complaints = Complaints(console)
+        with LineFile(STANDARD_INPUT) as file:
+            lines = Lines(filled(file, complaints, wanted.id, template=template is True))
+            tally = run(_publish(server, paced(lines, rate), wanted, console, None, quiet=quiet))
+        bad = complaints.count
+    if not quiet:
+        console.print(tally.summary(bad), style="dim", soft_wrap=True)
+        if tally.unindexed:
+            names = ", ".join(map(printable, sorted(tally.unindexed)))
+            sentence = f"Filters do not see {names}: it is delivered, but cannot be filtered."
+            console.print(sentence, style="yellow", soft_wrap=True)
+    if bad:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+class Tally(msgspec.Struct):
+    """What has been published."""
+
+    broker: str = ""
+    published: int = 0
+    last: Confirmation | None = None
+    seconds: float = 0.0
+    confirm: bool = True
+    unindexed: set[str] = msgspec.field(default_factory=set)  # names of content that filters do not see
+
+    def summary(self, bad_lines: int) -> str:
+        """One line for people."""
+        bad = f", {plural(bad_lines, 'bad line')}" if bad_lines else ""
+        how = "confirmed by" if self.confirm else "sent to"
+        text = f"{plural(self.published, 'event')} {how} {self.broker}"
+        if self.published == 1 and self.last is not None:
+            return f"{text} as {event_name(self.last.origin, self.last.sequence)}{bad}"
+        rate = f", {self.published / self.seconds:,.0f} events/s" if self.seconds > 0.0 else ""
+        return f"{text}{rate}{bad}"
+
+
+async def _publish(
+    server: str | None,
+    batches: AsyncIterator[list[Notification]],
+    wanted: Wanted,
+    console: Console,
+    total: int | None,
+    *,
+    quiet: bool,
+) -> Tally:
+    tally = Tally(confirm=wanted.confirm)
+    async with connected(server, tell=not quiet, name=wanted.publisher) as client:
+        tally.broker = client.broker
+        began = time.perf_counter()
+        with progress_bar(console, "publishing", total, hidden=quiet or total == 1) as advance:
+            send = _confirmed if wanted.confirm else _unconfirmed
+            async for confirmations, count in send(client, _noted(batches, tally), wanted):
+                tally.published += count
+                advance(tally.published)
+                for confirmation in confirmations:
+                    tally.last = confirmation
+                    if wanted.answers:
+                        write_json({"origin": confirmation.origin, "sequence": confirmation.sequence})
+        tally.seconds = time.perf_counter() - began
+    return tally
+
+
+async def _noted(batches: AsyncIterator[list[Notification]], tally: Tally) -> AsyncIterator[list[Notification]]:
+    """Events on their way, with what of them cannot be filtered noted."""
+    async for batch in batches:
+        for event in batch:
+            if event.unindexed and len(tally.unindexed) < _MOST_NAMED:
+                tally.unindexed.update(event.unindexed[: _MOST_NAMED - len(tally.unindexed)])
+        yield batch
+
+
+async def _confirmed(
+    client: Client, batches: AsyncIterator[list[Notification]], wanted: Wanted
+) -> AsyncIterator[tuple[list[Confirmation], int]]:
+    """Publish batch after batch, a few ahead of their confirmations; tasks begin in their order."""
+    under_way: deque[asyncio.Task[list[Confirmation]]] = deque()
+    try:
+        async for batch in batches:
+            under_way.append(asyncio.create_task(_send(client, batch, wanted)))
+            while under_way and (len(under_way) >= WINDOW or under_way[0].done()):
+                done = await under_way.popleft()
+                yield done, len(done)
+        while under_way:
+            done = await under_way.popleft()
+            yield done, len(done)
+    finally:
+        for task in under_way:
+            task.cancel()
+
+
+async def _send(client: Client, batch: list[Notification], wanted: Wanted) -> list[Confirmation]:
+    return await client.publish(batch, lifetime=wanted.lifetime, priority=wanted.priority, timeout=60.0)
+
+
+async def _unconfirmed(
+    client: Client, batches: AsyncIterator[list[Notification]], wanted: Wanted
+) -> AsyncIterator[tuple[list[Confirmation], int]]:
+    async for batch in batches:
+        for event in batch:
+            client.publish_nowait(event, lifetime=wanted.lifetime, priority=wanted.priority)
+        await client.flush()
+        yield [], len(batch)
+    await client.flush(arrived=True)

@@ -1,0 +1,76 @@
+"""`palio replay`: history, one event a line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from palio.cli.output.formats import Format, format_of
+from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural
+from palio.language import read_filter
+from palio.model.filter import Filter
+from palio.model.moments import parse_moment, parse_since
+
+EPILOG = help_epilog(
+    "palio replay 'price > 100' --since 1h",
+    "palio replay --since all --format text",
+    "palio replay 'exists(price)' --since 7d --until 1m",
+)
+# Journals may be long, and who looks through one does not hurry.
+LOOK_BACK_WITHIN = 600.0
+
+
+def replay(
+    filter_text: Annotated[
+        str, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
+    ] = "true",
+    *,
+    server: Server = None,
+    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, @seconds, or all.")],
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
+    format_text: Annotated[
+        str,
+        typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
+    ] = "json",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
+) -> None:
+    """Show what was published, from the journals of all brokers in reach.
+
+    One journal after the other is shown, each in its order. A broker that did
+    not answer is named on standard error. Formats are those of palio sub. Exits
+    with 1 if there is nothing.
+    """
+    filter = read_filter(filter_text)
+    filter.require_satisfiable()
+    now = time.time()
+    begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)
+    shown, missing = run(_replay(server, filter, begin, end, format_of(format_text)))
+    if not quiet:
+        error_console().print(f"{plural(shown, 'event')}.", style="dim")
+    tell_missing(missing)
+    if not shown:
+        raise typer.Exit(ExitCode.NO)
+
+
+async def _replay(
+    server: str | None, filter: Filter, since: float | str, until: float | None, format: Format
+) -> tuple[int, tuple[str, ...]]:
+    shown = 0
+    async with connected(server) as client:
+        begin = None if since == "all" else float(since)
+        events = client.replay(filter, since=begin, until=until, timeout=LOOK_BACK_WITHIN)
+        async for event in events:
+            sys.stdout.write(format(event) + "\n")
+            shown += 1
+    return shown, events.missing
+
+
+def tell_missing(brokers: tuple[str, ...]) -> None:
+    """Say whose journals are not in what is shown."""
+    if brokers:
+        sentence = f"Not all is known: {', '.join(brokers)} did not answer."
+        error_console().print(sentence, style="yellow", soft_wrap=True)

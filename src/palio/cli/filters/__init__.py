@@ -1,0 +1,1 @@
+"""Commands about filters and patterns, most of them without a broker."""

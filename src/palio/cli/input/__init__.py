@@ -1,0 +1,1 @@
+"""What people type and what files hold, as events, filters, times."""

@@ -1,0 +1,162 @@
+"""What the lines of our input files mean: filters, advertisements, patterns, events.
+
+All these files are JSON lines; what is no event may also be written bare, one a line.
+A reader yields what it could read, and tells a `Complaints` about each line that it could not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+
+from palio.cli.input.lines import Line, LineFile
+from palio.cli.program.terminal import complaint
+from palio.language import read_filter
+from palio.model import jsontext
+from palio.model.advertisement import Advertisement
+from palio.model.errors import PalioError
+from palio.model.filter import Filter
+from palio.model.formats import JSON_LINES, Reading, file_format, from_document
+from palio.model.notification import Notification
+
+if TYPE_CHECKING:
+    from palio.model.patterns.pattern import Pattern
+
+Id = str | int
+Content = TypeVar("Content")
+
+
+class BadLine(PalioError):
+    """A line that does not hold what its file is for."""
+
+
+class DoubledId(BadLine):
+    """A line with the id of an earlier one."""
+
+
+class Entry(msgspec.Struct, Generic[Content], frozen=True):
+    """A filter or an advertisement with the id and the line it has in its file."""
+
+    line: int
+    id: Id
+    text: str
+    content: Content
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A notification with its line, and with its place if the line is a batch."""
+
+    line: int
+    item: int | None
+    notification: Notification
+
+
+class Complaints:
+    """Reports bad lines as they are met, and counts them."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.count = 0
+
+    def add(self, file: str, line: int, id: Id | None, error: PalioError) -> None:
+        self.count += 1
+        self.console.print(complaint(error, f"{file}:{line}"), soft_wrap=True)
+
+    def note(self, file: str, line: int, error: PalioError) -> None:
+        """Report without counting: the line is good, but its writer will want to know."""
+        self.console.print(complaint(error, f"{file}:{line}", colour="yellow"), soft_wrap=True)
+
+
+# Called with the file, the line, the id as far as it is known, and what is wrong.
+OnProblem = Callable[[str, int, Id | None, PalioError], None]
+
+
+def read_filters(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Filter]]:
+    """The filters of a file, each id once."""
+    return _entries(file, "filter", read_filter, on_problem)
+
+
+def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Advertisement]]:
+    """The advertisements of a file, each id once."""
+    return _entries(file, "advertisement", Advertisement.parse, on_problem)
+
+
+def read_patterns(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Pattern]]:
+    """The patterns of a file, each id once."""
+    from palio.model.patterns.pattern import Pattern  # noqa: PLC0415 (most commands need none)
+
+    return _entries(file, "pattern", Pattern.parse, on_problem)
+
+
+def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) -> Iterator[Event]:
+    """The events of a file, in the format that its name says; otherwise, JSON lines."""
+    format = file_format(file.name) or JSON_LINES
+    reading = Reading(strict=strict)
+    for line in file.lines() if format.by_line else [Line(1, file.document())]:
+        if line.is_empty:
+            continue
+        try:
+            parts = format.read_part(_text(line), reading)
+        except PalioError as error:
+            on_problem(file.name, line.number, None, error)
+            continue
+        yield from (Event(line.number, item, notification) for item, notification in parts)
+
+
+def read_event(event: str, line: int | None) -> Notification:
+    """An event from an argument: JSON itself, or a file (- for standard input), perhaps a line of it."""
+    if event.lstrip().startswith("{"):
+        if line is not None:
+            raise typer.BadParameter("--line needs a file, and EVENT is JSON itself.")
+        return from_document(jsontext.read(event))
+    with LineFile(event) as file:
+        if line is None:
+            return from_document(jsontext.read(file.document()))
+        for found in file.lines():
+            if found.number == line:
+                return from_document(jsontext.read(_text(found)))
+        raise BadLine(f"{file.name} has no line {line:,}.")
+
+
+def _entries(
+    file: LineFile, key: str, parse: Callable[[str], Content], on_problem: OnProblem
+) -> Iterator[Entry[Content]]:
+    lines: dict[Id, int] = {}
+    for line in file.lines():
+        if line.is_empty:
+            continue
+        id: Id | None = None
+        try:
+            id, text = _identified(line, key)
+            if id in lines:
+                raise DoubledId(f"The id {id!r} is taken by line {lines[id]}.")
+            content = parse(text)
+        except PalioError as error:
+            on_problem(file.name, line.number, id, error)
+            continue
+        lines[id] = line.number
+        yield Entry(line.number, id, text, content)
+
+
+def _identified(line: Line, key: str) -> tuple[Id, str]:
+    """The id and the text of a line, either `{"id": …, "filter": "…"}` or bare."""
+    text = _text(line).strip()
+    if not text.startswith("{"):
+        return line.number, text
+    document = jsontext.read(text)
+    id, written = document.get("id", line.number), document.get(key)
+    if not isinstance(written, str):
+        raise BadLine(f'This object needs "{key}": the text of the {key}, a string.')
+    if isinstance(id, bool) or not isinstance(id, (str, int)):
+        raise BadLine("An id is a string or an integer.")
+    return id, written
+
+
+def _text(line: Line) -> str:
+    if line.problem is not None:
+        raise BadLine(line.problem)
+    return line.text

@@ -1,0 +1,1 @@
+"""Commands for several brokers, and for looking into those that run."""

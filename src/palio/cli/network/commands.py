@@ -1,0 +1,233 @@
+"""`palio network`: several brokers on this machine, from one file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from palio.cli.brokers.hosting import CannotStart
+from palio.cli.network.file import Network, read_network
+from palio.cli.network.looking import events_of
+from palio.cli.network.members import Member, MemberState, Supervisor
+from palio.cli.program.connecting import NoBroker, ask
+from palio.cli.program.extras import missing_of
+from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console, plural, write_json
+
+UP_EPILOG = help_epilog(
+    "palio network up examples/network.toml",
+    "palio network up examples/network.toml --strict",
+)
+STATUS_EPILOG = help_epilog("palio network status examples/network.toml")
+app = typer.Typer(
+    help="Start several brokers on this machine, and see how they are.",
+    no_args_is_help=True,
+    epilog=help_epilog("palio network up examples/network.toml", "palio network status examples/network.toml"),
+)
+_COLOURS = {
+    MemberState.STARTING: "yellow",
+    MemberState.UP: "green",
+    MemberState.SILENT: "bold yellow",
+    MemberState.STOPPED: "dim",
+    MemberState.FAILED: "bold red",
+}
+File = Annotated[str, typer.Argument(metavar="FILE", help="A network: brokers and their links, as TOML.")]
+
+
+@app.callback()
+def network() -> None:
+    """Start several brokers on this machine, and see how they are."""
+
+
+@app.command("up", epilog=UP_EPILOG)
+def network_up(
+    file: File,
+    restart: Annotated[bool, typer.Option("--restart", help="Start a broker again that has ended.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop all when one ends.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no state.")] = False,
+) -> None:
+    """Start the brokers of a file, one process each, and run them until Ctrl-C.
+
+    In a terminal a table shows how they are; elsewhere a line tells of each
+    change. Each broker logs into broker.log in its data folder. Where they
+    listen and what processes they are is in network.json in the data folder of
+    the network, and in what palio network status shows.
+
+    Exits with 0 if all brokers ended in order, and with 1 if one failed.
+    """
+    planned = read_network(file)
+    if (missing := missing_of("broker")) is not None:
+        raise missing
+    Path(planned.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not asyncio.run(_up(planned, restart=restart, strict=strict, quiet=quiet)):
+        raise typer.Exit(ExitCode.NO)
+
+
+async def _up(planned: Network, *, restart: bool, strict: bool, quiet: bool) -> bool:
+    console = error_console()
+    live = console.is_terminal and not quiet
+    plain = not live and not quiet
+
+    def report(member: Member) -> None:
+        if plain:
+            console.print(_line(member), soft_wrap=True)
+
+    try:
+        supervisor = Supervisor(planned, restart=restart, strict=strict, report=report)
+    except OSError as problem:
+        raise CannotStart(f"No port can be had on this machine: {problem.strerror or problem}.") from None
+
+    def interrupted() -> None:
+        if stopping:
+            supervisor.kill()
+        stopping.append(True)
+        supervisor.stop()
+
+    stopping: list[bool] = []
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, interrupted)
+    if not live:
+        return await supervisor.run()
+    with Live(console=console, auto_refresh=False) as view:
+        showing = asyncio.create_task(_show(view, supervisor, planned, stopping))
+        try:
+            return await supervisor.run()
+        finally:
+            showing.cancel()
+            view.update(_view(supervisor, planned, ""), refresh=True)
+
+
+async def _show(view: Live, supervisor: Supervisor, planned: Network, stopping: list[bool]) -> None:
+    while True:
+        caption = "stopping …" if stopping else "Ctrl-C stops them all"
+        view.update(_view(supervisor, planned, caption), refresh=True)
+        await asyncio.sleep(0.25)
+
+
+def _line(member: Member) -> str:
+    where = f" at {member.server}, process {member.pid}" if member.state is MemberState.UP else ""
+    reason = f": {member.reason}" if member.reason else "."
+    return f"{member.name} is {member.state.value}{where}{reason}"
+
+
+def _view(supervisor: Supervisor, planned: Network, caption: str) -> Group:
+    wanted = _degrees(planned)
+    title = f"{plural(len(planned.brokers), 'broker')}, {plural(len(planned.links), 'link')}"
+    table = _columns(title)
+    for member in supervisor.members.values():
+        _row(table, (member.name, member.state, member.server), member.facts, wanted[member.name])
+    table.caption = caption
+    rows = [(member.name, member.reason, member.facts) for member in supervisor.members.values()]
+    return Group(table, _notes(rows))
+
+
+def _degrees(planned: Network) -> dict[str, int]:
+    """How many links each broker should have."""
+    return {name: sum(name in (link.source, link.target) for link in planned.links) for name in planned.brokers}
+
+
+def _columns(title: str) -> Table:
+    table = Table(title=title, title_justify="left", caption_justify="left", box=None, pad_edge=False)
+    table.add_column("broker", style="bold", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("address", no_wrap=True)
+    for heading in ("links", "clients", "filters", "taken", "given", "journal"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _row(table: Table, shown: tuple[str, MemberState, str], facts: dict[str, Any], wanted: int) -> None:
+    name, state, server = shown
+    cells = [""] * 6
+    if facts:
+        router = facts["router"]
+        events = events_of(router)
+        # The one that asks is a client as well, and no news.
+        numbers = (
+            facts["broker"]["sessions"] - 1,
+            router["filters"],
+            events["taken"],
+            events["delivered"],
+        )
+        head = f"{facts['store']['head']:,}" if "store" in facts else "off"
+        cells = [f"{router['links']}/{wanted}", *[f"{number:,}" for number in numbers], head]
+    table.add_row(name, Text(state.value, style=_COLOURS[state]), server, *cells)
+
+
+def _notes(rows: Iterable[tuple[str, str, dict[str, Any]]]) -> Text:
+    """What is wrong, a line each: the broker's own reason, and why a link is missing."""
+    notes = Text()
+    for name, reason, facts in rows:
+        missing = [one["reason"] for one in facts.get("peers", ()) if one["state"] == "no link"]
+        for note in [reason, *missing]:
+            if note:
+                notes.append(f"{name}: {note}\n", style="red")
+    return notes
+
+
+@app.command("status", epilog=STATUS_EPILOG)
+def network_status(
+    file: File,
+    as_json: Annotated[bool, typer.Option("--json", help="All that is known, as a JSON object.")] = False,
+) -> None:
+    """Show how the brokers of a file are that palio network up runs.
+
+    Exits with 0 if all are up and have their links, else with 1.
+    """
+    planned = read_network(file)
+    rows = asyncio.run(_ask_all(planned))
+    wanted = _degrees(planned)
+    well = all(
+        row["state"] == MemberState.UP.value and row["facts"]["router"]["links"] == wanted[row["name"]]
+        for row in rows
+    )
+    if as_json:
+        write_json({"well": well, "brokers": rows})
+    else:
+        table = _columns(f"{plural(len(rows), 'broker')}, {plural(len(planned.links), 'link')}")
+        for row in rows:
+            shown = row["name"], MemberState(row["state"]), row["server"]
+            _row(table, shown, row["facts"], wanted[row["name"]])
+        console = output_console()
+        console.print(table)
+        console.print(
+            _notes((row["name"], row["reason"], row["facts"]) for row in rows), end="", soft_wrap=True
+        )
+    if not well:
+        raise typer.Exit(ExitCode.NO)
+
+
+async def _ask_all(planned: Network) -> list[dict[str, Any]]:
+    try:
+        known = {one["name"]: one for one in json.loads(planned.state_file.read_text())["brokers"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        known = {}
+    rows = []
+    for name, settings in planned.brokers.items():
+        row = {"name": name, "server": settings.listen, "state": "stopped", "reason": "", "pid": None}
+        rows.append(row | known.get(name, {}) | {"facts": {}})
+    await asyncio.gather(*[_ask_one(row) for row in rows])
+    return rows
+
+
+async def _ask_one(row: dict[str, Any]) -> None:
+    if row["server"].endswith(":0"):
+        return
+    try:
+        stats, peers = await ask(row["server"], "stats", "peers")
+    except NoBroker:
+        if row["state"] == MemberState.UP.value:
+            row["state"] = MemberState.SILENT.value
+        return
+    row["facts"] = stats[0] | {"peers": peers}
+    row["state"] = MemberState.UP.value

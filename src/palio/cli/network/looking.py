@@ -1,0 +1,172 @@
+"""`palio stats`, `peers` and `clients`: what a broker says about itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from palio.cli.program.connecting import Server, ask, connected, run
+from palio.cli.program.terminal import help_epilog, output_console, plural, printable, write_json
+from palio.model.amounts import brief_span, size_text
+from palio.model.errors import PalioError
+
+EPILOGS = {
+    "stats": help_epilog("palio stats", "palio stats --json"),
+    "peers": help_epilog("palio peers", "palio peers --json"),
+    "clients": help_epilog("palio clients", "palio clients --json"),
+}
+AWAY = "away"
+AsJson = Annotated[bool, typer.Option("--json", help="JSON lines.")]
+
+
+class NotAtHome(PalioError):
+    """A durable subscription that is not at home at a broker."""
+
+    name: str
+    broker: str
+
+    def __init__(self, name: str, broker: str) -> None:
+        super().__init__(
+            f"There is no durable subscription {name!r} at {broker}; `palio subs --durable` lists those "
+            "that are at home there. If it is at another broker, ask that one.",
+            name=name,
+            broker=broker,
+        )
+
+
+def stats(server: Server = None, as_json: AsJson = False) -> None:
+    """Show the counts of a broker: who is connected, and what came of events."""
+    [[row]] = run(ask(server, "stats"))
+    if as_json:
+        write_json(row)
+        return
+    broker, router = row["broker"], row["router"]
+    table = _table()
+    groups: list[tuple[str, dict[str, Any]]] = [
+        ("broker", {"name": broker["name"], "up for": brief_span(time.time() - broker["started"])}),
+        # The one that asks is a client as well, and no news.
+        ("connected", {"clients": broker["sessions"] - 1, "links": router["links"]}),
+        ("filters", {"here": router["filters"], "known of others": router["rows_received"]}),
+        ("events", events_of(router) | {"wasted": router["forwarding"]["wasted"]}),
+        ("dropped", broker["dropped"] or {"none": ""}),
+    ]
+    if broker["refused"]:
+        groups.append(("refused connections", broker["refused"]))
+    if store := row.get("store"):
+        shown = {
+            "last sequence": store["head"],
+            "commits": store["commits"],
+            "waiting bytes": store["queued_bytes"],
+        }
+        groups.append(("journal", shown | ({"trouble": store["waiting"]} if store["waiting"] else {})))
+    for group, numbers in groups:
+        for key, value in numbers.items():
+            table.add_row(group, key, f"{value:,}" if isinstance(value, int) else str(value))
+            group = ""
+    output_console().print(table)
+
+
+def events_of(router: dict[str, Any]) -> dict[str, int]:
+    """What came of events, as people count: whatever reaches a client is delivered, durable or not."""
+    forwarding = router["forwarding"]
+    return {
+        "taken": forwarding["taken"],
+        "matched": forwarding["matched"],
+        "delivered": forwarding["delivered"] + router["handed"],
+        "forwarded": forwarding["forwarded"],
+    }
+
+
+def _table() -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_column(justify="right")
+    return table
+
+
+def peers(server: Server = None, as_json: AsJson = False) -> None:
+    """Show the links of a broker to its neighbours, and those that cannot be made.
+
+    Brokers of the network that were heard of and do not answer now are away:
+    journals keep what they may need until they are back, or forgotten.
+    """
+    rows = run(_peers(server))
+    if as_json:
+        for row in rows:
+            write_json(row)
+        return
+    shown = [
+        (row["name"] or "?", row.get("kind", ""), row["state"], row["address"], *_traffic(row)) for row in rows
+    ]
+    print_rows(("broker", "is a", "state", "address", "since", "received", "sent"), shown, 5)
+    for row in rows:
+        if "reason" in row:
+            output_console().print(f"{row['address']}: {row['reason']}", style="red", soft_wrap=True)
+    away = [row["name"] for row in rows if row["state"] == AWAY]
+    if away:
+        sentence = f"Away: {printable(', '.join(away))}. `palio forget NAME` is for one that never comes back."
+        output_console().print(sentence, style="yellow", soft_wrap=True)
+    count_of(rows[: len(rows) - len(away)], "link")
+
+
+async def _peers(server: str | None) -> list[dict[str, Any]]:
+    """Links, and brokers of the network that do not answer."""
+    async with connected(server, connect_timeout=5.0, reconnect=False) as client:
+        rows: list[dict[str, Any]] = await client.inspect("peers", timeout=5.0)
+        missing: tuple[str, ...] = ()
+        with suppress(PalioError):  # it keeps no journal, or whoever asks may not know
+            missing = (await client.journals(timeout=5.0)).missing
+    linked = {row["name"] for row in rows}
+    away = [{"name": name, "state": AWAY, "address": ""} for name in missing if name not in linked]
+    return rows + away
+
+
+def clients(server: Server = None, as_json: AsJson = False) -> None:
+    """Show the clients that are connected to a broker."""
+    [rows] = run(ask(server, "clients"))
+    if as_json:
+        for row in rows:
+            write_json(row)
+        return
+    shown = [(printable(row["name"]), row["state"], row["address"], *_traffic(row)) for row in rows]
+    print_rows(("client", "state", "address", "since", "received", "sent"), shown, 4)
+    count_of(rows, "client")
+
+
+def _traffic(row: dict[str, Any]) -> tuple[str, str, str]:
+    if "since" not in row:
+        return "", "", ""
+    return (
+        brief_span(time.time() - row["since"]),
+        size_text(row["received_bytes"]),
+        size_text(row["outgoing"]["bytes"]),
+    )
+
+
+def labels(row: dict[str, Any]) -> list[str]:
+    """What a subscription is called on the command line."""
+    if "durable" in row:
+        return [f"@{row['durable']}"]
+    return [f"@{row['session']}/{handle}" for handle in row["handles"]]
+
+
+def print_rows(headings: tuple[str, ...], rows: Iterable[tuple[Any, ...]], texts: int) -> None:
+    """A table; numbers are between the texts of the beginning and a filter at the end."""
+    table = Table(box=None, pad_edge=False)
+    for number, heading in enumerate(headings):
+        right = number >= texts - 1 and heading not in ("filter", "address", "state")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row])
+    if table.row_count:
+        output_console().print(table)
+
+
+def count_of(rows: list[Any], noun: str) -> None:
+    output_console().print(plural(len(rows), noun) if rows else f"No {noun}s.", style="dim")

@@ -1,0 +1,1 @@
+"""How the program starts, finds its commands and its broker, speaks and ends."""

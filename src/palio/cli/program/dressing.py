@@ -1,0 +1,42 @@
+"""What all commands have in common, given to each when it is loaded, so that no command has to think of it.
+
+- The options by which brokers are shown who one is stand behind a command as well as before it. The help of
+  commands that talk to a broker has them. Where a command has one of these names for itself, it has none.
+- A flag is shown without the type of a value: it takes none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from palio.cli.program.credentials import OPTIONS, credential_options
+
+# An option of these names says which broker, or which cluster, a command talks to.
+_TALKING = frozenset({"server", "remote"})
+
+
+def dressed(command: Any) -> Any:
+    """The command, and all that are in it if it is a group."""
+    names = {one.name for one in command.params}
+    handed_on = command.context_settings.get("ignore_unknown_options", False)  # to a program of its own
+    if not names & set(OPTIONS) and not handed_on:
+        options = credential_options()
+        for one in options:
+            one.hidden = not names & _TALKING
+        command.params.extend(options)
+    show_flags(command)
+    inside = getattr(command, "commands", {})
+    if isinstance(inside, dict):  # a group that loads its commands later has them dressed then
+        for inner in inside.values():
+            dressed(inner)
+    return command
+
+
+def show_flags(command: Any) -> None:
+    """Flags of a command as what they are, `--help` among them."""
+    context = typer.Context(command, help_option_names=["--help", "-h"])
+    for one in command.get_params(context):
+        if getattr(one, "is_flag", False):
+            one.metavar = ""

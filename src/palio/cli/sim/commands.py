@@ -1,0 +1,179 @@
+"""`palio sim`: simulate networks, see a run again, look for one that goes wrong, run whole experiments."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console
+from palio.cli.sim import experiments as sim_experiments
+from palio.cli.sim.faults import crash_everywhere, is_of_type, replay_faults, soak_faults
+from palio.cli.sim.soaking import Manner, conclude, soak_through
+from palio.sim.cost.run import run as run_cost
+from palio.sim.cost.scenario import CostOutcome, CostScenario
+from palio.sim.experiments.simulators import AnyOutcome
+from palio.sim.failures import replay_command, shrink, story
+from palio.sim.run import Run, simulate
+from palio.sim.scenario import Scenario
+from palio.sim.soak import Soaked
+from palio.sim.soak import soak as soaked
+
+app = typer.Typer(
+    help="Simulate networks of brokers, and judge what they deliver.",
+    no_args_is_help=True,
+    epilog=help_epilog(
+        'palio sim replay \'{"seed":7,"topology":"graph"}\'',
+        "palio sim soak --seeds 48",
+        "palio sim run examples/experiment.toml --output /tmp/palio-example",
+    ),
+)
+app.command("run", epilog=sim_experiments.RUN_EPILOG)(sim_experiments.run_experiment)
+app.command("list", epilog=sim_experiments.LIST_EPILOG)(sim_experiments.list_experiments)
+
+REPLAY_EPILOG = help_epilog(
+    'palio sim replay \'{"seed":7,"topology":"graph"}\'',
+    'palio sim replay \'{"brokers":2,"subscriptions":1}\' --trace',
+    'palio sim replay \'{"strategy":"merging","churn":0.5}\' --story',
+)
+SOAK_EPILOG = help_epilog(
+    "palio sim soak --seeds 48",
+    "palio sim soak --seeds 24 --first 1000 --workers 2",
+    "palio sim soak --faults --seeds 24",
+    "palio sim soak --faults --first 5000 --seeds 48 --workers 2 --keep-going",
+    "palio sim soak --faults --seeds 24 --reach",
+)
+
+# What a person wants to see of an outcome, in groups; the other numbers are for tables of many runs.
+_SHOWN = (
+    ("brokers", "links", "sessions", "simulated_messages"),
+    ("messages", "subscription_messages", "advertisement_messages", "forwards", "acknowledgement_messages"),
+    ("cost", "subscription_cost", "advertisement_cost", "forwards_cost"),
+    ("subscribes", "published", "refused", "deliveries", "deliveries_expected", "deliveries_possible"),
+    ("table_rows_mean", "table_rows_max", "matching_calls", "wasted_forwards"),
+    ("hops_mean", "hops_max", "latency_mean", "latency_p99", "ready_mean", "wall_seconds"),
+)
+
+
+@app.callback()
+def sim() -> None:
+    """Simulate networks of brokers, and judge what they deliver."""
+
+
+@app.command("replay", epilog=REPLAY_EPILOG)
+def replay(
+    scenario_text: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="The scenario as JSON; what is left out has its default.")
+    ],
+    trace: Annotated[bool, typer.Option("--trace", help="Every message that a broker handles.")] = False,
+    tell: Annotated[
+        bool, typer.Option("--story", help="For each violation, what has to do with it and nothing else.")
+    ] = False,
+) -> None:
+    """Simulate one scenario and show what it cost and what was wrong.
+
+    The same scenario gives the same run, always. Exits with 1 if something
+    was delivered, or left out, that should not have been.
+    """
+    if is_of_type(scenario_text, "faults"):
+        replay_faults(scenario_text, trace=trace, tell=tell)
+        return
+    if is_of_type(scenario_text, "cost"):
+        measured = run_cost(CostScenario.from_json(scenario_text))
+        _show(measured, (CostOutcome.__struct_fields__,))
+        if measured.violations:
+            raise typer.Exit(ExitCode.NO)
+        return
+    run = simulate(Scenario.from_json(scenario_text), trace=trace or tell)
+    console = output_console()
+    if trace:
+        for line in run.trace.lines():
+            console.print(line, soft_wrap=True)
+    _show(run.outcome(), _SHOWN)
+    for violation in run.verdict.violations:
+        lines = story(run, violation) if tell else [str(violation)]
+        for number, line in enumerate(lines):
+            console.print(Text(line, style="red" if number == 0 else ""), soft_wrap=True)
+    if run.verdict.violations:
+        raise typer.Exit(ExitCode.NO)
+    console.print("Everything was delivered as it should be.", style="green")
+
+
+@app.command("soak", epilog=SOAK_EPILOG)
+def soak(
+    *,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many scenarios to simulate.")] = 480,
+    first: Annotated[int, typer.Option("--first", min=0, help="The seed of the first one.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=256, help="On so many processes.")] = 1,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Durable delivery: brokers crash, links break, disks fill.")
+    ] = False,
+    crash_points: Annotated[
+        bool, typer.Option("--crash-points", help="No luck: a crash at every effect of small scenes.")
+    ] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Go on behind each violation; all are listed at the end.")
+    ] = False,
+    even: Annotated[
+        bool, typer.Option("--even", help="With --faults: spread all kinds evenly, tie no knots.")
+    ] = False,
+    reach: Annotated[
+        bool, typer.Option("--reach", help="With --faults: what happened in which states, the rarest first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="What it came to as one JSON object.")] = False,
+) -> None:
+    """Simulate many different small scenarios until one goes wrong.
+
+    Strategies, topologies and advertisements come in all combinations; shapes,
+    clients, churn and failing links by luck. At the first violation it stops,
+    looks for a smaller scenario that shows the same, and exits with 1. With
+    --keep-going it tells the seed of each violation and goes on. Seeds come in
+    their order: a long range can be run in slices, and if it is stopped by
+    Ctrl-C, it says where to go on.
+    """
+    if crash_points:
+        crash_everywhere()
+        return
+    if faults:
+        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, even=even, reach=reach)
+        return
+    if even or reach:
+        raise typer.BadParameter("--even and --reach are for runs with faults: add --faults.")
+    flags = " --keep-going" * keep_going
+    manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
+    results = soaked(first, seeds, workers)
+    tally, ending = soak_through(results, first, seeds, manner, lambda one: replay_command(one.scenario))
+    if ending is not None and not as_json:
+        _report(ending)
+    conclude(tally, manner)
+
+
+def _report(failed: Soaked) -> None:
+    console = output_console()
+    console.print(Text(f"Seed {failed.seed}: {failed.violations[0]}", style="red"), soft_wrap=True)
+    console.print(replay_command(failed.scenario), soft_wrap=True)
+    with error_console().status("looking for a smaller scenario that shows the same"):
+        run = shrink(_traced(failed.scenario), _traced)
+    console.print("\nShortened:", style="bold")
+    console.print(f"{replay_command(run.scenario)} --story", soft_wrap=True)
+    for line in story(run, run.verdict.violations[0]):
+        console.print(line, soft_wrap=True)
+
+
+def _traced(scenario: Scenario) -> Run:
+    return simulate(scenario, trace=True)
+
+
+def _show(outcome: AnyOutcome, groups: tuple[tuple[str, ...], ...]) -> None:
+    values = msgspec.structs.asdict(outcome)
+    table = Table.grid(padding=(0, 2))
+    for group in groups:
+        for name in group:
+            value = values[name]
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+            table.add_row(Text(name.replace("_", " "), style="dim"), Text(shown, justify="right"))
+        table.add_row()
+    output_console().print(table)

@@ -1,0 +1,169 @@
+"""`palio spark backtest`: what a filter would have delivered of all history, and how another one differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from palio.cli.output.bars import squeezed, standing
+from palio.cli.program.terminal import (
+    ExitCode,
+    error_console,
+    help_epilog,
+    output_console,
+    plural,
+    printable,
+    write_json,
+)
+from palio.cli.spark.archive import DEFAULT_LAKE
+from palio.cli.spark.backtest_picture import check_picture, draw
+from palio.cli.spark.checkpoint import Checkpoint, moment_of, settings_with, watched
+from palio.cli.spark.options import Master, Remote, Settings, opened
+from palio.language import read_filter
+from palio.spark import jobs
+from palio.spark.jobs.looked_back import LookedBack
+
+EPILOG = help_epilog(
+    "palio spark backtest 'price > 100'",
+    "palio spark backtest 'price > 100' --against 'price > 120' --picture d.png",
+    "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
+    "palio spark backtest true examples/trades.jsonl --time time --every 1m",
+    "palio spark backtest 'price > 100' --checkpoint backtest-state/",
+    notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
+)
+_NAMES = {"only_first": "only A", "both": "both", "only_second": "only B"}
+_COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"}
+_LABEL = 20
+
+
+def backtest(
+    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter to try.")],
+    source: Annotated[
+        str, typer.Argument(metavar="[EVENTS]", help="A lake, sqlite:///…, palio://…, Parquet or JSON lines.")
+    ] = DEFAULT_LAKE,
+    *,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="FILTER", help="Another filter, to see the difference.")
+    ] = None,
+    journals: Annotated[
+        str | None,
+        typer.Option("--journals", metavar="URL", help="And what these journals have after the lake."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time.")] = None,
+    every: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Count in parts of 15m, 1h, 1d, 1w, 1mo, 1y.")
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", metavar="ATTRIBUTE", help="When it was; else when it was published."),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show of each side.")] = 3,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it: a .png or an .svg.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the counts as Parquet.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    checkpoint: Checkpoint = None,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Settings = None,
+) -> None:
+    """Say what a filter would have delivered of all that was published, and when.
+
+    Times are in UTC, and parts of them are chosen to fit if --every does not say
+    how long they are. With --against, what is selected falls into three: by the
+    first filter (A) only, by the second (B) only, and by both. An attribute that
+    --time names is a time, or a text such as 2026-11-16 or 2026-11-16T09:30:00Z.
+
+    With --checkpoint it is counted in parts, which are kept in the folder, and the
+    same command goes on after an interrupt, with the events that there were when
+    it began. Asked again when all is done, it answers at once.
+
+    Exits with 1 if nothing is selected.
+    """
+    for text in (filter_text, against):
+        if text is not None:
+            read_filter(text).require_satisfiable()
+    for text in (since, until):
+        moment_of(text)
+    if picture is not None:
+        check_picture(picture)
+    with (
+        opened(master, remote, settings_with(checkpoint, conf), "backtest") as spark,
+        watched(checkpoint) as progress,
+    ):
+        looked = jobs.backtest(
+            spark,
+            filter_text,
+            source,
+            against=against,
+            journals=journals,
+            since=since,
+            until=until,
+            every=every,
+            time=time,
+            samples=samples,
+            output=output,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+    if looked.unreadable:
+        wrong = f"{plural(looked.unreadable, 'line')} cannot be read, and left out."
+        error_console().print(wrong, style="yellow", soft_wrap=True)
+    if picture is not None:
+        draw(looked, picture)
+        error_console().print(f"The picture is {picture}.", style="dim", soft_wrap=True)
+    if as_json:
+        write_json(looked.document())
+    else:
+        show(output_console(), looked)
+    if not looked.found:
+        raise typer.Exit(ExitCode.NO)
+
+
+def show(console: Console, looked: LookedBack) -> None:
+    """A small picture of blocks, and the samples."""
+    events = looked.total("events")
+    if looked.second is not None:
+        console.print(Text("A  ", style="bold").append(printable(looked.first), style="cyan"), soft_wrap=True)
+        console.print(Text("B  ", style="bold").append(printable(looked.second), style="cyan"), soft_wrap=True)
+    said = f"{looked.found:,} of {plural(events, 'event')}"
+    if looked.parts and looked.end is not None:
+        said += f", {_day(looked.parts[0].begin)} to {_day(looked.end)} (UTC), each {looked.every}"
+    console.print(said, style="bold", soft_wrap=True)
+    if not events:
+        console.print("Nothing was published in that time.", style="yellow", soft_wrap=True)
+        return
+    cells = max(20, console.width - _LABEL - 2)
+    columns = {side: squeezed([part.side(side) for part in looked.parts], cells) for side in looked.sides}
+    most = max([1, *[count for counts in columns.values() for count in counts]])
+    for side in ("only_first", "both", "only_second"):
+        if side in columns:
+            label = _NAMES[side] if looked.second is not None else "selected"
+            total = looked.total(side)
+            share = f"{total / events:.1%}" if events else ""
+            lines = standing(columns[side], most, 2 if looked.second is not None else 4)
+            labels = [f"{label}  {total:,}", share, "", ""]
+            for said, line in zip(labels, lines, strict=False):
+                console.print(Text(f"{said:<{_LABEL}}", style="dim").append(line, style=_COLOURS[side]))
+    if looked.untimed is not None:
+        said = f"{plural(looked.untimed.events, 'event')} without a time are in the sums only."
+        console.print(said, style="yellow", soft_wrap=True)
+    for one in looked.samples:
+        side = f"{_NAMES[one.side]:<8}" if looked.second is not None else ""
+        when = "-" if one.time is None else one.time.strftime("%Y-%m-%d %H:%M:%S")
+        text = f"  {side}{when} {one.origin}  {printable(one.event.to_json())}"
+        console.print(text, style="dim", soft_wrap=True)
+
+
+def _day(moment: object) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}".removesuffix(":00").removesuffix(" 00:00")

@@ -1,0 +1,262 @@
+"""Where a job's tables come from: files of lines, Parquet, a lake, the journals of a broker or a store.
+
+Lines are read by Palio, not by Spark: what a number or a time is, is the same as at a broker. What a line says
+becomes an encoded notification, and a line that says nothing sensible a row with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from palio.model import jsontext
+from palio.model.errors import PalioError
+from palio.model.formats import JSON_LINES, Reading, file_format
+from palio.spark.errors import UnknownInput
+from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
+from palio.spark.runtime.session import cores_of
+from palio.spark.source.journals import absolute, open_journals
+from palio.spark.tables.positions import InJournals, InLake, Positioned, with_ids
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+    from palio.spark.source.moments import Moment
+
+REASON = "reason"
+_STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
+_NUMBER = "number"
+_LEAST_PARTS = "spark.sql.files.minPartitionNum"
+
+Batches = Iterator["pyarrow.RecordBatch"]
+
+
+def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> DataFrame:
+    """Events with `event_id`, which is the column named, the position in a journal, or the number of a line.
+
+    From a journal or a lake they also have `journal` and `sequence`; from lines a `reason`, which is null
+    unless the line cannot be read. Raises `UnknownInput`.
+    """
+    if has_lines(place):
+        return _lines(spark, place).mapInArrow(_events, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
+    return identified(table_at(spark, place), place, id=id)
+
+
+def identified(events: DataFrame, place: str, *, id: str | None = None) -> DataFrame:
+    """Events of a place, or some of them, with their `event_id`. Raises `UnknownInput`."""
+    if is_journal(place) or is_lake(place):
+        return with_ids(events)
+    chosen = id or EVENT
+    if chosen not in events.columns:
+        raise UnknownInput(place, f"it has no column {chosen!r}; --event-id names the one that is meant.")
+    return events.withColumnRenamed(chosen, EVENT)
+
+
+def positioned_at(spark: SparkSession, place: str) -> Positioned | None:
+    """Events of a lake or of journals, any part of which can be had; None for a place of another kind."""
+    if is_lake(place):
+        return InLake(spark, place)
+    return InJournals(spark, place) if is_journal(place) else None
+
+
+def partitions_of(spark: SparkSession, place: str, events: DataFrame) -> int | None:
+    """How `match` shall spread the events of a place: 0, not at all, if they lie in even parts already.
+
+    Only files that Spark reads by itself are looked at. It is told to split them as finely as `match` would
+    spread them, unless somebody has told it otherwise; what cannot be split, or not evenly, is spread.
+    """
+    if has_lines(place) or is_journal(place):
+        return None
+    cores = cores_of(spark)
+    if spark.conf.get(_LEAST_PARTS, None) is None:
+        spark.conf.set(_LEAST_PARTS, str(PARTITIONS_A_CORE * cores))
+    return 0 if lies_evenly(events, cores) else None
+
+
+def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
+    """Subscriptions: Parquet with the columns, or lines `{"id": …, "filter": "…"}`.
+
+    A filter without an id has the number of its line. Raises `UnknownInput`.
+    """
+    if has_lines(place):
+        return _lines(spark, place).mapInArrow(_subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
+    return parquet_at(spark, place)
+
+
+def table_at(spark: SparkSession, place: str) -> DataFrame:
+    """Events with all their columns: of a lake, of journals, or of Parquet. Raises `UnknownInput`."""
+    if has_lines(place):
+        _require_file(place)
+        raise UnknownInput(place, "this takes a lake, journals or Parquet; `palio patterns` takes lines.")
+    return _journaled(spark, place) if is_journal(place) or is_lake(place) else parquet_at(spark, place)
+
+
+def past_events(
+    spark: SparkSession, place: str, url: str | None = None, *, since: Moment = None, until: Moment = None
+) -> DataFrame:
+    """Events to look back on: as `table_at` and, from lines, as `events_at` gives them.
+
+    With the URL of journals, `place` is a lake, and what the journals have after it is there as well. Times are
+    those of publication. Raises `UnknownInput`, and what `history` raises.
+    """
+    from palio.spark.lookback.history import history  # noqa: PLC0415
+    from palio.spark.source.reading import read  # noqa: PLC0415
+
+    if url is not None and not is_lake(place):
+        raise UnknownInput(place, "it is no lake, after which journals could go on.")
+    if is_lake(place):
+        return history(spark, place, url, since=since, until=until)
+    if place.startswith(_STORES):
+        return read(spark, place, since=since, until=until)
+    return events_at(spark, place) if has_lines(place) else parquet_at(spark, place)
+
+
+def stream_at(spark: SparkSession, place: str, *, rows: int) -> DataFrame:
+    """The same as a stream: journals, or a folder into which Parquet files come. Raises `UnknownInput`.
+
+    A journal comes in batches of so many rows. Several journals come as they are: parts of them would not be of
+    the same time, and whoever orders events by time would take those of one for late.
+    """
+    if is_journal(place):
+        from palio.spark.source.reading import read_stream  # noqa: PLC0415
+
+        with open_journals(absolute(place)) as journals:
+            alone = len(journals.standings()) == 1
+        limit: dict[str, Any] = {"maxRowsPerTrigger": rows} if alone else {}
+        return read_stream(spark, place, **limit)
+    if is_lake(place):
+        raise UnknownInput(place, "a lake is no stream; name the journals that it is made from.")
+    return spark.readStream.schema(parquet_at(spark, place).schema).parquet(place)
+
+
+def is_journal(place: str) -> bool:
+    """Whether a place is one of journals: a broker or a store."""
+    return place.startswith(_STORES)
+
+
+def is_lake(place: str) -> bool:
+    """Whether a folder is a lake."""
+    return (Path(place) / "_palio").is_dir()
+
+
+def _journaled(spark: SparkSession, place: str) -> DataFrame:
+    if is_lake(place):
+        from palio.spark.lookback.history import history  # noqa: PLC0415
+
+        return history(spark, place)
+    from palio.spark.source.reading import read  # noqa: PLC0415
+
+    return read(spark, place)
+
+
+def has_lines(place: str) -> bool:
+    """Whether a file has an event, or a subscription, in each line."""
+    return file_format(place) is JSON_LINES
+
+
+def _lines(spark: SparkSession, place: str) -> DataFrame:
+    """The lines of a file with their numbers; of several files, as if they were one, by the order of names.
+
+    Spark reads a file in blocks, in any order and several in a partition. Its own numbering counts on within a
+    partition, so a line's place in its block is how far it is from the first one there; and before the block
+    are the lines of all earlier ones, which have to be counted.
+    """
+    from pyspark.sql import Window, functions  # noqa: PLC0415
+
+    _require_file(place)
+    block = ("file_path", "file_block_start")
+    lines = spark.read.text(place).select(
+        "value",
+        *[functions.col(f"_metadata.{name}") for name in block],
+        functions.monotonically_increasing_id().alias("counted"),
+    )
+    earlier = Window.orderBy(*block).rowsBetween(Window.unboundedPreceding, -1)
+    blocks = (
+        lines.groupBy(*block)
+        .agg(functions.min("counted").alias("first"), functions.count("*").alias("lines"))
+        .select(
+            *block,
+            "first",
+            functions.coalesce(functions.sum("lines").over(earlier), functions.lit(0)).alias("before"),
+        )
+    )
+    number = functions.col("before") + functions.col("counted") - functions.col("first") + 1
+    return lines.join(functions.broadcast(blocks), list(block)).select(
+        number.cast("string").alias(_NUMBER), "value"
+    )
+
+
+def parquet_at(spark: SparkSession, place: str) -> DataFrame:
+    """A table of Parquet files as it is. Raises `UnknownInput`."""
+    _require_file(place)
+    try:
+        return spark.read.parquet(place)
+    except Exception:  # noqa: BLE001 - whatever it is, it is no Parquet
+        reason = f"it is neither Parquet, a lake, nor a file of lines ({', '.join(JSON_LINES.suffixes)})."
+        raise UnknownInput(place, reason) from None
+
+
+def _require_file(place: str) -> None:
+    if "://" in place:
+        return
+    path = Path(place)
+    if not path.exists():
+        advice = "" if path.suffix else "; `palio spark archive` makes a lake"
+        raise UnknownInput(place, f"there is no such file or folder{advice}.")
+    if path.is_dir() and not any(path.iterdir()):
+        raise UnknownInput(place, "the folder is empty.")
+    if not os.access(path, os.R_OK):
+        raise UnknownInput(place, "you may not read it.")
+
+
+def _events(batches: Batches) -> Batches:
+    return _mapped(batches, _event, (EVENT, PAYLOAD, REASON), ("string", "binary", "string"))
+
+
+def _event(number: str, line: str) -> list[tuple[Any, ...]]:
+    """The events of a line: an object, a CloudEvent, or an array of these."""
+    try:
+        parts = JSON_LINES.read_part(line, Reading())
+    except PalioError as problem:
+        return [(number, None, str(problem))]
+    places = [number if item is None else f"{number}.{item}" for item, _ in parts]
+    return [(one.id or place, one.encode(), None) for place, (_, one) in zip(places, parts, strict=True)]
+
+
+def _subscriptions(batches: Batches) -> Batches:
+    return _mapped(batches, _subscription, (SUBSCRIPTION, FILTER), ("string", "string"))
+
+
+def _subscription(number: str, line: str) -> list[tuple[Any, ...]]:
+    text = line.strip()
+    if text.startswith("#"):
+        return []
+    if not text.startswith("{"):
+        return [(number, text)]
+    try:
+        document = jsontext.read(text)
+    except PalioError:
+        return [(number, text)]  # which is no filter, and will be found to be none
+    filter = document.get("filter")
+    return [(str(document.get("id", number)), filter if filter is None or isinstance(filter, str) else text)]
+
+
+def _mapped(
+    batches: Batches,
+    convert: Callable[[str, str], list[tuple[Any, ...]]],
+    names: tuple[str, ...],
+    kinds: tuple[str, ...],
+) -> Batches:
+    """The rows of all lines that are not empty."""
+    import pyarrow  # noqa: PLC0415
+
+    schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
+    for batch in batches:
+        lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        found = [row for number, line in lines if line.strip() for row in convert(number, line)]
+        columns = list(zip(*found, strict=True)) if found else [()] * len(names)
+        arrays = [pyarrow.array(one, field.type) for one, field in zip(columns, schema, strict=True)]
+        yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,265 @@
+"""Events in pieces: what there was when a job began, cut such that each piece is read the same again.
+
+A piece is some files of one version of a lake, ranges of journals' sequences, or files as they were. So a job
+that is done piece by piece, with days between them, sees what one pass would have seen at its beginning:
+whatever is published or archived meanwhile is in no piece. A range that was archived and trimmed since is read
+from the lake to which it went.
+
+What is not as it was any more is an error, and never a gap: `SourceChanged`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from palio.language import read_filter
+from palio.model.filter import Filter
+from palio.spark.errors import SourceChanged, UnknownInput
+from palio.spark.lake.table import read_lake
+from palio.spark.source import offsets
+from palio.spark.source.journals import Span, absolute, open_journals
+from palio.spark.source.reading import read, struct_of
+from palio.spark.tables.inputs import events_at, has_lines, is_journal, is_lake, parquet_at
+from palio.spark.tables.positions import JOURNAL, SEQUENCE
+from palio.store.lake.manifests import Lake, LakeFile, State
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# A piece has at least so many events, or bytes of files: each costs a job of Spark, which takes half a second.
+LEAST_EVENTS = 1_000_000
+LEAST_BYTES = 64 << 20
+# More pieces than that are no finer progress to look at.
+MOST_PIECES = 64
+
+Thing = TypeVar("Thing")
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file as it was: its size in bytes, and when it was last changed (microseconds since 1970)."""
+
+    path: str
+    size: int
+    changed: int
+
+
+class Piece(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Some of the events: files of the lake (paths within it), ranges of journals, or files."""
+
+    lake_files: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    files: tuple[File, ...] = ()
+
+
+class Cut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All pieces, and what they are pieces of. There is at least one, which may be empty."""
+
+    place: str
+    pieces: tuple[Piece, ...]
+    lake: str | None = None  # the lake's own name, if the place is one
+    version: int = 0
+    url: str | None = None  # where journals are
+    schema: str | None = None  # of Parquet
+    since: float | None = None
+    until: float | None = None
+
+    def read(self, spark: SparkSession, piece: Piece, *, filter: str | Filter | None = None) -> DataFrame:
+        """The events of a piece, in the columns that `past_events` gives.
+
+        A filter chooses among those of a lake and of journals. Raises `SourceChanged`.
+        """
+        if self.lake is None and self.url is None:
+            return self._read_files(spark, piece)
+        parsed = None if filter is None else read_filter(filter)
+        parts = []
+        if self.lake is not None:
+            lake = Lake(self.place)
+            state = lake.state()
+            if state.lake != self.lake:
+                raise SourceChanged(self.place, "another lake is there by now.")
+            if piece.lake_files:
+                chosen = [lake.state(self.version).files[path] for path in piece.lake_files]
+                parts.append(self._read_lake(spark, lake, chosen, parsed))
+            for span in piece.spans:
+                parts += self._archived(spark, lake, state, span, parsed)
+            waiting = [_after(span, state.positions.get(span.journal, 0)) for span in piece.spans]
+        else:
+            waiting = list(piece.spans)
+        if any(span.rows for span in waiting) or (not parts and self.lake is None):
+            parts.append(self._read_journals(spark, waiting, parsed))
+        if not parts:
+            parts.append(self._read_lake(spark, Lake(self.place), [], parsed))
+        return reduce(lambda one, other: one.unionByName(other), parts)
+
+    def _read_lake(
+        self, spark: SparkSession, lake: Lake, files: list[LakeFile], filter: Filter | None
+    ) -> DataFrame:
+        for file, path in zip(files, lake.absolute(files), strict=True):
+            if not Path(path).exists():
+                raise SourceChanged(self.place, f"{file.path} has been swept away since.")
+        state = State(self.lake or "", self.version, 0.0, {}, {one.path: one for one in files})
+        since, until = self.since or 0.0, float("inf") if self.until is None else self.until
+        return read_lake(spark, lake, filter=filter, since=since, until=until, state=state)
+
+    def _archived(
+        self, spark: SparkSession, lake: Lake, state: State, span: Span, filter: Filter | None
+    ) -> Iterator[DataFrame]:
+        """What of a span is in the lake by now."""
+        from pyspark.sql import functions as f  # noqa: PLC0415
+
+        upto = min(span.upto, state.positions.get(span.journal, 0))
+        if upto > span.after:
+            files = [
+                one
+                for one in state.events()
+                if one.journal == span.journal and one.last > span.after and one.first <= upto
+            ]
+            within = (f.col(JOURNAL) == span.journal) & f.col(SEQUENCE).between(span.after + 1, upto)
+            yield self._read_lake(spark, lake, files, filter).where(within)
+
+    def _read_journals(self, spark: SparkSession, spans: list[Span], filter: Filter | None) -> DataFrame:
+        assert self.url is not None
+        return read(
+            spark,
+            self.url,
+            filter=filter,
+            since=self.since,
+            until=self.until,
+            startingOffsets=json.dumps({span.journal: span.after for span in spans}),
+            endingOffsets=json.dumps({span.journal: span.upto for span in spans}),
+        )
+
+    def _read_files(self, spark: SparkSession, piece: Piece) -> DataFrame:
+        if self.schema is None:
+            require_unchanged(self.place, piece.files, files_at(spark, self.place))
+            return events_at(spark, self.place)
+        paths = [one.path for one in piece.files]
+        require_unchanged(self.place, piece.files, _listed(spark, paths))
+        schema = struct_of(_schema(self.schema))
+        if not paths:
+            return spark.createDataFrame([], schema)
+        reader = spark.read.schema(schema)
+        if paths in ([self.place], [f"file:{self.place}"]):
+            return reader.parquet(*paths)
+        return reader.option("basePath", self.place).parquet(*paths)  # columns may be in the names of folders
+
+
+def cut(
+    spark: SparkSession,
+    place: str,
+    url: str | None = None,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+) -> Cut:
+    """What `past_events` would read now, in pieces. Raises what it raises."""
+    if is_lake(place):
+        return _cut_lake(place, url, since, until)
+    if url is not None:
+        raise UnknownInput(place, "it is no lake, after which journals could go on.")
+    if is_journal(place):
+        pieces = [Piece(spans=tuple(several)) for several in _cut_journals(place, {})]
+        return Cut(place, tuple(pieces or [Piece()]), url=absolute(place), since=since, until=until)
+    if has_lines(place):
+        events_at(spark, place)  # raises if there is no such file
+        return Cut(_absolute(place), (Piece(files=files_at(spark, place)),))
+    schema = parquet_at(spark, place).schema.json()
+    groups = grouped(files_at(spark, place), lambda file: file.size, LEAST_BYTES)
+    pieces = [Piece(files=tuple(several)) for several in groups]
+    return Cut(_absolute(place), tuple(pieces or [Piece()]), schema=schema)
+
+
+def files_at(spark: SparkSession, place: str) -> tuple[File, ...]:
+    """The files of a place, as they are now."""
+    return tuple(_listed(spark, [_absolute(place)]))
+
+
+def require_unchanged(place: str, before: Iterable[File], now: Iterable[File]) -> None:
+    """Raises `SourceChanged` if one of the files is not as it was, or is new."""
+    old, new = ({one.path: one for one in files} for files in (before, now))
+    for path in {**old, **new}:
+        if old.get(path) != new.get(path):
+            said = "is new" if path not in old else "is gone" if path not in new else "has changed"
+            raise SourceChanged(place, f"{path} {said}.")
+
+
+def _cut_lake(place: str, url: str | None, since: float | None, until: float | None) -> Cut:
+    lake = Lake(place)
+    state = lake.state()
+    files = sorted(
+        (one for one in state.events() if one.end >= (since or 0.0) and (until is None or one.begin < until)),
+        key=lambda one: (one.begin, one.path),
+    )
+    pieces = [
+        Piece(lake_files=tuple([one.path for one in several]))
+        for several in grouped(files, lambda one: one.rows, LEAST_EVENTS)
+    ]
+    if url is not None:
+        pieces += [Piece(spans=tuple(several)) for several in _cut_journals(url, state.positions)]
+        url = absolute(url)
+    return Cut(str(lake.root), tuple(pieces or [Piece()]), state.lake, state.version, url, None, since, until)
+
+
+def _cut_journals(url: str, positions: dict[str, int]) -> list[list[Span]]:
+    """What journals have after positions, by which they must not have been trimmed."""
+    with open_journals(absolute(url)) as journals:
+        standings = journals.standings()
+    offsets.require_kept(positions, [one for one in standings if one.journal in positions])
+    start, end = offsets.without_lost(positions, standings), offsets.end_of(standings)
+    total = sum(max(0, upto - start.get(journal, 0)) for journal, upto in end.items())
+    spans = offsets.spans_between(start, end, _least(total, LEAST_EVENTS))
+    return grouped(spans, lambda span: span.rows, LEAST_EVENTS)
+
+
+def grouped(things: Iterable[Thing], size: Callable[[Thing], int], least: int) -> list[list[Thing]]:
+    """Things in groups of neighbours, none of them small but the last, and not more than `MOST_PIECES`."""
+    several = list(things)
+    enough = _least(sum(map(size, several)), least)
+    groups: list[list[Thing]] = []
+    filled = enough
+    for one in several:
+        if filled >= enough:
+            groups.append([])
+            filled = 0
+        groups[-1].append(one)
+        filled += size(one)
+    return groups
+
+
+def _least(total: int, least: int) -> int:
+    return max(1, least, -(-total // MOST_PIECES))
+
+
+def _after(span: Span, position: int) -> Span:
+    """What of a span lies after a position."""
+    return Span(span.journal, min(max(span.after, position), span.upto), span.upto)
+
+
+def _listed(spark: SparkSession, paths: list[str]) -> list[File]:
+    """The files of folders, or those named, as Spark finds them wherever they are; none of them is opened."""
+    from pyspark.errors import AnalysisException  # noqa: PLC0415
+
+    if not paths:
+        return []
+    try:
+        found = spark.read.format("binaryFile").load(paths)
+    except AnalysisException:  # one of them is gone; the others are looked for one by one
+        return [] if len(paths) == 1 else [file for path in paths for file in _listed(spark, [path])]
+    rows = found.selectExpr("path", "length", "unix_micros(modificationTime) AS changed").collect()
+    return sorted([File(row["path"], row["length"], row["changed"]) for row in rows], key=lambda one: one.path)
+
+
+def _absolute(place: str) -> str:
+    return place if "://" in place else str(Path(place).absolute())
+
+
+def _schema(text: str) -> Any:
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    return StructType.fromJson(json.loads(text))
