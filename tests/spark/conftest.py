@@ -1,4 +1,8 @@
-"""One session for the whole run: a JVM takes seconds to start, so all tests of Spark share one worker's."""
+"""Sessions for the whole run: a JVM takes seconds to start, so the tests of Spark share two, one for each core.
+
+They are tuned for tests: what runs for a moment is not worth the optimising compiler, and a garbage collector
+with threads of its own takes the cores from the tests.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +24,18 @@ SETTINGS = {
 }
 
 
+GROUPS = 2  # as many as `make test` has workers
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`)."""
+    """The files of this folder go in turn to the workers of pytest-xdist (`--dist loadgroup`)."""
+    here = Path(__file__).parent
+    files = sorted({item.path for item in items if here in item.path.parents})
+    groups = {path: f"spark-{number % GROUPS}" for number, path in enumerate(files)}
     for item in items:
-        if "tests/spark/" in item.nodeid.replace("\\", "/"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.path in groups:
+            item.add_marker(pytest.mark.xdist_group(groups[item.path]))
 
 
 @pytest.fixture(scope="session")
