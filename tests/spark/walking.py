@@ -24,7 +24,7 @@ ADDRESS = "127.0.0.1:7070"
 SUBMIT = {"--master", "--deploy-mode", "--archives", "--conf"}
 # Folders that Spark itself writes, by the options or the words that come before them.
 WRITTEN = {"-o", "--output", "--checkpoint"}
-WRITTEN_IN_PYTHON = re.compile(r'(?<=arquet\("|kpoint=")(?=\w)')
+WRITTEN_IN_PYTHON = re.compile(r'(?<=arquet\("|kpoint="|output="|antine=")(?=\w)')
 # Settings with a name of one's own at the end.
 FREE = ("spark.executorEnv.", "spark.yarn.appMasterEnv.")
 
