@@ -80,10 +80,6 @@ class Node(Generic[Item]):
         """The nodes immediately below: more specific."""
         return self._children.keys()
 
-    @property
-    def is_root(self) -> bool:
-        return not self._parents
-
     def ancestors(self) -> tuple[Node[Item], ...]:
         """All nodes above, each once, the nearest first."""
         if self._above is None:

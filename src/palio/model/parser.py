@@ -70,7 +70,6 @@ COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _SIENA = {">*": "starts with", "*<": "ends with"}
 _PHRASES = {"starts": "starts with", "ends": "ends with"}
 _NEGATABLE = frozenset(("in", "between", "has", "starts", "ends", "contains", "matches"))
-_BEGINS_TEST = frozenset(("in", "between", "has", "starts", "ends", "contains", "matches", "not"))
 _AFTER_NAME = ("=", "!=", "<", "<=", ">", ">=", "in", "between", "has", *TEXT_OPERATORS)
 _MISSPELLINGS = {
     "is": "=", "eq": "=", "equals": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",

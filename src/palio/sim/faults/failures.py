@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from palio.sim.faults.run import FaultRun, simulate
-from palio.sim.faults.scenario import TROUBLE, FaultScenario
+from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.script import are_one_network
 from palio.sim.faults.steps import Join, Say
 from palio.sim.faults.violations import BrokenPromise
@@ -57,14 +57,6 @@ def _have_met(run: FaultRun, kept: list[int]) -> bool:
     absent = {step.broker for step in run.script if isinstance(step, Join) and step.number in kept}
     links = [{wire.one.name, wire.other.name} for wire in run.world.wires]
     return are_one_network(set(run.world.stations) - absent, links)
-
-
-def preserved(run: FaultRun) -> FaultScenario:
-    """The scenario of a run with its steps written out, so that it stays the same whatever seeds mean later."""
-    if run.scenario.scene:
-        return run.scenario
-    trouble = dict.fromkeys(TROUBLE, 0)
-    return msgspec.structs.replace(run.scenario, script=tuple(run.script), keep=None, **trouble)
 
 
 def story(run: FaultRun, violation: BrokenPromise) -> Iterator[str]:
