@@ -209,6 +209,8 @@ def test_a_durable_subscription_is_changed_only_if_that_is_said(command, live):
         ("yesterday", "how long ago (90s, 7d)"),
         ("2026-03-28T10:00:00", "Write 2026-03-28T10:00:00Z for UTC"),
         ("-1h", "how long ago (90s, 7d)"),
+        ("20260101", "Write 2026-01-01 for a day, @20260101 for seconds since 1970"),
+        ("1767225600", "Write @1767225600 for seconds since 1970"),
         ("1h30", "how long ago (90s, 7d)"),
     ],
 )

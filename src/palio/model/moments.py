@@ -31,6 +31,7 @@ _WRITTEN = re.compile(
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _SECONDS = re.compile(r"@(-?\d{0,12}\.?\d+)", re.ASCII)
+_DIGITS_OF_A_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)
 _NUMBER = re.compile(r"\d*\.?\d+", re.ASCII)
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -131,5 +132,6 @@ def _refused(text: str) -> tuple[str, str]:
     if _WITHOUT_ZONE.fullmatch(text):
         return "a time needs a zone", f"{text}Z for UTC, or another zone such as {text}+02:00"
     if _NUMBER.fullmatch(text):
-        return "a bare number is no time", f"@{text} for seconds since 1970, or {text}s for so long ago"
+        date = f"{text[:4]}-{text[4:6]}-{text[6:]} for a day, " if _DIGITS_OF_A_DATE.fullmatch(text) else ""
+        return "a bare number is no time", f"{date}@{text} for seconds since 1970, or {text}s for so long ago"
     return "it is no time", _MOMENTS
