@@ -6,6 +6,7 @@ import pytest
 
 import palio
 from palio import testing
+from palio.broker.storing import StoreBridge
 from palio.model.filter import Filter
 from palio.protocol.durable.subscriptions import Attach
 from tests.client.test_durable import EAGER, journaling, take
@@ -48,6 +49,23 @@ async def test_it_is_changed_in_place_or_taken_as_it_is():
         assert desk.filter == Filter.parse("n > 5")
         await desk.detach()
         await client.subscribe("n > 5", durable="desk", change=True)
+
+
+async def test_what_was_handed_out_before_it_was_attached_does_not_come_twice(monkeypatch):
+    # The store answers a turn of the loop later, as one on disk does: so a delivery to the subscription that is
+    # detached is under way when the same client attaches anew.
+    monkeypatch.setattr(StoreBridge, "take", later(StoreBridge.take))
+    async with journaling() as address, palio.connect(address) as client:
+        desk = await client.subscribe("n < 10", durable="desk", ready="network")
+        await client.publish({"n": 3})
+        await desk.detach()
+        desk = await client.subscribe(None, durable="desk")
+        await client.publish({"n": 4})
+        assert await take(desk, 2) == [3, 4]
+
+
+def later(take):
+    return lambda bridge, messages: asyncio.get_running_loop().call_soon(take, bridge, messages)
 
 
 async def test_what_is_not_there_cannot_be_taken_as_it_is():

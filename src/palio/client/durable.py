@@ -68,6 +68,7 @@ class DurableSubscription(Subscription[Content_co]):
         self._to_reject: dict[Rejection, list[int]] = {}
         self._draining = False
         self._lost_connection = 0  # the number of the last one that is gone
+        self._attached = False  # on this connection
         self.home: str | None = None
         self.created = False  # by this client, rather than found
         self.paused = False  # as far as this client was told: when it attached, or by what it asked for
@@ -81,6 +82,7 @@ class DurableSubscription(Subscription[Content_co]):
         return self._attach
 
     def answered(self, answer: Attached) -> None:
+        self._attached = True
         self.home = answer.home
         self.created = self.created or answer.created
         self.paused = answer.paused
@@ -119,8 +121,10 @@ class DurableSubscription(Subscription[Content_co]):
 
     def hand(self, deliveries: list[tuple[int, int, Event[Any]]]) -> None:
         """Deliveries have come."""
-        if self._draining:
-            return  # they come again, to whoever attaches next
+        if self._draining or not self._attached:
+            # They come again: to whoever attaches next, or to this one, as what was handed out to whoever took
+            # its events on this connection before it.
+            return
         fresh = []
         for number, attempt, event in deliveries:
             key = event.origin, event.sequence
@@ -151,6 +155,7 @@ class DurableSubscription(Subscription[Content_co]):
             self._reject(event, Rejection(reason=f"{problem.path}: {problem.reason}", dead_letter=True))
 
     def disconnected(self) -> None:
+        self._attached = False
         self._lost_connection = self._session.connections
         self._queue.clear()  # all of it comes again
         self._open.clear()

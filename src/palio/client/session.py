@@ -63,8 +63,8 @@ class Session:
         self.handlers: dict[type, Callable[[Any], None]] = {
             Published: lambda answer: self.publishing.published(answer),  # noqa: PLW0108 (it is made later)
             Refused: self._refused,
-            Accepted: lambda answer: self._taken(answer.handle, answer),
-            Attached: lambda answer: self._taken(answer.name, answer),
+            Accepted: self._taken,
+            Attached: self._taken,
             Ready: lambda answer: self._became_ready(answer.handle),
             DurableReady: lambda answer: self._became_ready(answer.name),
             Ended: self.answered,
@@ -272,9 +272,9 @@ class Session:
         else:
             self.dropped[refused.error] += 1
 
-    def _taken(self, name: str, answer: Accepted | Attached) -> None:
-        held = self.held.get(name)
-        if held is not None:
+    def _taken(self, answer: Accepted | Attached) -> None:
+        held = self._held_by_number.get(answer.number)
+        if held is not None:  # and not what has its name meanwhile
             held.answered(answer)
         self.answered(answer)
 
