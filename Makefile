@@ -8,6 +8,9 @@ PAIRS ?= 1000000
 SEED ?= $(shell date +%Y%m%d)
 SECONDS ?= 60
 
+# Compiled modules are kept, whatever the shell says: tests and the demo start many processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup java postgresql demo test lint bench experiments hunt fuzz slow sanitize clean
 

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.budgets import pytest_terminal_summary  # noqa: F401 - at the end of a run
+
 settings.register_profile("palio", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("palio")
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.budgets import BUDGETS, OTHERS, folder_of, over_budget
+
 PAGES = "docs"
 GLOSSARY = "glossary.md"
 # Where the page on the architecture is about which room.
@@ -141,3 +143,19 @@ def test_every_module_is_on_the_map(pages, root):
 def test_a_module_that_is_not_on_the_map_is_found():
     page = "".join(f"## {title}\n`one/two` `three`\n" for titles in MAP.values() for title in titles)
     assert unnamed(["store/two.py", "store/four.py", "cli/a/three.py"], page) == ["store/four.py"]
+
+
+def test_the_budgets_of_tests_add_up_to_five_minutes_on_two_cores(root):
+    assert sum(BUDGETS.values()) + OTHERS <= 2 * 300
+    assert [folder for folder in BUDGETS if not (root / "tests" / folder).is_dir()] == []
+
+
+def test_a_folder_that_is_over_its_budget_is_named():
+    assert folder_of("tests/spark/lake/test_lake.py::test_one") == "spark"
+    assert (
+        folder_of("tests/fuzz/test_corpus.py::test_one")
+        == folder_of("tests/test_house.py::test_one")
+        == "others"
+    )
+    took = {"spark": BUDGETS["spark"] + 1.0, "cli": BUDGETS["cli"] + 2.0, "sim": 1.0, "others": OTHERS + 0.0}
+    assert over_budget(took) == ["cli took 62 s of 60 s", "spark took 151 s of 150 s"]
