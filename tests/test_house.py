@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -159,3 +160,97 @@ def test_a_folder_that_is_over_its_budget_is_named():
     )
     took = {"spark": BUDGETS["spark"] + 1.0, "cli": BUDGETS["cli"] + 2.0, "sim": 1.0, "others": OTHERS + 0.0}
     assert over_budget(took) == ["cli took 62 s of 60 s", "spark took 151 s of 150 s"]
+
+
+# What there was once, and the files that may still speak of it: those that tell or read what was before.
+REMOVED = {
+    "FastAPI": ("CHANGELOG.md", "docs/architecture.md"),
+    "CancelTimer": (),
+    "palio_readers": ("CHANGELOG.md", "src/palio/store/schema.py", "tests/store/test_schema.py"),
+}
+
+
+def words_of_removed_concepts(texts: Texts) -> list[str]:
+    """Files that speak of what is not there any more."""
+    return [
+        f"{place}: {word}"
+        for word, allowed in REMOVED.items()
+        for place, text in texts.items()
+        if word in text and place not in (*allowed, "tests/test_house.py")
+    ]
+
+
+def unread_modules(sources: Texts, beginnings: set[str]) -> list[str]:
+    """Modules that no other one imports, by name or as a part of its package, or names in a text to load it."""
+    read = set(beginnings)
+    for place, text in sources.items():
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.Import(names):
+                    found = {one.name for one in names}
+                case ast.ImportFrom(module=str(module), names=names):
+                    found = {module, *(f"{module}.{one.name}" for one in names)}
+                case ast.Constant(value=str(said)) if re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", said):
+                    found = {said, f"palio.cli.{said}"}
+                case _:
+                    continue
+            read |= found - {dotted(place)}
+    return [place for place in sources if not place.endswith("__init__.py") and dotted(place) not in read]
+
+
+def dotted(place: str) -> str:
+    """The name of a module from its path below `src`."""
+    return place.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def undocumented_commands(commands: list[str], pages: Texts) -> list[str]:
+    """Commands that no page shows."""
+    everything = "\n".join(text for place, text in pages.items() if place != "CHANGELOG.md")
+    return [name for name in commands if not re.search(rf"\bpalio {name}\b", everything)]
+
+
+@pytest.fixture(scope="module")
+def sources(root) -> Texts:
+    folder = root / "src"
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.glob("palio/**/*.py"))}
+
+
+def test_nothing_speaks_of_what_was_removed(pages, root):
+    files = [path for folder in ("src", "tests") for path in sorted((root / folder).glob("**/*.py"))]
+    texts = {str(path.relative_to(root)): path.read_text() for path in files}
+    assert words_of_removed_concepts(pages | texts) == []
+
+
+def test_a_word_of_a_removed_concept_is_found():
+    assert words_of_removed_concepts({"docs/a.md": "by FastAPI", "CHANGELOG.md": "FastAPI"}) == [
+        "docs/a.md: FastAPI"
+    ]
+
+
+def test_no_module_is_without_a_reader(sources):
+    # Those that are run, that users import by themselves, that compiled code reads, or that join two ends in
+    # one program, which only tests do so far.
+    beginnings = {"palio.cli.main", "palio.sync", "palio.matching.programs", "palio.transport.memory"}
+    assert unread_modules(sources, beginnings) == []
+
+
+def test_a_module_that_nothing_imports_is_found():
+    sources = {
+        "palio/a.py": "from palio import b",
+        "palio/b.py": "x = 'c.d'",
+        "palio/cli/c/d.py": "import palio.e",
+        "palio/e.py": "import palio.e",
+        "palio/f.py": "",
+    }
+    assert unread_modules(sources, {"palio.a"}) == ["palio/f.py"]
+
+
+def test_every_command_is_documented(pages):
+    from palio.cli.main import COMMANDS
+
+    assert undocumented_commands(list(COMMANDS), pages) == []
+
+
+def test_a_command_that_no_page_shows_is_found():
+    pages = {"docs/a.md": "run `palio pub x=1`", "CHANGELOG.md": "palio sub"}
+    assert undocumented_commands(["pub", "sub"], pages) == ["sub"]
