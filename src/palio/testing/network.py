@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from palio.protocol.peers import LinkKind
+from palio.routing.router import Router
 from palio.testing.broker import Broker, broker
 
 
@@ -38,18 +40,24 @@ class Network:
         return self
 
     async def until_linked(self) -> None:
-        """Wait until every link between brokers that run is in use at both ends."""
+        """Wait until every link between brokers that run is in use at both ends, and questions go over it."""
         running = {name for name, one in self.brokers.items() if one.is_running}
         for one, other in self.links:
             if {one, other} <= running:
                 for a, b in ((one, other), (other, one)):
-                    router = self.brokers[a].running.router
-                    await self.brokers[a].until(lambda router=router, b=b: b in router.neighbours())  # type: ignore[misc]
+                    await self.brokers[a].until(partial(_is_linked, self.brokers[a].running.router, b))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         await asyncio.gather(*[one.stop() for one in self.brokers.values()])
+
+
+def _is_linked(router: Router, neighbour: str) -> bool:
+    durable = router.durable
+    return neighbour in router.neighbours() and (
+        durable is None or neighbour in durable.statistics().members  # before that, it is not asked
+    )
 
 
 def network(links: Iterable[tuple[str, str]], *, graph: bool = False, **settings: Any) -> Network:

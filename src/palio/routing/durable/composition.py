@@ -91,7 +91,7 @@ class DurableParts:
         settling = Alarm(desk, SYNC, settings.settle_within)
         self.topology = topology = Topology.recovered(broker, incarnation, facts)
         # The network
-        links = CountingLinks(around.neighbours)
+        self.links = links = CountingLinks(around.neighbours)
         self.polling = polling = Polling(desk, links.brokers, topology, first)
         self.letters = letters = Unicast(desk, polling, tick, self.handlers)
         # The origin

@@ -52,6 +52,7 @@ class DurableStatistics(msgspec.Struct, frozen=True):
     head: int  # of the journal
     trimmed: int
     readers: int  # durable subscriptions anywhere for which the journal is kept
+    members: tuple[str, ...]  # neighbours that are on disk here as members, so that they can be asked
     subscriptions: tuple[HomeStatistics, ...]  # that have their home here, by name
 
 
@@ -67,6 +68,7 @@ def statistics_of(parts: DurableParts) -> DurableStatistics:
         head=parts.journal.head,
         trimmed=parts.journal.trimmed,
         readers=len(parts.journal.readers),
+        members=tuple(parts.links.brokers()),
         subscriptions=tuple([HomeStatistics.of(durable) for _, durable in here]),
     )
 
