@@ -60,7 +60,7 @@ def pages(archive, filter=EVERYTHING, *, after=0, upto=10**9, trimmed=10**9, **o
 
 
 @given(st.data())
-@examples(25)
+@examples(50)
 def test_pages_have_what_an_oracle_says(tmp_path_factory, data):
     place = tmp_path_factory.mktemp("lake")
     events, sequence, time = [], 0, MIDNIGHT
