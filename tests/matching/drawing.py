@@ -1,6 +1,5 @@
 """Filters and notifications for hypothesis: few names, few constants, values on and around them."""
 
-import os
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
@@ -9,9 +8,6 @@ import palio
 from palio.model.constraint import Constraint, WrongOperand
 from palio.model.expression import And, Condition, Not, Or
 from palio.model.values import Kind
-
-# Under the sanitizers everything takes several times as long.
-EXAMPLE_COUNT = 60 if os.environ.get("PALIO_EXAMPLES") == "fewer" else 400
 
 NAMES = ("a", "b", "c")
 BIG = 2**53

@@ -4,12 +4,13 @@ import math
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import palio
 from palio.matching import oracle
-from tests.matching.drawing import EXAMPLE_COUNT, NUMBERS, RAW, TEXTS, TIMES, filters
+from tests.matching.drawing import NUMBERS, RAW, TEXTS, TIMES, filters
+from tests.slices import examples
 
 pa = pytest.importorskip("pyarrow")
 
@@ -62,7 +63,7 @@ def tables(draw):
     return draw(st.sampled_from([table, table.slice(start), pa.concat_tables([table, table.slice(start)])]))
 
 
-@settings(max_examples=EXAMPLE_COUNT, deadline=None)
+@examples(400)
 @given(st.lists(filters, min_size=1, max_size=10), tables())
 def test_a_table_is_matched_like_its_rows(several, table):
     agree(palio.MatchIndex(enumerate(several)), oracle.MatchIndex(enumerate(several)), table)

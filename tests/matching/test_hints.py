@@ -6,16 +6,16 @@ import random
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import palio
 from palio.matching import oracle
 from palio.matching.hints import MAX_BYTES, AttributeHints, Hints
 from palio.model.errors import UnreadableHints
-from tests.matching.drawing import EXAMPLE_COUNT, filters, ids, notifications
+from tests.matching.drawing import filters, ids, notifications
 from tests.matching.test_index import same
+from tests.slices import examples
 
-EXAMPLES = settings(max_examples=EXAMPLE_COUNT // 3, deadline=None)
 NAMES = st.sampled_from(["a", "b", "c", "x", "y", "name", "price", ""]) | st.text(max_size=3)
 # Whoever builds them in a program may say what no file could: more than all, less than none, no number.
 SHARES = st.floats(0, 1) | st.sampled_from([0.0, 1.0, -1.0, 7.5, math.nan, math.inf, -math.inf, 1e-300])
@@ -38,7 +38,7 @@ ABSURD = st.builds(
 )
 
 
-@EXAMPLES
+@examples(133)
 @given(ABSURD, st.lists(filters, max_size=12), st.lists(notifications, min_size=1, max_size=8))
 def test_with_any_hints_it_equals_the_oracle(hints, several, events):
     truth = oracle.MatchIndex(enumerate(several))
@@ -52,7 +52,7 @@ def test_with_any_hints_it_equals_the_oracle(hints, several, events):
         assert same(one_by_one.match(event), wanted)
 
 
-@settings(max_examples=EXAMPLE_COUNT // 20, deadline=None)
+@examples(20)
 @given(ABSURD, st.data())
 def test_filters_come_and_go(hints, data):
     index, truth = palio.MatchIndex(hints=hints), oracle.MatchIndex()

@@ -9,9 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import palio
 from palio.matching import oracle
-from tests.matching.drawing import EXAMPLE_COUNT, filters, ids, notifications
-
-EXAMPLES = settings(max_examples=EXAMPLE_COUNT, deadline=None)
+from tests.matching.drawing import filters, ids, notifications
+from tests.slices import examples
 
 
 def same(found: list, wanted: list) -> bool:
@@ -30,7 +29,7 @@ def shared(index: palio.MatchIndex) -> list[int]:
     return [getattr(facts, name) for name in oracle.MatchStatistics.__struct_fields__]
 
 
-@EXAMPLES
+@examples(400)
 @given(st.lists(filters, max_size=12), st.lists(notifications, min_size=1, max_size=8))
 def test_built_at_once_it_equals_the_oracle(several, events):
     index, truth = palio.MatchIndex(enumerate(several)), oracle.MatchIndex(enumerate(several))
@@ -76,7 +75,7 @@ class Changing(RuleBasedStateMachine):
 
 
 TestChanging = Changing.TestCase
-TestChanging.settings = settings(max_examples=EXAMPLE_COUNT // 3, stateful_step_count=40, deadline=None)
+TestChanging.settings = settings(examples(133), stateful_step_count=40)
 
 
 # What has gone wrong elsewhere

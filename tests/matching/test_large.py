@@ -6,6 +6,7 @@ import pytest
 
 import palio
 from palio.matching import oracle
+from tests.slices import sliced
 
 pytest.importorskip("palio.matching.core")
 pyarrow = pytest.importorskip("pyarrow")
@@ -61,7 +62,7 @@ def agree(index: palio.MatchIndex, truth: oracle.MatchIndex, events: list[dict])
     assert rows.to_pylist() == sorted(rows.to_pylist())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sliced(range(3), 1))
 def test_thousands_of_filters_added_and_removed(seed):
     draw = random.Random(seed)
     start = [(number, palio.Filter.parse(text(draw))) for number in range(3_000)]

@@ -7,14 +7,15 @@ import threading
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import palio
 from palio.matching import oracle
-from tests.matching.drawing import EXAMPLE_COUNT, filters, notifications
+from tests.matching.drawing import filters, notifications
 from tests.matching.test_batches import agree, tables
 from tests.model.test_encoding import WRONG, of_time
+from tests.slices import examples
 
 pa = pytest.importorskip("pyarrow")
 
@@ -38,7 +39,7 @@ def outcome(index, table):
 several_filters = st.lists(filters, min_size=1, max_size=10)
 
 
-@settings(max_examples=EXAMPLE_COUNT, deadline=None)
+@examples(400)
 @given(several_filters, st.lists(st.one_of(st.none(), notifications), max_size=8), st.data())
 def test_encoded_notifications_are_matched_like_themselves(several, rows, data):
     index, truth = palio.MatchIndex(enumerate(several)), oracle.MatchIndex(enumerate(several))
@@ -75,7 +76,7 @@ def _rows_of(rows, piece, table, start, length):
     return rows[start : start + piece.num_rows]
 
 
-@settings(max_examples=EXAMPLE_COUNT, deadline=None)
+@examples(400)
 @given(several_filters, tables())
 def test_a_table_of_columns_says_the_same_encoded(several, table):
     rows = [
@@ -131,7 +132,7 @@ DEMANDS = (
 )
 
 
-@settings(max_examples=EXAMPLE_COUNT, deadline=None)
+@examples(400)
 @given(st.lists(notifications, min_size=1, max_size=4), st.integers(0, 2**32))
 def test_damaged_bytes_are_refused_or_read_as_the_model_does(rows, seed):
     chance = random.Random(seed)
@@ -142,7 +143,7 @@ def test_damaged_bytes_are_refused_or_read_as_the_model_does(rows, seed):
             assert outcome(index, table) == outcome(truth, table)
 
 
-@settings(max_examples=EXAMPLE_COUNT, deadline=None)
+@examples(400)
 @given(
     st.lists(st.binary(max_size=40), min_size=1, max_size=6), st.sampled_from([b"", b"\x81\xa1a", b"\x81\xa1z"])
 )

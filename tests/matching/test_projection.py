@@ -1,7 +1,7 @@
 """Columns of encoded notifications: the compiled projection says what the model says."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import palio
@@ -9,8 +9,9 @@ from palio.matching import projection
 from palio.model.body import Body
 from palio.model.values import Kind
 from palio.store.records import encode_body
-from tests.matching.drawing import EXAMPLE_COUNT, NAMES, notifications
+from tests.matching.drawing import NAMES, notifications
 from tests.model.test_encoding import WRONG
+from tests.slices import examples
 
 pa = pytest.importorskip("pyarrow")
 
@@ -29,7 +30,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=EXAMPLE_COUNT, deadline=None)
+@examples(400)
 @given(rows, wanted, st.integers(0, 3))
 def test_the_compiled_projection_is_that_of_the_model(raw, columns, start):
     if not projection.COMPILED:
@@ -56,7 +57,7 @@ def test_long_batches_with_a_wrong_row_in_the_middle():
     assert found.columns[1][1_000].as_py() is None
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(notifications, max_size=8))
 def test_the_attributes_that_there_are(several):
     found = projection.discover(pa.array([one.encode() for one in several], pa.binary()))

@@ -7,6 +7,7 @@ import pytest
 
 import palio
 from palio.matching import oracle
+from tests.slices import sliced
 
 pytest.importorskip("palio.matching.core")
 pyarrow = pytest.importorskip("pyarrow")
@@ -48,7 +49,7 @@ def event(draw: random.Random) -> dict:
     return {"x": x, "at": at, "topic": draw.choice((path(draw, draw.randrange(1, 5)), 3))}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sliced(range(3), 1))
 def test_they_answer_like_the_oracle(seed):
     draw = random.Random(seed)
     entries = [(number, text(draw)) for number in range(4_000)]
@@ -67,7 +68,7 @@ def test_they_answer_like_the_oracle(seed):
 
 def test_tables_too(tmp_path):
     draw = random.Random(7)
-    entries = [(number, text(draw)) for number in range(3_000)]
+    entries = [(number, text(draw)) for number in range(1_500)]
     index, truth = palio.MatchIndex(entries), oracle.MatchIndex(entries)
     index.save(tmp_path / "index")
     columns = {

@@ -3,7 +3,7 @@
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, FilterError, FilterSyntaxError, Notification
@@ -11,6 +11,7 @@ from palio.model.advertisement import MixedAlternative
 from palio.model.expression import Condition, text_of
 from tests.generators import Maker, random_advertisement
 from tests.reference import evaluate
+from tests.slices import examples
 
 STOCKS = Advertisement.parse('class = "stock", price > 0, change *, name = "ERNT", name = "MSFT"')
 
@@ -94,14 +95,14 @@ def test_alternatives_that_are_conjunctions_are_read_back(text, outside):
     assert outside is None or not again.covers(outside)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.randoms(use_true_random=False))
 def test_the_text_of_any_advertisement_is_read_back(random):
     advertisement = random_advertisement(Maker(random))
     assert Advertisement.parse(str(advertisement)) == advertisement
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.randoms(use_true_random=False))
 def test_nothing_advertised_and_selected_is_missed(random):
     maker = Maker(random)

@@ -1,10 +1,11 @@
 """Explanations: each condition with true or false and the value that decided."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Filter, Notification
 from tests.generators import Maker
+from tests.slices import examples
 
 
 def test_each_condition_is_told_with_the_value_that_decided():
@@ -55,7 +56,7 @@ def test_long_values_are_shortened():
     assert "…" in note("x has 5", list(range(100)))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.randoms(use_true_random=False))
 def test_an_explanation_agrees_with_matching(random):
     maker = Maker(random)

@@ -4,7 +4,7 @@ import pickle
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, FilterTooLarge
@@ -17,6 +17,7 @@ from palio.model.values import Kind
 from palio.model.valueset import ValueSet
 from tests.generators import Maker, random_advertisement
 from tests.model.test_written_out import BOTH, EITHER, GLOBS, MANY, NEGATED
+from tests.slices import examples
 
 EXTREME = [
     "true",
@@ -43,7 +44,7 @@ def test_a_filter_comes_back_as_it_was(text):
     assert str(again) == str(f)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.randoms(use_true_random=False))
 def test_any_filter_comes_back_with_the_same_parts(random):
     f = Filter.from_expression(Maker(random).expression(3))
@@ -56,7 +57,7 @@ def test_any_filter_comes_back_with_the_same_parts(random):
     assert pickle.loads(pickle.dumps(f)) == f
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.randoms(use_true_random=False))
 def test_any_advertisement_comes_back(random):
     advertisement = random_advertisement(Maker(random))
@@ -161,7 +162,7 @@ def test_the_largest_tree_is_read():
     assert Filter.parse(str(f)) == f
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(EXTREME), st.data())
 def test_a_damaged_form_is_a_filter_or_refused(text, data):
     damaged = bytearray(Filter.parse(text).form)

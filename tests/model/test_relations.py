@@ -4,7 +4,7 @@ import itertools
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Filter, Notification
@@ -13,11 +13,12 @@ from palio.model.parser import parse
 from tests.generators import Maker, pair
 from tests.reference import evaluate
 from tests.relations import check_merge, check_pair, check_text
+from tests.slices import examples
 
 randoms = st.randoms(use_true_random=False)
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(randoms)
 def test_relations_hold_for_pairs_that_hypothesis_draws(random):
     maker, first, second = pair(random)
@@ -34,13 +35,13 @@ def test_relations_hold_for_pairs_of_a_fixed_seed(part):
             raise
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(randoms)
 def test_print_parse_print_is_stable(random):
     check_text(Maker(random).expression())
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(randoms)
 def test_a_merge_covers_both_and_names_what_it_adds(random):
     check_merge(*pair(random), notifications=8)
@@ -80,7 +81,7 @@ def small_expression(random, depth=2):
     return shrunk(maker.expression(depth))
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(randoms)
 def test_no_covers_and_no_overlap_is_missed_or_invented_in_a_domain_that_can_be_counted_out(random):
     first, second = small_expression(random), small_expression(random)

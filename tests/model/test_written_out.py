@@ -1,7 +1,7 @@
 """What is accepted can be written out and read again, however many text conditions it has."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Filter
@@ -11,6 +11,7 @@ from palio.model.describe import _term_tree
 from palio.model.flips import NOTHING
 from palio.model.values import Kind
 from tests.generators import Maker
+from tests.slices import examples
 
 NEGATED = " and ".join(f'not a contains "x{number:03}"' for number in range(31))
 GLOBS = " and ".join(f'not a matches "x{number:03}/*"' for number in range(40))
@@ -32,7 +33,7 @@ def test_a_filter_that_cannot_be_simplified_in_time_is_taken_as_it_is():
     assert len(Filter.parse(MANY).conjunctions) == 25
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.randoms(use_true_random=False))
 def test_the_terms_of_a_tree_are_the_tree(random):
     maker = Maker(random, ("a",))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, Notification
@@ -80,6 +80,7 @@ from palio.protocol.requests import (
 )
 from palio.routing.occurrences import Close, Failed, LinkDown, LinkUp, Open, Stored
 from tests.generators import Maker, random_advertisement
+from tests.slices import examples
 
 FILTER = Filter.parse('symbol = "ACME" and price > 100 or tags has "red"')
 ADVERTISEMENT = Advertisement.parse('symbol = "ACME", price > 0')
@@ -217,7 +218,7 @@ def test_a_row_that_cannot_be_read_asks_for_everything_and_costs_no_link():
     assert read.add == ((1, Filter()), (7, FILTER))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.randoms(use_true_random=False))
 def test_any_filter_and_any_advertisement_travel_between_brokers(random):
     maker = Maker(random)

@@ -39,11 +39,11 @@ def found(scenario: Scenario, fault, *, tables: bool = True) -> set[type]:
 @pytest.mark.parametrize("scenario", [STILL, CHURN, CUTS], ids=["still", "churn", "cuts"])
 def test_without_a_fault_nothing_is_found(scenario):
     expected = 0
-    for seed in range(PATIENCE):
+    for seed in range(PATIENCE // 2):
         run = simulate(with_seed(scenario, seed))
         assert run.verdict.violations == []
         expected += run.verdict.expected
-    assert expected > 40 * PATIENCE, "little was asked of the oracle"
+    assert expected > 20 * PATIENCE, "little was asked of the oracle"
 
 
 @pytest.mark.parametrize(

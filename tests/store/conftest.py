@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,25 +10,25 @@ from palio.store.memory import MemoryPlace
 from tests.store.cluster import Cluster, reason_to_skip
 from tests.store.driving import Place
 
-_numbers = itertools.count()
+_CLUSTER = pytest.StashKey[Cluster]()
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster(pytestconfig: pytest.Config) -> Cluster:
+    """One for the whole run, also where the tests of another room have imported this fixture."""
     reason = reason_to_skip()
     if reason is not None:
         pytest.skip(reason)
-    cluster = Cluster()
-    yield cluster
-    cluster.remove()
+    if _CLUSTER not in pytestconfig.stash:
+        pytestconfig.stash[_CLUSTER] = Cluster()
+        pytestconfig.add_cleanup(pytestconfig.stash[_CLUSTER].remove)
+    return pytestconfig.stash[_CLUSTER]
 
 
 @pytest.fixture
 def database(cluster: Cluster) -> str:
-    """The URL of a new PostgreSQL database."""
-    name = f"palio_{next(_numbers)}"
-    cluster.execute(f"CREATE DATABASE {name}")
-    return cluster.url(name)
+    """The URL of a PostgreSQL database with nothing in it."""
+    return cluster.emptied("palio")
 
 
 @pytest.fixture

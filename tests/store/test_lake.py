@@ -4,7 +4,7 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palio.model.errors import MissingDependency
@@ -17,6 +17,7 @@ from palio.store.lake import reading
 from palio.store.lake.errors import LakeBehind, LakeDamaged, NoLake, WrongLake
 from palio.store.lake.manifests import Change, Lake
 from palio.store.records import encode_body
+from tests.slices import examples
 from tests.store.driving import Driven, append
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -59,7 +60,7 @@ def pages(archive, filter=EVERYTHING, *, after=0, upto=10**9, trimmed=10**9, **o
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@examples(50)
 def test_pages_have_what_an_oracle_says(tmp_path_factory, data):
     place = tmp_path_factory.mktemp("lake")
     events, sequence, time = [], 0, MIDNIGHT

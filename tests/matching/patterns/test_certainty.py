@@ -8,7 +8,7 @@ import itertools
 from random import Random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from palio import Notification, Pattern
@@ -17,6 +17,7 @@ from palio.model.patterns.variants import Variant
 from tests.matching.patterns import definition
 from tests.matching.patterns.definition import Event
 from tests.matching.patterns.drawing import LETTERS, Maker
+from tests.slices import examples
 
 WINDOW = 6
 # Events that are tried behind what is known: what has begun needs no more.
@@ -67,7 +68,7 @@ def close_together(random) -> list[Event]:
     ]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(0, 2**32))
 def test_a_match_is_told_as_soon_as_it_is_certain(seed):
     random = Random(seed)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Notification
@@ -13,6 +13,7 @@ from palio.matching.patterns.detector import UnreadableState
 from palio.matching.patterns.partition import MAX_HITS
 from tests.matching.patterns import definition
 from tests.matching.patterns.drawing import Maker
+from tests.slices import examples
 
 
 def ids(matches):
@@ -42,7 +43,7 @@ def played(patterns: PatternSet, events, random) -> list:
     return found
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(st.randoms(use_true_random=False))
 def test_it_finds_what_the_definition_says(random):
     maker = Maker(random)

@@ -3,7 +3,7 @@ time."""
 
 from random import Random
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from palio import Notification, Pattern
@@ -11,9 +11,10 @@ from palio.matching.patterns import Detector, PatternSet
 from tests.matching.patterns.drawing import Maker
 from tests.matching.patterns.overdue import COUNT, Overdue
 from tests.matching.patterns.test_detector import ids, played
+from tests.slices import examples
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(0, 2**32))
 def test_what_is_told_is_what_could_have_been_completed(seed):
     random = Random(seed)

@@ -10,8 +10,9 @@ from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind, values_of
 from palio.routing.durable.origin.introductions import DOUBT_AFTER
 from palio.routing.occurrences import Close
+from palio.sim.faults.disk import Disk
 from tests.routing.durable.test_rare import forget, got, homes, publish, told
-from tests.routing.durable.world import SETTINGS, Disk, World
+from tests.routing.durable.world import SETTINGS, World
 
 seeds = pytest.mark.parametrize("seed", range(8))
 

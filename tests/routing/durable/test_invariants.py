@@ -44,10 +44,10 @@ class Watched(World):
     def handed(self, broker, hand) -> None:
         """Invariants 3 and 8: it is on disk, under one number, and the next number is there, too."""
         stored = self.disks[broker].subscriptions[hand.name]
-        identity = stored["identity"]
+        identity = stored.identity
         for delivery, _, envelope in hand.deliveries:
-            assert delivery in stored["spool"], "it is handed out and not on disk"
-            assert stored["next"] > delivery
+            assert delivery in stored.spool, "it is handed out and not on disk"
+            assert stored.next_delivery > delivery
             name = envelope.origin, envelope.sequence
             assert self.numbers.setdefault((identity, delivery), name) == name
         super().handed(broker, hand)
@@ -55,14 +55,14 @@ class Watched(World):
     def answered(self, session, answer) -> None:
         if isinstance(answer, Done):
             stored = self.disks[self.takers[session]].subscriptions.get(answer.name)
-            assert stored is None or not set(answer.deliveries) & set(stored["spool"]), "invariant 3"
+            assert stored is None or not set(answer.deliveries) & set(stored.spool), "invariant 3"
         super().answered(session, answer)
 
     def look_at(self, broker) -> None:
         service = self.routers[broker].durable
         for reader, at in service.journal.readers.items():
             kept = [one for disk in self.disks.values() for one in disk.subscriptions.values()]
-            known = [one["position"].get(broker) for one in kept if one["identity"] == reader]
+            known = [one.position.get(broker) for one in kept if one.identity == reader]
             known = [position for position in known if position is not None]
             assert not known or at <= max(known), "invariant 4"
         for one in service.homes.subscriptions.values():

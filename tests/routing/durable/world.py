@@ -2,7 +2,8 @@
 
 Everything that can happen next is a choice: a message of some link arrives, the store completes something, a
 timer comes due, a broker crashes or begins anew, a link is cut or made. `heal` repairs everything and lets the
-world come to rest.
+world come to rest. The disk is the simulator's. The simulator's own world has clocks, and so an order in which
+things happen; in this one they happen in any.
 """
 
 from __future__ import annotations
@@ -28,117 +29,14 @@ from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Publish, Published, Refused
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import (
-    Append,
-    Hand,
-    Read,
-    Recovered,
-    Remove,
-    SaveFact,
-    Spool,
-    Subscribed,
-    Trim,
-)
+from palio.routing.durable.effects import Hand, Trim
 from palio.routing.effects import CloseLink, Reply, Send, SetTimer
-from palio.routing.occurrences import Found, LinkDown, LinkUp, Open, Stored
+from palio.routing.occurrences import Failed, LinkDown, LinkUp, Open
+from palio.sim.faults.disk import Disk
 
 SETTINGS = DurableSettings(
     patience=Patience(in_flight=4, acknowledge_within=5.0, first_pause=0.5, attempts=1_000), page=3, outbox=50
 )
-
-
-class Disk:
-    """What a broker has on disk."""
-
-    def __init__(self) -> None:
-        self.journal = {}
-        self.trimmed = 0
-        self.recent = []
-        self.facts = {}
-        self.subscriptions = {}
-
-    def write(self, effect) -> None:
-        match effect:
-            case Append(_, envelopes, publisher):
-                for envelope in envelopes:
-                    assert envelope.sequence == max(self.journal, default=self.trimmed) + 1
-                    self.journal[envelope.sequence] = envelope
-                    if envelope.notification.id is not None:
-                        key = publisher, envelope.notification.id, envelope.sequence, envelope.time
-                        self.recent.append(key)
-            case SaveFact(_, fact, None):
-                self.facts.pop(fact, None)
-            case SaveFact(_, fact, value):
-                self.facts[fact] = value
-            case Remove(_, name):
-                self.subscriptions.pop(name, None)
-            case Spool():
-                self._spool(effect)
-
-    def _spool(self, effect: Spool) -> None:
-        stored = self.subscriptions.get(effect.name)
-        if stored is None:
-            if effect.filter is None:
-                return  # it was removed meanwhile
-            stored = self.subscriptions[effect.name] = {"spool": {}, "dead": {}, "position": {}, "next": 1}
-        if effect.filter is not None:
-            stored |= {"filter": effect.filter, "generation": effect.generation, "since": effect.since}
-            stored["moving_to"] = effect.moving_to
-            stored["identity"] = effect.identity
-            stored["linger"] = effect.linger
-            stored["retry"] = effect.retry
-            stored["next"] = max(stored["next"], effect.next_delivery)
-        for number in effect.remove:
-            stored["spool"].pop(number, None)
-            stored["dead"].pop(number, None)
-        for number, attempts, envelope in effect.add:
-            stored["dead"].pop(number, None)
-            stored["spool"][number] = attempts, envelope
-            stored["next"] = max(stored["next"], number + 1)
-        for number, attempts, envelope in effect.dead:
-            stored["dead"][number] = attempts, envelope
-            stored["next"] = max(stored["next"], number + 1)
-        stored["position"] |= dict(effect.position)
-        stored.setdefault("failures", {}).update(effect.failures)
-
-    def recovered(self) -> Recovered:
-        return Recovered(
-            head=max(self.journal, default=self.trimmed),
-            trimmed=self.trimmed,
-            recent=tuple(self.recent),
-            facts=tuple(self.facts.items()),
-            subscriptions=tuple(
-                Subscribed(
-                    name,
-                    one["identity"],
-                    one["generation"],
-                    one["filter"],
-                    one["since"],
-                    dict(one["position"]),
-                    tuple((number, *rest) for number, rest in one["spool"].items()),
-                    tuple((number, *rest) for number, rest in one["dead"].items()),
-                    one["next"],
-                    one["moving_to"],
-                    one["linger"],
-                    one["retry"],
-                    tuple(one["failures"].items()),
-                )
-                for name, one in self.subscriptions.items()
-            ),
-        )
-
-    def read(self, effect: Read) -> Found:
-        found, upto = [], effect.upto
-        for sequence in range(effect.after + 1, effect.upto + 1):
-            envelope = self.journal.get(sequence)
-            if envelope is None or envelope.time < effect.since:
-                continue
-            if effect.filter.matches(envelope.notification):
-                found.append(envelope)
-                if len(found) == effect.limit:
-                    upto = sequence
-                    break
-        return Found(effect.token, upto, tuple(found))
 
 
 class World:
@@ -159,7 +57,6 @@ class World:
         self.timers = {}  # (broker, name) -> time
         self.history = []
         self.takers = {}  # session -> broker
-        self.published = {}  # text of the notification -> when it was confirmed
         for name in brokers:
             self.begin(name)
         for link in links:
@@ -226,12 +123,8 @@ class World:
             name, source = key
             self.carry_out(name, self.routers[name].handle(self.messages[key].popleft(), source, self.now))
         else:
-            effect = self.stores[key].popleft()
-            if isinstance(effect, Read):
-                message = self.disks[key].read(effect)
-            else:
-                self.disks[key].write(effect)
-                message = Stored(effect.token)
+            message = self.disks[key].carry_out(self.stores[key].popleft())
+            assert not isinstance(message, Failed), "nobody said that this disk would fail"
             self.carry_out(key, self.routers[key].handle(message, "store", self.now))
         return True
 
@@ -261,10 +154,8 @@ class World:
                 case CloseLink(broker, reason):
                     self.up.discard(frozenset((name, broker)))
                     self.note("closed", name, broker, reason)
-                case Trim(upto):
-                    disk = self.disks[name]
-                    disk.trimmed = max(disk.trimmed, upto)
-                    disk.journal = {s: e for s, e in disk.journal.items() if s > upto}
+                case Trim():
+                    self.disks[name].write(effect)
                 case _:
                     self.stores[name].append(effect)
 

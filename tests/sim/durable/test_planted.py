@@ -1,5 +1,7 @@
 """No check that cannot fail: each one finds the fault that was planted for it."""
 
+from functools import cache
+
 import msgspec
 import pytest
 
@@ -50,7 +52,9 @@ NEEDS = {
 }
 
 
+@cache
 def caught(router, kind):
+    """The first run in which a fault shows itself."""
     for seed in range(1, MOST_RUNS + 1):
         scenario = msgspec.structs.replace(drawn(seed), **NEEDS.get(router, {}))
         run = simulate(scenario, make_router=router)

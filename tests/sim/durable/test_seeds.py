@@ -39,7 +39,7 @@ def right(scenario: FaultScenario):
     return run
 
 
-@pytest.mark.parametrize("first", sliced(range(FIRST, FIRST + COUNT, CHUNK), 14))
+@pytest.mark.parametrize("first", sliced(range(FIRST, FIRST + COUNT, CHUNK), 8))
 def test_every_promise_is_kept(first):
     deliveries = sum(len(right(drawn(seed)).record.handings) for seed in range(first, first + CHUNK))
     assert deliveries > 2 * CHUNK, "little was asked of the oracle"

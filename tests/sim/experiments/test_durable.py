@@ -4,6 +4,7 @@ import msgspec
 import pyarrow.parquet
 import pytest
 
+from palio.sim.experiments import plots
 from palio.sim.experiments.execution import make_runs
 from palio.sim.experiments.loading import load
 from palio.sim.experiments.report import write_report
@@ -61,11 +62,21 @@ def test_runs_are_kept_and_read_back(tmp_path, runs, finished):
     assert [again[run.key] for run in runs] == finished
 
 
-def test_the_report_has_every_plot_and_the_bar(tmp_path, finished):
+def test_the_report_has_every_plot_and_the_bar(tmp_path, finished, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "_save", lambda figure, folder, name: drawn.append(name))
     report = write_report(EXPERIMENT, finished, tmp_path, quick=True, command="x")
     assert report.violations == 0
     text = report.path.read_text(encoding="utf-8")
     assert "adds at most 5 % to the messages between brokers" in text
+    assert sorted(drawn) == sorted(one.name for one in (*EXPERIMENT.plots, *EXPERIMENT.fits))
+    for name in drawn:
+        assert f"({name}.png)" in text
+
+
+@pytest.mark.slow
+def test_every_plot_is_saved(tmp_path, finished):
+    write_report(EXPERIMENT, finished, tmp_path, quick=True, command="x")
     for plot in EXPERIMENT.plots:
         assert (tmp_path / f"{plot.name}.png").exists()
         assert (tmp_path / f"{plot.name}.svg").exists()

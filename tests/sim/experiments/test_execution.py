@@ -29,6 +29,17 @@ def finished(runs):
     return list(make_runs(runs, workers=1, simulate=simulate))
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def report(folder, finished):
+    """Written once, since drawing is slow."""
+    return write_report(experiment(), finished, folder, quick=True, command="palio sim run example --quick")
+
+
 def in_order(runs, finished):
     by_key = {one.run.key: one.row() for one in finished}
     return [by_key[run.key] for run in runs]
@@ -92,8 +103,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, name):
         Folder(tmp_path).prepare(keep=True)
 
 
-def test_the_report_has_all_plots_as_images(tmp_path, finished):
-    report = write_report(experiment(), finished, tmp_path, quick=True, command="palio sim run example --quick")
+def test_the_report_has_all_plots_as_images(folder, report):
     text = report.path.read_text(encoding="utf-8")
     assert text.startswith("# Two ways\n")
     assert "palio sim run example --quick" in text
@@ -102,21 +112,22 @@ def test_the_report_has_all_plots_as_images(tmp_path, finished):
     assert f"**{report.findings[0].verdict}**" in text
     for name in ("cost", "growth"):
         assert f"({name}.png)" in text
-        width, height = png_size((tmp_path / f"{name}.png").read_bytes())
+        width, height = png_size((folder / f"{name}.png").read_bytes())
         assert width > 600
         assert height > 400
-        assert ElementTree.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
+        assert ElementTree.parse(folder / f"{name}.svg").getroot().tag.endswith("svg")
 
 
-def test_the_same_runs_give_the_same_report(tmp_path, finished):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        write_report(experiment(), finished, tmp_path / name, quick=True, command="palio sim run example")
-    for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+def test_the_same_runs_give_the_same_report(tmp_path, folder, report, finished):
+    write_report(experiment(), finished, tmp_path, quick=True, command="palio sim run example --quick")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {path.name for path in folder.iterdir()}
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-def test_violations_are_not_hidden(tmp_path, finished):
+def test_violations_are_not_hidden(tmp_path, finished, monkeypatch):
+    monkeypatch.setattr(plots, "_save", lambda figure, folder, name: None)
     wrong = msgspec.structs.replace(
         finished[3], outcome=msgspec.structs.replace(finished[3].outcome, violations=2)
     )
