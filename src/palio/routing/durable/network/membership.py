@@ -51,7 +51,7 @@ class CountingLinks:
 
 @dataclass(eq=False, repr=False)
 class Membership:
-    """Who is known, on disk and at the neighbours. `listeners` hear, in this order, that the epoch is another."""
+    """Who is known, on disk and at the neighbours. `listeners` hear, in this order, of another epoch."""
 
     _desk: Desk
     _topology: Topology
