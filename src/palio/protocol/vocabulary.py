@@ -4,147 +4,110 @@ from __future__ import annotations
 
 from typing import TypeAlias, get_args
 
-from palio.protocol.deliveries import Events, Handed, Lost
-from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.protocol.durable.journals import (
-    Forget,
-    Forgot,
-    GoOn,
-    Held,
-    Hold,
-    JournalsListed,
-    JournalTrimmed,
-    ListJournals,
-    Replay,
-    Replayed,
-    Survey,
-    Surveyed,
-    TrimJournal,
-)
-from palio.protocol.durable.letters import Carry
-from palio.protocol.durable.peers import Ask, Marks, Told, TopologyChanged
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Attached,
-    Change,
-    Changed,
-    Detach,
-    Discard,
-    Discarded,
-    Done,
-    DurableReady,
-    Finish,
-    Rejected,
-    Requeue,
-    Requeued,
-    Taken,
-)
-from palio.protocol.greeting import Greet, Welcome
-from palio.protocol.heartbeat import Bye, Ping, Pong
-from palio.protocol.inquiries import (
-    Answered,
-    Enquire,
-    Inspect,
-    Inspected,
-    Probe,
-    Probed,
-    Request,
-    Requested,
-    Respond,
-    Responded,
-    Trace,
-    Traced,
-    Wanted,
-    Watch,
-)
-from palio.protocol.peers import (
-    Acknowledge,
-    Forward,
-    Goodbye,
-    Hello,
-    Interest,
-    Joined,
-    Known,
-    LinkState,
-    Update,
-)
-from palio.protocol.requests import (
-    Accepted,
-    Advertise,
-    Ended,
-    Publish,
-    Published,
-    Ready,
-    Refused,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol import deliveries, greeting, heartbeat, inquiries, peers, requests
+from palio.protocol.durable import control, journals, letters, subscriptions
+from palio.protocol.durable import peers as durable_peers
 
 # From clients.
-SubscriberRequest: TypeAlias = Subscribe | Release | Unsubscribe | Advertise | Unadvertise | Publish
-DurableRequest: TypeAlias = (
-    Attach
-    | Change
-    | Acknowledged
-    | Rejected
-    | Detach
-    | Finish
-    | Requeue
-    | Discard
-    | Forget
-    | Survey
-    | Replay
-    | GoOn
-    | ListJournals
-    | Hold
-    | TrimJournal
-    | Pause
-    | Resume
-    | Seek
+SubscriberRequest: TypeAlias = (
+    requests.Subscribe
+    | requests.Release
+    | requests.Unsubscribe
+    | requests.Advertise
+    | requests.Unadvertise
+    | requests.Publish
 )
-InquiryMessage: TypeAlias = Request | Respond | Trace | Watch
+DurableRequest: TypeAlias = (
+    subscriptions.Attach
+    | subscriptions.Change
+    | subscriptions.Acknowledged
+    | subscriptions.Rejected
+    | subscriptions.Detach
+    | subscriptions.Finish
+    | subscriptions.Requeue
+    | subscriptions.Discard
+    | journals.Forget
+    | journals.Survey
+    | journals.Replay
+    | journals.GoOn
+    | journals.ListJournals
+    | journals.Hold
+    | journals.TrimJournal
+    | control.Pause
+    | control.Resume
+    | control.Seek
+)
+InquiryMessage: TypeAlias = inquiries.Request | inquiries.Respond | inquiries.Trace | inquiries.Watch
 ClientMessage: TypeAlias = SubscriberRequest | DurableRequest | InquiryMessage
 
 # To clients.
-Answer: TypeAlias = Accepted | Ready | Ended | Published | Refused
+Answer: TypeAlias = requests.Accepted | requests.Ready | requests.Ended | requests.Published | requests.Refused
 DurableAnswer: TypeAlias = (
-    Attached
-    | DurableReady
-    | Done
-    | Changed
-    | Taken
-    | Requeued
-    | Discarded
-    | Forgot
-    | Surveyed
-    | Replayed
-    | JournalsListed
-    | Held
-    | JournalTrimmed
-    | Paused
-    | Sought
+    subscriptions.Attached
+    | subscriptions.DurableReady
+    | subscriptions.Done
+    | subscriptions.Changed
+    | subscriptions.Taken
+    | subscriptions.Requeued
+    | subscriptions.Discarded
+    | journals.Forgot
+    | journals.Surveyed
+    | journals.Replayed
+    | journals.JournalsListed
+    | journals.Held
+    | journals.JournalTrimmed
+    | control.Paused
+    | control.Sought
 )
-InquiryAnswer: TypeAlias = Requested | Responded | Traced | Wanted
+InquiryAnswer: TypeAlias = inquiries.Requested | inquiries.Responded | inquiries.Traced | inquiries.Wanted
 AnyAnswer: TypeAlias = Answer | DurableAnswer | InquiryAnswer
 
 # Between brokers.
 PeerMessage: TypeAlias = (
-    Hello | Goodbye | Joined | Update | Acknowledge | Forward | LinkState | Interest | Known
+    peers.Hello
+    | peers.Goodbye
+    | peers.Joined
+    | peers.Update
+    | peers.Acknowledge
+    | peers.Forward
+    | peers.LinkState
+    | peers.Interest
+    | peers.Known
 )
-DurablePeerMessage: TypeAlias = TopologyChanged | Marks | Ask | Told | Carry
-InquiryPeerMessage: TypeAlias = Probe | Probed | Enquire | Answered
+DurablePeerMessage: TypeAlias = (
+    durable_peers.TopologyChanged | durable_peers.Marks | durable_peers.Ask | durable_peers.Told | letters.Carry
+)
+InquiryPeerMessage: TypeAlias = inquiries.Probe | inquiries.Probed | inquiries.Enquire | inquiries.Answered
 BrokerMessage: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
 
 # Of the connection itself, and what is said to clients by the broker around the core.
-ConnectionMessage: TypeAlias = Greet | Welcome | Ping | Pong | Bye | Lost | Inspect | Inspected
-AnyMessage: TypeAlias = ClientMessage | AnyAnswer | BrokerMessage | ConnectionMessage | Events | Handed
+ConnectionMessage: TypeAlias = (
+    greeting.Greet
+    | greeting.Welcome
+    | heartbeat.Ping
+    | heartbeat.Pong
+    | heartbeat.Bye
+    | deliveries.Lost
+    | inquiries.Inspect
+    | inquiries.Inspected
+)
+AnyMessage: TypeAlias = (
+    ClientMessage | AnyAnswer | BrokerMessage | ConnectionMessage | deliveries.Events | deliveries.Handed
+)
 
 # What a client hears from a broker that it is welcome at; and what of it answers a request, by its number.
-TO_CLIENTS: frozenset[type] = frozenset({*get_args(AnyAnswer), Events, Handed, Lost, Inspected})
-ANSWERS = TO_CLIENTS - {Ready, DurableReady, Taken, Requested, Events, Handed, Lost}
+TO_CLIENTS: frozenset[type] = frozenset(
+    {*get_args(AnyAnswer), deliveries.Events, deliveries.Handed, deliveries.Lost, inquiries.Inspected}
+)
+ANSWERS = TO_CLIENTS - {
+    requests.Ready,
+    subscriptions.DurableReady,
+    subscriptions.Taken,
+    inquiries.Requested,
+    deliveries.Events,
+    deliveries.Handed,
+    deliveries.Lost,
+}
 # What a broker hears from clients, and from its neighbours.
-FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), Inspect})
+FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), inquiries.Inspect})
 FROM_BROKERS: frozenset[type] = frozenset(get_args(BrokerMessage))

@@ -12,18 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from palio.model.form import VERSION as FORM
-from palio.protocol.peers import (
-    Acknowledge,
-    Forward,
-    Goodbye,
-    Hello,
-    Interest,
-    Joined,
-    Known,
-    LinkKind,
-    LinkState,
-    Update,
-)
+from palio.protocol import peers
 from palio.routing.asking import Asking
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
@@ -34,7 +23,7 @@ from palio.routing.table import GRAPH
 from palio.routing.waves import Progress
 
 # What may come on a link before both ends have agreed to use it.
-_BEFORE_HELLO = frozenset((Hello, Goodbye, LinkDown))
+_BEFORE_HELLO = frozenset((peers.Hello, peers.Goodbye, LinkDown))
 
 
 class Neighbours:
@@ -75,10 +64,10 @@ class Neighbours:
             return
         link = self._core.links[broker] = Link(broker, message.kind, message.cost)
         link.told = self._core.naming.component, self._core.naming.path
-        hello = Hello(message.kind, message.cost, self._core.configuration.terms, *link.told, FORM)
+        hello = peers.Hello(message.kind, message.cost, self._core.configuration.terms, *link.told, FORM)
         self._core.effects.append(Send(broker, hello))
 
-    def _on_hello(self, link: Link, hello: Hello) -> None:
+    def _on_hello(self, link: Link, hello: peers.Hello) -> None:
         if link.established:
             return
         reason = self._objection(link, hello)
@@ -86,7 +75,7 @@ class Neighbours:
             self._give_up(link, reason)
             return
         link.established = True
-        if link.kind is LinkKind.GRAPH:
+        if link.kind is peers.LinkKind.GRAPH:
             self._join_graph(link)
         else:
             self._join_tree(link, hello)
@@ -94,7 +83,7 @@ class Neighbours:
         if self._core.durable is not None:
             self._core.durable.link_gained(link.broker)
 
-    def _objection(self, link: Link, hello: Hello) -> str | None:
+    def _objection(self, link: Link, hello: peers.Hello) -> str | None:
         """Why the link must not be used, as a sentence."""
         ours, theirs = self._core.broker, link.broker
         if ours == theirs:
@@ -110,24 +99,24 @@ class Neighbours:
             kinds = f"{link.kind.value} and {hello.kind.value}"
             return f"{ours} and {theirs} do not agree what they are to each other: {kinds}."
         others = [other.kind for other in self._core.links.values() if other.established]
-        if link.kind is LinkKind.MASTER and LinkKind.MASTER in others:
+        if link.kind is peers.LinkKind.MASTER and peers.LinkKind.MASTER in others:
             return f"{ours} has a master already."
-        if {LinkKind.MASTER, LinkKind.GRAPH} <= {*others, link.kind}:
+        if {peers.LinkKind.MASTER, peers.LinkKind.GRAPH} <= {*others, link.kind}:
             return f"{ours} has a master; only the top of a hierarchy can be part of a graph."
         connected = (
             link.told is not None and hello.component in (link.told[0], self._core.naming.component)
         ) or ours in hello.path
-        if link.kind is not LinkKind.GRAPH and connected:
+        if link.kind is not peers.LinkKind.GRAPH and connected:
             return f"{ours} and {theirs} are connected already; this link would close a cycle."
         return None
 
-    def _join_tree(self, link: Link, hello: Hello) -> None:
+    def _join_tree(self, link: Link, hello: peers.Hello) -> None:
         flooding = self._core.configuration.strategy is Strategy.FLOODING
-        if flooding or link.kind is LinkKind.MASTER:
+        if flooding or link.kind is peers.LinkKind.MASTER:
             self._core.forwarding.takes_all[link.broker] = None
-        if not flooding and link.kind is not LinkKind.BELOW:
+        if not flooding and link.kind is not peers.LinkKind.BELOW:
             self._core.waves.ports[link.broker] = Progress()
-            self._core.tables.open_port(link.broker, attracts_all=link.kind is LinkKind.MASTER)
+            self._core.tables.open_port(link.broker, attracts_all=link.kind is peers.LinkKind.MASTER)
         assert link.told is not None
         if hello.component < link.told[0]:
             self._core.naming.adopt(hello.component, hello.path, link.broker)
@@ -146,10 +135,10 @@ class Neighbours:
 
     def _give_up(self, link: Link, reason: str) -> None:
         """Refuse a link, or stop using it, and say why."""
-        self._core.effects += [Send(link.broker, Goodbye(reason)), CloseLink(link.broker, reason)]
+        self._core.effects += [Send(link.broker, peers.Goodbye(reason)), CloseLink(link.broker, reason)]
         self._lost(link)
 
-    def _on_goodbye(self, link: Link, message: Goodbye) -> None:
+    def _on_goodbye(self, link: Link, message: peers.Goodbye) -> None:
         self._core.effects.append(CloseLink(link.broker, message.reason))
         self._lost(link)
 
@@ -165,7 +154,7 @@ class Neighbours:
         if self._core.durable is not None:
             self._core.durable.link_lost(name)
         self._asking.link_lost(name)
-        if link.kind is LinkKind.GRAPH:
+        if link.kind is peers.LinkKind.GRAPH:
             del self._core.graph_links[name]
             self._core.end_waves(self._core.announcements.link_lost(name, self._core.naming.component))
             return
@@ -181,7 +170,7 @@ class Neighbours:
 
     # Links: the name of the part that they connect
 
-    def _on_joined(self, link: Link, message: Joined) -> None:
+    def _on_joined(self, link: Link, message: peers.Joined) -> None:
         match self._core.naming.hear(message.component, message.path, link.broker):
             case "adopted":
                 self._spread_name(link)
@@ -193,7 +182,7 @@ class Neighbours:
 
     def _spread_name(self, source: Link | None) -> None:
         for link in self._core.links.values():
-            if link is not source and link.established and link.kind is not LinkKind.GRAPH:
+            if link is not source and link.established and link.kind is not peers.LinkKind.GRAPH:
                 self._tell_name(link)
         if self._core.graph_links:
             self._core.effects += self._core.announcements.announce_links(self._core.naming.component)
@@ -203,11 +192,11 @@ class Neighbours:
         name = self._core.naming.component, self._core.naming.path
         if link.told != name:
             link.told = name
-            self._core.effects.append(Send(link.broker, Joined(*name)))
+            self._core.effects.append(Send(link.broker, peers.Joined(*name)))
 
     # Neighbours
 
-    def _on_update(self, link: Link, message: Update) -> None:
+    def _on_update(self, link: Link, message: peers.Update) -> None:
         name = link.broker
         add, remove = message.add, message.remove
         advertises = bool(message.advertise or message.withdraw)
@@ -224,30 +213,30 @@ class Neighbours:
         if remove:
             self._filters.drop(link.rows, remove, name)
         if message.confirm:
-            self._core.waves.begin(Send(name, Acknowledge(message.version)), name)
+            self._core.waves.begin(Send(name, peers.Acknowledge(message.version)), name)
 
-    def _on_acknowledge(self, link: Link, message: Acknowledge) -> None:
+    def _on_acknowledge(self, link: Link, message: peers.Acknowledge) -> None:
         progress = self._core.waves.ports.get(link.broker)
         if progress is not None:
             self._core.end_waves([wave.effect for wave in progress.confirm(message.version)])
 
-    def _on_forward(self, link: Link, message: Forward) -> None:
+    def _on_forward(self, link: Link, message: peers.Forward) -> None:
         self._core.effects += self._core.forwarding.take(message.envelopes, link.broker)
 
     # The graph
 
-    def _on_link_state(self, link: Link, message: LinkState) -> None:
+    def _on_link_state(self, link: Link, message: peers.LinkState) -> None:
         self._core.effects += self._core.announcements.hear_links(link.broker, message)
         self._leave_graph_if_not_alone()
 
-    def _on_interest(self, link: Link, message: Interest) -> None:
+    def _on_interest(self, link: Link, message: peers.Interest) -> None:
         effects = self._core.announcements.hear_interest(link.broker, message)
         if effects is None:
             self._give_up(link, f"{link.broker} left out updates of {message.broker}; connect again.")
         else:
             self._core.end_waves(effects)
 
-    def _on_known(self, link: Link, message: Known) -> None:
+    def _on_known(self, link: Link, message: peers.Known) -> None:
         self._core.end_waves(self._core.announcements.hear_known(link.broker, message))
 
     def _leave_graph_if_not_alone(self) -> None:
@@ -272,14 +261,14 @@ def _fits(add: Iterable[tuple[int, Any]], remove: Iterable[int], rows: dict[int,
 
 
 _HANDLERS: dict[type, Callable[[Neighbours, Link, Any], None]] = {
-    Hello: Neighbours._on_hello,
-    Goodbye: Neighbours._on_goodbye,
+    peers.Hello: Neighbours._on_hello,
+    peers.Goodbye: Neighbours._on_goodbye,
     LinkDown: Neighbours._on_link_down,
-    Joined: Neighbours._on_joined,
-    Update: Neighbours._on_update,
-    Acknowledge: Neighbours._on_acknowledge,
-    Forward: Neighbours._on_forward,
-    LinkState: Neighbours._on_link_state,
-    Interest: Neighbours._on_interest,
-    Known: Neighbours._on_known,
+    peers.Joined: Neighbours._on_joined,
+    peers.Update: Neighbours._on_update,
+    peers.Acknowledge: Neighbours._on_acknowledge,
+    peers.Forward: Neighbours._on_forward,
+    peers.LinkState: Neighbours._on_link_state,
+    peers.Interest: Neighbours._on_interest,
+    peers.Known: Neighbours._on_known,
 }

@@ -6,17 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from palio.protocol.peers import (
-    Acknowledge,
-    Forward,
-    Goodbye,
-    Hello,
-    Interest,
-    Joined,
-    Known,
-    LinkState,
-    Update,
-)
+from palio.protocol import peers
 from palio.protocol.requests import Advertise, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.router import RouterStatistics
 from palio.sim.network import Network
@@ -24,9 +14,9 @@ from palio.sim.oracle import Verdict
 from palio.sim.outcome import Outcome
 from palio.sim.sessions import Record
 
-_GREETINGS = (Hello, Goodbye, Joined)
-_ACKNOWLEDGEMENTS = (Acknowledge, Known)
-_UPDATES = (Update, Interest)
+_GREETINGS = (peers.Hello, peers.Goodbye, peers.Joined)
+_ACKNOWLEDGEMENTS = (peers.Acknowledge, peers.Known)
+_UPDATES = (peers.Update, peers.Interest)
 
 
 def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outcome:
@@ -85,9 +75,9 @@ def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outco
 def _kinds(network: Network) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, kinds in (
-        ("forward", (Forward,)),
+        ("forward", (peers.Forward,)),
         ("acknowledgement", _ACKNOWLEDGEMENTS),
-        ("link_state", (LinkState,)),
+        ("link_state", (peers.LinkState,)),
         ("greeting", _GREETINGS),
     ):
         found[f"{name}_messages"], found[f"{name}_cost"] = network.traffic(*kinds)

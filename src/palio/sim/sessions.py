@@ -15,19 +15,7 @@ import msgspec
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.protocol.requests import (
-    Accepted,
-    Advertise,
-    Ended,
-    Publish,
-    Published,
-    Ready,
-    Refused,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol import requests
 from palio.protocol.vocabulary import Answer
 from palio.routing.occurrences import Close, Open
 from palio.sim.history import Answered, History, Request
@@ -131,7 +119,7 @@ class _Replay:
         ready = []
         for answered in history.answers:
             answers.setdefault(answered.moment, []).append(answered.answer)
-            if isinstance(answered.answer, Ready):
+            if isinstance(answered.answer, requests.Ready):
                 ready.append(answered)
         for request in history.requests:
             session = self.record.sessions.setdefault(request.session, Session(request.session, request.broker))
@@ -140,31 +128,31 @@ class _Replay:
 
     def _request(self, session: Session, request: Request, answers: list[Answer]) -> None:
         message, moment = request.message, request.moment
-        self.record.refused += any(isinstance(one, Refused) for one in answers)
+        self.record.refused += any(isinstance(one, requests.Refused) for one in answers)
         match message:
-            case Subscribe(handle, filter):
+            case requests.Subscribe(handle, filter):
                 known = session.by_filter.get(filter)
                 if known is None:
                     known = session.by_filter[filter] = Subscription(moment, filter)
                     session.subscriptions.append(known)
                 self._take(session, request, known, handle)
-                self._expect(request, answers, Accepted(handle))
-            case Advertise(handle, advertisement):
+                self._expect(request, answers, requests.Accepted(handle))
+            case requests.Advertise(handle, advertisement):
                 made = session.by_advertisement.get(advertisement)
                 if made is None:
                     made = session.by_advertisement[advertisement] = Advertised(moment, advertisement)
                     session.advertisements.append(made)
                 self._take(session, request, made, handle)
-                self._expect(request, answers, Accepted(handle))
-            case Release(handle):
+                self._expect(request, answers, requests.Accepted(handle))
+            case requests.Release(handle):
                 held = session.handles.get(handle)
                 if held is not None:
                     self._give_back(session, held, [handle], moment)
                     self._expect_ended(request, answers, [handle])
-            case Unsubscribe(filter):
+            case requests.Unsubscribe(filter):
                 covered = [one for own, one in session.by_filter.items() if filter.covers(own)]
                 self._expect_ended(request, answers, self._end(session, covered, moment))
-            case Unadvertise(advertisement):
+            case requests.Unadvertise(advertisement):
                 within = [one for own, one in session.by_advertisement.items() if advertisement.covers(own)]
                 self._expect_ended(request, answers, self._end(session, within, moment))
             case Open():
@@ -172,7 +160,7 @@ class _Replay:
             case Close():
                 session.open = False
                 self._end(session, [*session.by_filter.values(), *session.by_advertisement.values()], moment)
-            case Publish():
+            case requests.Publish():
                 self._publish(session, request, message, answers)
 
     def _take(self, session: Session, request: Request, held: Held, handle: str) -> None:
@@ -199,14 +187,16 @@ class _Replay:
             elif isinstance(held, Advertised):
                 del session.by_advertisement[held.advertisement]
 
-    def _publish(self, session: Session, request: Request, message: Publish, answers: list[Answer]) -> None:
+    def _publish(
+        self, session: Session, request: Request, message: requests.Publish, answers: list[Answer]
+    ) -> None:
         allowed = not self._strict or all(
             any(one.covers(notification) for one in session.by_advertisement)
             for notification in message.notifications
         )
-        published = next((one for one in answers if isinstance(one, Published)), None)
+        published = next((one for one in answers if isinstance(one, requests.Published)), None)
         if published is None or not allowed:
-            refused = next((one for one in answers if isinstance(one, Refused)), None)
+            refused = next((one for one in answers if isinstance(one, requests.Refused)), None)
             if allowed or refused is None:
                 self._complain(request, answers, "published" if allowed else "refused")
         if published is None:
@@ -232,9 +222,9 @@ class _Replay:
             self._complain(request, answers, describe(expected))
 
     def _expect_ended(self, request: Request, answers: list[Answer], handles: list[str]) -> None:
-        ended = sorted(handle for one in answers if isinstance(one, Ended) for handle in one.handles)
+        ended = sorted(handle for one in answers if isinstance(one, requests.Ended) for handle in one.handles)
         if ended != sorted(handles):
-            self._complain(request, answers, describe(Ended(tuple(handles))))
+            self._complain(request, answers, describe(requests.Ended(tuple(handles))))
 
     def _complain(self, request: Request, answers: list[Answer], expected: str) -> None:
         self.record.violations.append(
@@ -249,7 +239,7 @@ class _Replay:
     def _known(self, ready: list[Answered]) -> None:
         told: set[tuple[str, str]] = set()
         for moment, time, session, answer in ready:
-            assert isinstance(answer, Ready)
+            assert isinstance(answer, requests.Ready)
             key = (session, answer.handle)
             if key in self._waiting:
                 held, request = self._waiting[key]
@@ -263,6 +253,6 @@ class _Replay:
                 continue
             held.known = min(held.known, rests[place])
             message = request.message
-            asked = isinstance(message, Subscribe | Advertise) and message.ready
+            asked = isinstance(message, requests.Subscribe | requests.Advertise) and message.ready
             if asked and (session, handle) not in told and held.handles[handle][1] > rests[place]:
                 self.record.violations.append(NotReady(session=session, handle=handle))

@@ -7,19 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from palio.broker.gateway.definitions import (
-    MOMENT,
-    SECONDS,
-    USUAL_CONFIG,
-    USUAL_SETTINGS,
-    Config,
-    Definition,
-    ProtocolSettings,
-    SinkAddress,
-    SubscriptionId,
-    Text,
-    Types,
-)
+from palio.broker.gateway import definitions
 from palio.broker.gateway.parameters import POSITION_PATTERN
 from palio.broker.gateway.pushing import PushStatistics
 from palio.language import MEMBERS
@@ -46,10 +34,10 @@ _Filters = Annotated[
 ]
 
 
-class Wish(Definition, frozen=True, kw_only=True):
+class Wish(definitions.Definition, frozen=True, kw_only=True):
     """A subscription as it is asked for. Without an id it is given one."""
 
-    id: SubscriptionId | UnsetType = UNSET  # type: ignore[assignment]
+    id: definitions.SubscriptionId | UnsetType = UNSET  # type: ignore[assignment]
     filters: _Filters | None = None  # type: ignore[assignment]
 
 
@@ -57,12 +45,12 @@ class ShownSubscription(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """A subscription as whoever made it sees it: without secrets, and with how it is doing."""
 
     id: Annotated[str, Meta(min_length=1)]  # one that was made in another way may have any name
-    source: Text | None = None
-    types: Types | None = None
+    source: definitions.Text | None = None
+    types: definitions.Types | None = None
     filters: _Filters | None = None
-    sink: SinkAddress | None = None
-    protocolsettings: ProtocolSettings = USUAL_SETTINGS
-    config: Config = USUAL_CONFIG
+    sink: definitions.SinkAddress | None = None
+    protocolsettings: definitions.ProtocolSettings = definitions.USUAL_SETTINGS
+    config: definitions.Config = definitions.USUAL_CONFIG
     protocol: Literal["HTTP"]
     filter: Annotated[str, Meta(description="All of it, in the language of this network.")]
     paused: bool | UnsetType = UNSET
@@ -85,8 +73,8 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a subscription shall go on: after a position as streams name it, or since a time."""
 
     since: (
-        Annotated[float, Meta(extra_json_schema=SECONDS)]
-        | Annotated[str, Meta(extra_json_schema=MOMENT)]
+        Annotated[float, Meta(extra_json_schema=definitions.SECONDS)]
+        | Annotated[str, Meta(extra_json_schema=definitions.MOMENT)]
         | None
     ) = None
     position: Annotated[str, _AS_AN_ID] | None = None

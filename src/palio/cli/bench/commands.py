@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -38,6 +39,22 @@ app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
 _HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
+# What lies in the folder of a checkout, and its help.
+SUBJECTS = {
+    "matching": "Measure the match index beside a counting matcher in plain C, up to a million filters.",
+    "hints": "Measure what hints change for an index: a skewed workload, without them and with them.",
+    "poset": "Measure the poset beside comparing with every filter, up to 100 thousand filters.",
+    "routing": (
+        "Measure one router with 100 thousand subscriptions, and simulated networks up to 1,000 brokers."
+    ),
+    "store": "Measure what a durable event costs on disk beside SQLite alone.",
+    "broker": "Measure a broker on real sockets beside nats-server and mosquitto.",
+    "security": "Measure what TLS and rights cost: the same broker with them and without.",
+    "spark": "Measure bulk matching on Spark beside Spark's own cross join.",
+    "patterns": "Measure patterns in tables, in streams and without Spark, beside a self-join in Spark SQL.",
+}
+
+
 class NoCheckout(PalioError):
     """A measurement that is not installed with the package."""
 
@@ -55,58 +72,11 @@ def bench() -> None:
     """Measure, each time beside a yardstick of the same run."""
 
 
-@app.command("matching", context_settings=_HANDED_ON)
-def matching(context: typer.Context) -> None:
-    """Measure the match index beside a counting matcher in plain C, up to a million filters."""
-    _run("matching", context.args)
+def _handed_on(subject: str) -> Callable[[typer.Context], None]:
+    def measure(context: typer.Context) -> None:
+        _run(subject, context.args)
 
-
-@app.command("hints", context_settings=_HANDED_ON)
-def hints(context: typer.Context) -> None:
-    """Measure what hints change for an index: a skewed workload, without them and with them."""
-    _run("hints", context.args)
-
-
-@app.command("poset", context_settings=_HANDED_ON)
-def poset(context: typer.Context) -> None:
-    """Measure the poset beside comparing with every filter, up to 100 thousand filters."""
-    _run("poset", context.args)
-
-
-@app.command("routing", context_settings=_HANDED_ON)
-def routing(context: typer.Context) -> None:
-    """Measure one router with 100 thousand subscriptions, and simulated networks up to 1,000 brokers."""
-    _run("routing", context.args)
-
-
-@app.command("store", context_settings=_HANDED_ON)
-def store(context: typer.Context) -> None:
-    """Measure what a durable event costs on disk beside SQLite alone."""
-    _run("store", context.args)
-
-
-@app.command("broker", context_settings=_HANDED_ON)
-def broker(context: typer.Context) -> None:
-    """Measure a broker on real sockets beside nats-server and mosquitto."""
-    _run("broker", context.args)
-
-
-@app.command("security", context_settings=_HANDED_ON)
-def security(context: typer.Context) -> None:
-    """Measure what TLS and rights cost: the same broker with them and without."""
-    _run("security", context.args)
-
-
-@app.command("spark", context_settings=_HANDED_ON)
-def spark(context: typer.Context) -> None:
-    """Measure bulk matching on Spark beside Spark's own cross join."""
-    _run("spark", context.args)
-
-
-@app.command("patterns", context_settings=_HANDED_ON)
-def patterns(context: typer.Context) -> None:
-    """Measure patterns in tables, in streams and without Spark, beside a self-join in Spark SQL."""
-    _run("patterns", context.args)
+    return measure
 
 
 def _run(subject: str, words: list[str]) -> None:
@@ -116,3 +86,7 @@ def _run(subject: str, words: list[str]) -> None:
     sys.path.insert(0, str(checkout))
     module = importlib.import_module(f"benchmarks.{subject}")
     module.main(words)
+
+
+for _subject, _help in SUBJECTS.items():
+    app.command(_subject, help=_help, context_settings=_HANDED_ON)(_handed_on(_subject))

@@ -71,9 +71,9 @@ class _Range(msgspec.Struct, frozen=True):
 
 def filters(
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.001, max=60, help="About how long each side of a row may take.")
+        float, typer.Option(min=0.001, max=60, help="About how long each side of a row may take.")
     ] = 0.5,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same filters and events.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same filters and events.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
     """Measure reading, printing, matching, covering, overlap and hashing.

@@ -19,7 +19,7 @@ from palio.cli.program.contexts import (
     read_contexts,
     write_contexts,
 )
-from palio.cli.program.terminal import error_console, help_epilog, output_console, write_json
+from palio.cli.program.terminal import help_epilog, output_console, say, write_json
 
 _ADD = "palio context add here 127.0.0.1:7070 --use"
 _SECURE = "palio context add desk palios://siena.example --token-file desk.token"
@@ -71,7 +71,7 @@ def add(
     contexts = saved.contexts | {checked_name(name): new}
     current = name if use or not saved.contexts else saved.current
     write_contexts(msgspec.structs.replace(saved, contexts=contexts, current=current))
-    _say(f"{name} is {new.shown}{', and in use' if current == name else ''}; saved in {contexts_file()}.")
+    say(f"{name} is {new.shown}{', and in use' if current == name else ''}; saved in {contexts_file()}.")
 
 
 @app.command("use", epilog=help_epilog(f"{_ADD} && palio context use here"))
@@ -80,7 +80,7 @@ def use(name: Name) -> None:
     saved = read_contexts()
     server = known(saved, name).shown
     write_contexts(msgspec.structs.replace(saved, current=name))
-    _say(f"{name} ({server}) is in use.")
+    say(f"{name} ({server}) is in use.")
 
 
 @app.command("remove", epilog=help_epilog(f"{_ADD} && palio context remove here"))
@@ -91,7 +91,7 @@ def remove(name: Name) -> None:
     contexts = {other: one for other, one in saved.contexts.items() if other != name}
     current = None if saved.current == name else saved.current
     write_contexts(msgspec.structs.replace(saved, contexts=contexts, current=current))
-    _say(f"{name} is forgotten.")
+    say(f"{name} is forgotten.")
 
 
 @app.command("list", epilog=help_epilog(_LIST, "palio context list --json"))
@@ -115,7 +115,3 @@ def list_contexts(
         console.print(table)
     default = " (the default)" if meant.server == DEFAULT_SERVER else ""
     console.print(f"Commands talk to {meant.shown}{default}.", soft_wrap=True)
-
-
-def _say(sentence: str) -> None:
-    error_console().print(sentence, style="dim", soft_wrap=True)

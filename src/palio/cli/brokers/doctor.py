@@ -37,13 +37,11 @@ _ANSWER_WITHIN = 2.0
 def doctor(
     *,
     store: Annotated[
-        str, typer.Option("--store", metavar="URL", help="The store to look at: sqlite:///… or postgresql://…")
+        str, typer.Option(metavar="URL", help="The store to look at: sqlite:///… or postgresql://…")
     ] = "sqlite:///palio-data/palio.db",
     listen: Annotated[
         list[str] | None,
-        typer.Option(
-            "--listen", metavar="HOST:PORT", help="A port that shall be free; 7070 and 7080 by default."
-        ),
+        typer.Option(metavar="HOST:PORT", help="A port that shall be free; 7070 and 7080 by default."),
     ] = None,
     executors: Annotated[
         bool,

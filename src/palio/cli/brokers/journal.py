@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from palio.cli.program.confirming import Yes, want_yes
-from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import error_console, help_epilog, plural, write_json
+from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
 from palio.model.errors import PalioError
-from palio.protocol.durable.journals import JournalsListed, JournalTrimmed
+from palio.protocol.durable.journals import JournalTrimmed
 
 app = typer.Typer(
     help="The journal of a broker: what it has, and what it may let go.",
@@ -52,7 +52,7 @@ def list_journals(*, server: Server = None) -> None:
 
     A broker that did not answer is named on standard error.
     """
-    listed = run(_list(server))
+    listed = with_client(server, lambda client: client.journals())
     for one in listed.journals:
         write_json({"journal": one.origin, "first": one.trimmed + 1, "last": one.head})
     if listed.missing:
@@ -86,7 +86,7 @@ def trim(
     if store is not None and server is not None:
         raise OneOfBoth
     if store is None:
-        trimmed = run(_trim(server, upto, dry=not yes))
+        trimmed = with_client(server, lambda client: client.trim_journal(upto, dry=not yes))
     else:
         from palio.broker.maintenance import trim_store  # noqa: PLC0415 (not needed to ask a broker)
 
@@ -113,44 +113,22 @@ def release(
     if not yes:
         want_yes(f"What {reader} has not read may be trimmed then.")
     if store is None:
-        run(_release(server, reader))
+        with_client(server, lambda client: client.hold(reader, -1))
     else:
         from palio.store import journals_in  # noqa: PLC0415
         from palio.store.holds import hold  # noqa: PLC0415
 
         for name in [broker] if broker is not None else journals_in(store):
             hold(store, name, reader, -1)
-    error_console().print(f"Nothing is kept for {reader} any more.", style="dim", soft_wrap=True)
+    say(f"Nothing is kept for {reader} any more.")
 
 
 def _tell(trimmed: JournalTrimmed) -> None:
     journal = trimmed.journal
     write_json({"journal": journal.origin, "first": journal.trimmed + 1, "last": journal.head})
-    console = error_console()
     if trimmed.missing:
         brokers = ", ".join(trimmed.missing)
-        console.print(
-            f"It is not known yet what {brokers} need; nothing is trimmed until they have said so.",
-            style="yellow",
-            soft_wrap=True,
-        )
+        say(f"It is not known yet what {brokers} need; nothing is trimmed until they have said so.", "yellow")
     for name, sequence in trimmed.needed_by[:10]:
         left = plural(journal.head - sequence, "event")
-        console.print(
-            f"{name} has read up to {sequence:,}: {left} are kept for it.", style="dim", soft_wrap=True
-        )
-
-
-async def _list(server: str | None) -> JournalsListed:
-    async with connected(server) as client:
-        return await client.journals()
-
-
-async def _trim(server: str | None, upto: int | None, *, dry: bool) -> JournalTrimmed:
-    async with connected(server) as client:
-        return await client.trim_journal(upto, dry=dry)
-
-
-async def _release(server: str | None, reader: str) -> None:
-    async with connected(server) as client:
-        await client.hold(reader, -1)
+        say(f"{name} has read up to {sequence:,}: {left} are kept for it.")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from palio.broker.access.rights import NOTHING, Allowance, Rights, parse_rights, read_rights, write_rights
 from palio.cli.brokers.access import Config, Data, Folder, access_folder
-from palio.cli.input.inputs import read_event
+from palio.cli.input.inputs import EventText, LineNumber, read_event
 from palio.cli.program.terminal import (
     ExitCode,
     error_console,
@@ -117,14 +117,9 @@ def remove(principal: Principal, folder: Folder = None, data: Data = None, confi
 @app.command("test", epilog=help_epilog(_SET, _TEST))
 def try_event(
     principal: Principal,
-    event: Annotated[
-        str,
-        typer.Argument(metavar="EVENT", help="A JSON file, - for standard input, or JSON that starts with {."),
-    ],
+    event: EventText,
     *,
-    line: Annotated[
-        int | None, typer.Option("--line", min=1, metavar="NUMBER", help="EVENT is JSON lines; take this one.")
-    ] = None,
+    line: LineNumber = None,
     as_json: Annotated[bool, typer.Option("--json", help="As a JSON object.")] = False,
     folder: Folder = None,
     data: Data = None,

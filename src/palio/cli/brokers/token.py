@@ -22,6 +22,7 @@ from palio.cli.program.terminal import (
     output_console,
     plural,
     printable,
+    say,
     write_json,
 )
 from palio.model.moments import parse_span
@@ -73,13 +74,11 @@ def create(
         write_private(output, text + "\n")
     place = f", in {output}" if output is not None else ""
     good = f" until {_time(made.expires)}" if made.expires is not None else ""
-    console = error_console()
-    console.print(f"The token {made.id} is for {principal}{good}{place}.", style="dim", soft_wrap=True)
+    say(f"The token {made.id} is for {principal}{good}{place}.")
     if principal not in read_rights(where):
-        console.print(
+        say(
             f"{principal} has no rights yet: palio rights set {principal} --subscribe FILTER gives some.",
-            style="yellow",
-            soft_wrap=True,
+            "yellow",
         )
 
 

@@ -58,16 +58,12 @@ class Part(Enum):
 
 
 def demo(
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, max=3600, help="How long the stream runs.")
-    ] = 5,
-    filters: Annotated[int, typer.Option("--filters", min=1, max=1_000_000, help="How many filters.")] = 3000,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same market.")] = 1,
-    part: Annotated[
-        Part, typer.Option("--part", help="All parts, or one; pipeline needs the network.")
-    ] = Part.ALL,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long the stream runs.")] = 5,
+    filters: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many filters.")] = 3000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same market.")] = 1,
+    part: Annotated[Part, typer.Option(help="All parts, or one; pipeline needs the network.")] = Part.ALL,
     report: Annotated[
-        Path, typer.Option("--report", metavar="FILE", help="Where the report of the pipeline goes.")
+        Path, typer.Option(metavar="FILE", help="Where the report of the pipeline goes.")
     ] = DEFAULT_REPORT,
 ) -> None:
     """Watch a made-up stock market meet a few thousand filters, then a network of brokers.

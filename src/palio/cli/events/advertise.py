@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import error_console, help_epilog, write_json
+from palio.cli.program.terminal import help_epilog, say, write_json
 from palio.model.advertisement import Advertisement
 from palio.model.moments import parse_span
 
@@ -44,7 +44,7 @@ async def _advertise(
 ) -> None:
     async with connected(server, tell=True) as client:
         await client.advertise(advertisement, ready="network")
-        error_console().print(f"Advertised at {client.broker}; Ctrl-C ends it.", style="dim", soft_wrap=True)
+        say(f"Advertised at {client.broker}; Ctrl-C ends it.")
         try:
             async with asyncio.timeout(timeout):
                 if watch:

@@ -63,9 +63,7 @@ def pub(
         float | None,
         typer.Option("--rate", "-r", min=0.001, metavar="NUMBER", help="Events a second, at most."),
     ] = None,
-    id: Annotated[
-        str | None, typer.Option("--id", metavar="TEXT", help="The event's id, such as order-{n}.")
-    ] = None,
+    id: Annotated[str | None, typer.Option(metavar="TEXT", help="The event's id, such as order-{n}.")] = None,
     publisher: Annotated[
         str | None,
         typer.Option("--as", metavar="NAME", help="Who publishes: an id that this one has used counts once."),

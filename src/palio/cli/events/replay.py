@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from palio.cli.output.formats import Format, format_of
+from palio.cli.output.formats import Format, FormatText, format_of
 from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural
+from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say
 from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.model.moments import parse_moment, parse_since
@@ -32,10 +32,7 @@ def replay(
     server: Server = None,
     since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, @seconds, or all.")],
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
-    format_text: Annotated[
-        str,
-        typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
-    ] = "json",
+    format_text: FormatText = "json",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
 ) -> None:
     """Show what was published, from the journals of all brokers in reach.
@@ -73,4 +70,4 @@ def tell_missing(brokers: tuple[str, ...]) -> None:
     """Say whose journals are not in what is shown."""
     if brokers:
         sentence = f"Not all is known: {', '.join(brokers)} did not answer."
-        error_console().print(sentence, style="yellow", soft_wrap=True)
+        say(sentence, "yellow")

@@ -9,7 +9,7 @@ import typer
 
 from palio.cli.input.templates import fill, parse_event
 from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say, write_json
 from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
@@ -93,7 +93,7 @@ async def _reply(
     answered = 0
     async with connected(server, tell=True) as client:
         subscription = await client.subscribe(filter, ready="network")
-        error_console().print(f"Answering at {client.broker}; Ctrl-C ends it.", style="dim", soft_wrap=True)
+        say(f"Answering at {client.broker}; Ctrl-C ends it.")
         try:
             async with asyncio.timeout(timeout):
                 async for event in subscription:

@@ -11,9 +11,9 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 import typer
 
-from palio.cli.output.formats import Format, format_of
+from palio.cli.output.formats import Format, FormatText, format_of
 from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural
+from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say
 from palio.client import Client, Subscription
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
@@ -62,10 +62,7 @@ def sub(
     timeout: Annotated[
         str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time: 10s, 1h.")
     ] = None,
-    format_text: Annotated[
-        str,
-        typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
-    ] = "json",
+    format_text: FormatText = "json",
     durable: Annotated[
         str | None,
         typer.Option(
@@ -132,7 +129,7 @@ def sub(
     if shown < (count or 1):
         if not quiet:
             came = f"Only {plural(shown, 'event')} came" if shown else "No event came"
-            error_console().print(f"{came} within {timeout}.", style="dim", soft_wrap=True)
+            say(f"{came} within {timeout}.")
         raise typer.Exit(ExitCode.NO)
 
 

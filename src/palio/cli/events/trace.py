@@ -11,9 +11,9 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from palio.cli.input.inputs import read_event
+from palio.cli.input.inputs import LineNumber, read_event
 from palio.cli.input.templates import parse_event
-from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model.formats import from_document
 from palio.model.notification import Notification
@@ -37,9 +37,7 @@ def trace(
     ],
     *,
     server: Server = None,
-    line: Annotated[
-        int | None, typer.Option("--line", min=1, metavar="NUMBER", help="EVENT is JSON lines; take this one.")
-    ] = None,
+    line: LineNumber = None,
     as_json: Annotated[bool, typer.Option("--json", help="The way as a JSON object.")] = False,
 ) -> None:
     """Show who would get an event, without delivering it.
@@ -48,7 +46,7 @@ def trace(
     broker on the way says who would get it there, by which filters, and to
     whom it goes on. Exits with 0 if somebody would get it, else with 1.
     """
-    route = run(_trace(server, _event_of(event, line)))
+    route = with_client(server, lambda client: client.trace(_event_of(event, line)))
     hops = list(_walk(route))
     recipients = [one for hop in hops for one in hop.recipients]
     if as_json:
@@ -72,11 +70,6 @@ def _event_of(arguments: list[str], line: int | None) -> Notification:
     if line is not None:
         raise typer.BadParameter("--line needs a file, and EVENT is pairs.")
     return from_document(parse_event(arguments))
-
-
-async def _trace(server: str | None, notification: Notification) -> Hop:
-    async with connected(server) as client:
-        return await client.trace(notification)
 
 
 def _walk(hop: Hop) -> Iterator[Hop]:

@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from palio.cli.brokers.rights import allows, rights_of, show_rights
-from palio.cli.input.inputs import read_event
+from palio.cli.input.inputs import EventText, LineNumber, read_event
 from palio.cli.network.looking import labels
-from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, write_json
+from palio.client import Client
 from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.errors import PalioError
@@ -32,14 +33,9 @@ def explain(
     filter_text: Annotated[
         str, typer.Argument(metavar="FILTER", help="The text of a filter, or @SUBSCRIPTION at a broker.")
     ],
-    event: Annotated[
-        str,
-        typer.Argument(metavar="EVENT", help="A JSON file, - for standard input, or JSON that starts with {."),
-    ],
+    event: EventText,
     *,
-    line: Annotated[
-        int | None, typer.Option("--line", min=1, metavar="NUMBER", help="EVENT is JSON lines; take this one.")
-    ] = None,
+    line: LineNumber = None,
     as_json: Annotated[bool, typer.Option("--json", help="The explanation as a JSON object.")] = False,
     principal: Annotated[
         str | None, typer.Option("--as", metavar="PRINCIPAL", help="With the rights of this principal there.")
@@ -63,10 +59,18 @@ def explain(
     limits; it is 0 then only if the event would be delivered.
     """
     notification = read_event(event, line)
-    text = run(_filter_of(server, filter_text)) if filter_text.startswith("@") else filter_text
+    text = (
+        with_client(server, lambda client: _filter_of(client, filter_text))
+        if filter_text.startswith("@")
+        else filter_text
+    )
     filter = read_filter(text)
     explanation = filter.explain(notification)
-    there = run(_rights_of(server, principal)) if rights or principal is not None else None
+    there = (
+        with_client(server, lambda client: _rights_of(client, principal))
+        if rights or principal is not None
+        else None
+    )
     checks = [] if there is None else _checks(there, filter, notification)
     if as_json:
         document = _document(explanation) | {"contradiction": filter.contradiction}
@@ -83,10 +87,9 @@ def explain(
         raise typer.Exit(ExitCode.NO)
 
 
-async def _rights_of(server: str | None, principal: str | None) -> dict[str, Any]:
+async def _rights_of(client: Client, principal: str | None) -> dict[str, Any]:
     argument: dict[str, Any] = {} if principal is None else {"principal": principal}
-    async with connected(server) as client:
-        [row] = await client.inspect("rights", **argument)
+    [row] = await client.inspect("rights", **argument)
     return dict(row)
 
 
@@ -123,12 +126,11 @@ class NoSubscription(PalioError):
         )
 
 
-async def _filter_of(server: str | None, subscription: str) -> str:
-    async with connected(server) as client:
-        for row in await client.inspect("subs"):
-            if subscription in labels(row):
-                return str(row["filter"])
-        raise NoSubscription(subscription, client.broker)
+async def _filter_of(client: Client, subscription: str) -> str:
+    for row in await client.inspect("subs"):
+        if subscription in labels(row):
+            return str(row["filter"])
+    raise NoSubscription(subscription, client.broker)
 
 
 def _show(console: Console, filter: Filter, explanation: Explanation) -> None:

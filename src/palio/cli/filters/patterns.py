@@ -59,16 +59,13 @@ def patterns(
     time: Annotated[
         str | None,
         typer.Option(
-            "--time",
             metavar="ATTRIBUTE",
             help="What has an event's time. Default: time; live, when it was published.",
         ),
     ] = None,
     delay: Annotated[
         str | None,
-        typer.Option(
-            "--delay", metavar="SPAN", help=f"{_DELAY_HELP} Default: {_FILE_DELAY}, live {_LIVE_DELAY}."
-        ),
+        typer.Option(metavar="SPAN", help=f"{_DELAY_HELP} Default: {_FILE_DELAY}, live {_LIVE_DELAY}."),
     ] = None,
     close: Close = False,
     server: Server = None,

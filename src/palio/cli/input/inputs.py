@@ -7,7 +7,7 @@ A reader yields what it could read, and tells a `Complaints` about each line tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import msgspec
 import typer
@@ -26,6 +26,13 @@ from palio.model.notification import Notification
 if TYPE_CHECKING:
     from palio.model.patterns.pattern import Pattern
 
+# An event as an argument, as `read_event` takes it.
+EventText = Annotated[
+    str, typer.Argument(metavar="EVENT", help="A JSON file, - for standard input, or JSON that starts with {.")
+]
+LineNumber = Annotated[
+    int | None, typer.Option(min=1, metavar="NUMBER", help="EVENT is JSON lines; take this one.")
+]
 Id = str | int
 Content = TypeVar("Content")
 

@@ -10,14 +10,14 @@ from rich.table import Table
 
 from palio.cli.network.looking import NotAtHome
 from palio.cli.program.confirming import Yes, want_yes
-from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.terminal import (
     ExitCode,
-    error_console,
     help_epilog,
     output_console,
     plural,
     printable,
+    say,
     write_json,
 )
 from palio.client import Client
@@ -62,7 +62,7 @@ def list_letters(
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines, with the events.")] = False,
 ) -> None:
     """Show dead letters. Exits with 0 also if there are none."""
-    rows = run(_letters(server, name))
+    rows = with_client(server, lambda client: _rows(client, name))
     if as_json:
         for row in rows:
             write_json(_document(row))
@@ -91,7 +91,7 @@ def show(
     """Show one dead letter with all that is known of it, as JSON: also, of each
     of its last attempts, when it failed, who took it, and why.
     """
-    for row in run(_letters(server, name)):
+    for row in with_client(server, lambda client: _rows(client, name)):
         if row["delivery"] == delivery:
             write_json(_document(row))
             return
@@ -114,7 +114,7 @@ def discard(
 ) -> None:
     """Throw dead letters away, for good; all of them only with --yes."""
     if everything and not delivery and not yes:
-        count = len(run(_letters(server, name)))
+        count = len(with_client(server, lambda client: _rows(client, name)))
         if count:
             want_yes(f"{plural(count, 'dead letter')} of {name} would be thrown away for good.")
     _deal_with(server, name, delivery, everything, discard=True)
@@ -125,29 +125,23 @@ def _deal_with(
 ) -> None:
     if everything == bool(numbers):
         raise typer.BadParameter("Name deliveries by their numbers, or say --all.")
-    done, missing = run(_change(server, name, numbers, discard=discard))
+    done, missing = with_client(server, lambda client: _change(client, name, numbers, discard=discard))
     verb = "thrown away" if discard else "queued again"
-    error_console().print(f"{plural(len(done), 'dead letter')} of {name} {verb}.", style="dim", soft_wrap=True)
+    say(f"{plural(len(done), 'dead letter')} of {name} {verb}.")
     if missing:
         listed = ", ".join(map(str, missing))
-        error_console().print(f"There was no dead letter {listed}.", style="red", soft_wrap=True)
+        say(f"There was no dead letter {listed}.", "red")
         raise typer.Exit(ExitCode.NO)
 
 
 async def _change(
-    server: str | None, name: str, numbers: list[int] | None, *, discard: bool
+    client: Client, name: str, numbers: list[int] | None, *, discard: bool
 ) -> tuple[tuple[int, ...], list[int]]:
-    async with connected(server) as client:
-        if not numbers:
-            numbers = [row["delivery"] for row in await _rows(client, name)]
-        act = client.discard if discard else client.requeue
-        done = await act(name, numbers)
+    if not numbers:
+        numbers = [row["delivery"] for row in await _rows(client, name)]
+    act = client.discard if discard else client.requeue
+    done = await act(name, numbers)
     return done, sorted(set(numbers) - set(done))
-
-
-async def _letters(server: str | None, name: str | None) -> list[dict[str, Any]]:
-    async with connected(server) as client:
-        return await _rows(client, name)
 
 
 async def _rows(client: Client, name: str | None) -> list[dict[str, Any]]:

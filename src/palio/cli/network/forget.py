@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from palio.cli.program.confirming import Yes, want_yes
-from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import error_console, help_epilog
+from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.terminal import help_epilog, say
 
 EPILOG = help_epilog("palio forget siena-3")
 
@@ -28,10 +28,5 @@ def forget(
     """
     if not yes:
         want_yes(f"What only {broker} has is given up for good.")
-    run(_forget(server, broker))
-    error_console().print(f"{broker} is forgotten, everywhere in reach.", style="dim", soft_wrap=True)
-
-
-async def _forget(server: str | None, broker: str) -> None:
-    async with connected(server) as client:
-        await client.forget_broker(broker)
+    with_client(server, lambda client: client.forget_broker(broker))
+    say(f"{broker} is forgotten, everywhere in reach.")

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
 from palio.cli.network.looking import AsJson, NotAtHome, count_of, labels, print_rows
 from palio.cli.program.confirming import Yes, want_yes
-from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import error_console, help_epilog, plural, printable, write_json
+from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.terminal import help_epilog, plural, printable, say, write_json
 from palio.client import Client
 from palio.client.reaching import Since
 from palio.model.amounts import brief_span
 from palio.model.errors import PalioError
 from palio.model.moments import parse_since
 from palio.protocol.durable.control import Sought
-
-Result = TypeVar("Result")
 
 _LIST = ("palio subs", "palio subs --durable --json")
 app = typer.Typer(
@@ -57,7 +54,7 @@ def list_subscriptions(server: Server = None, durable: Durable = False, as_json:
 @app.command("show", epilog=help_epilog("palio subs show desk-7"))
 def show(name: Name, server: Server = None) -> None:
     """Show one durable subscription with all that is known of it, as JSON."""
-    write_json(run(_with(server, lambda client: _row(client, name.removeprefix("@")))))
+    write_json(with_client(server, lambda client: _row(client, name.removeprefix("@"))))
 
 
 @app.command("rm", epilog=help_epilog("palio subs rm desk-7"))
@@ -70,12 +67,12 @@ def remove(name: Name, server: Server = None, yes: Yes = False) -> None:
     name = name.removeprefix("@")
     if not yes:
         waits = "all that waits for it"
-        for row in run(_with(server, lambda client: client.inspect("subs", durable=name))):
+        for row in with_client(server, lambda client: client.inspect("subs", durable=name)):
             pending, dead = plural(row["pending"], "event"), plural(row["dead_letters"], "dead letter")
             waits = f"{pending} that wait for it and {dead}"
         want_yes(f"The durable subscription {name} would end for good, with {waits}.")
-    run(_with(server, lambda client: client.remove(name)))
-    _tell(f"The durable subscription {name} has ended.")
+    with_client(server, lambda client: client.remove(name))
+    say(f"The durable subscription {name} has ended.")
 
 
 @app.command("pause", epilog=help_epilog("palio subs pause desk-7"))
@@ -86,16 +83,16 @@ def pause(name: Name, server: Server = None) -> None:
     may acknowledge what is out. It must be at home at this broker.
     """
     name = name.removeprefix("@")
-    run(_with(server, lambda client: client.pause(name)))
-    _tell(f"{name} is paused: what comes is kept, and delivered after palio subs resume {name}.")
+    with_client(server, lambda client: client.pause(name))
+    say(f"{name} is paused: what comes is kept, and delivered after palio subs resume {name}.")
 
 
 @app.command("resume", epilog=help_epilog("palio subs resume desk-7"))
 def resume(name: Name, server: Server = None) -> None:
     """Let a durable subscription deliver again."""
     name = name.removeprefix("@")
-    run(_with(server, lambda client: client.resume(name)))
-    _tell(f"{name} delivers again.")
+    with_client(server, lambda client: client.resume(name))
+    say(f"{name} delivers again.")
 
 
 @app.command(
@@ -134,12 +131,12 @@ def seek(
         place = parse_since(since, now=time.time())
     name = name.removeprefix("@")
     if not yes:
-        would = run(_with(server, lambda client: client.seek(name, place, dry=True)))
+        would = with_client(server, lambda client: client.seek(name, place, dry=True))
         if would.dropped or would.unread:
             want_yes(f"{_dropped(would)} of {name} would be dropped.")
-    sought = run(_with(server, lambda client: client.seek(name, place)))
+    sought = with_client(server, lambda client: client.seek(name, place))
     dropped = f" {_dropped(sought)} were dropped." if sought.dropped else ""
-    _tell(f"{name} goes on from there.{dropped}")
+    say(f"{name} goes on from there.{dropped}")
 
 
 def _dropped(sought: Sought) -> str:
@@ -158,11 +155,6 @@ def parse_position(text: str) -> dict[str, int]:
     return found
 
 
-async def _with(server: str | None, do: Callable[[Client], Awaitable[Result]]) -> Result:
-    async with connected(server) as client:
-        return await do(client)
-
-
 async def _row(client: Client, name: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = await client.inspect("subs", durable=name)
     if not rows:
@@ -171,7 +163,7 @@ async def _row(client: Client, name: str) -> dict[str, Any]:
 
 
 def _show(server: str | None, durable: bool, as_json: bool) -> None:
-    rows = run(_with(server, lambda client: client.inspect("subs", timeout=5.0)))
+    rows = with_client(server, lambda client: client.inspect("subs", timeout=5.0))
     rows = [row | {"subscription": label} for row in rows for label in labels(row)]
     if durable:
         rows = [row for row in rows if "durable" in row]
@@ -195,7 +187,3 @@ def _show(server: str | None, durable: bool, as_json: bool) -> None:
 def state_of(row: dict[str, Any]) -> str:
     """How a subscription is doing, in a word."""
     return "paused" if row.get("paused") else str(row.get("state", "transient"))
-
-
-def _tell(sentence: str) -> None:
-    error_console().print(sentence, style="dim", soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from palio.model import jsontext
 from palio.model.moments import format_time
 from palio.model.naming import event_name
 
+FormatText = Annotated[
+    str, typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'.")
+]
 Format = Callable[[Event], str]
 _PLACE = re.compile(r"\{(\$?[^{}]+)\}")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from palio.cli.program.contexts import Context, chosen
-from palio.cli.program.terminal import ExitCode, error_console
+from palio.cli.program.terminal import ExitCode, say
 from palio.client import Client, NotConnected, connect
 from palio.client.states import State
 from palio.model.errors import PalioError
@@ -104,7 +104,6 @@ async def connected(server: str | None, *, tell: bool = False, **options: Any) -
 
 
 def _teller(context: Context) -> Callable[[State, str], None]:
-    console = error_console()
     lost = False
 
     def tell(state: State, reason: str) -> None:
@@ -112,12 +111,22 @@ def _teller(context: Context) -> Callable[[State, str], None]:
         if state is State.SUSPENDED:
             lost = True
             sentence = f"The connection to {context.shown} is lost ({reason.rstrip('.')}); trying again."
-            console.print(sentence, style="yellow", soft_wrap=True)
+            say(sentence, "yellow")
         elif state is State.LIVE and lost:
             lost = False
-            console.print(f"Connected to {context.shown} again.", style="green", soft_wrap=True)
+            say(f"Connected to {context.shown} again.", "green")
 
     return tell
+
+
+def with_client(server: str | None, do: Callable[[Client], Awaitable[Result]]) -> Result:
+    """What a client of the chosen broker is answered. Raises `NoBroker`."""
+
+    async def work() -> Result:
+        async with connected(server) as client:
+            return await do(client)
+
+    return run(work())
 
 
 async def ask(server: str | None, *questions: str, timeout: float | None = None) -> list[list[dict[str, Any]]]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 import typer
 
-from palio.cli.program.terminal import ExitCode, complaint, error_console, printable
+from palio.cli.program.terminal import ExitCode, complaint, error_console, printable, say
 from palio.model.errors import PalioError
 
 # By their names, as an error must not load what raises it; what is derived from one of them is one of them. All
@@ -66,7 +66,7 @@ def orderly_endings() -> Iterator[None]:
         # Reading has its own errors, so this is the output: a full disk, most likely.
         what = problem.filename if isinstance(problem.filename, str) else "the output"
         reason = f"Cannot write {printable(what)}: {problem.strerror or problem}."
-        error_console().print(reason, style="red", soft_wrap=True)
+        say(reason, "red")
         _abandon_output()
         raise typer.Exit(ExitCode.NOT_HERE) from None
     except SystemExit as ending:

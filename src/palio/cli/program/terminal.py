@@ -60,6 +60,11 @@ def error_console() -> Console:
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
+def say(sentence: str, style: str = "dim") -> None:
+    """Tell something that is no answer. Lines are never broken by us."""
+    error_console().print(sentence, style=style, soft_wrap=True)
+
+
 def help_epilog(*examples: str, notes: str = "") -> str:
     """The end of a help text: examples as they are typed, and the exit codes.
 

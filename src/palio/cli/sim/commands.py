@@ -105,9 +105,9 @@ def replay(
 @app.command("soak", epilog=SOAK_EPILOG)
 def soak(
     *,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many scenarios to simulate.")] = 480,
-    first: Annotated[int, typer.Option("--first", min=0, help="The seed of the first one.")] = 1,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=256, help="On so many processes.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="How many scenarios to simulate.")] = 480,
+    first: Annotated[int, typer.Option(min=0, help="The seed of the first one.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="On so many processes.")] = 1,
     faults: Annotated[
         bool, typer.Option("--faults", help="Durable delivery: brokers crash, links break, disks fill.")
     ] = False,

@@ -69,7 +69,7 @@ def run_experiment(
     ] = None,
     spark: Annotated[
         str | None,
-        typer.Option("--spark", metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…"),
+        typer.Option(metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…"),
     ] = None,
     quick: Quick = False,
     first: First = 1,

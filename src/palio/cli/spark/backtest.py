@@ -12,11 +12,11 @@ from rich.text import Text
 from palio.cli.output.bars import squeezed, standing
 from palio.cli.program.terminal import (
     ExitCode,
-    error_console,
     help_epilog,
     output_console,
     plural,
     printable,
+    say,
     write_json,
 )
 from palio.cli.spark.archive import DEFAULT_LAKE
@@ -47,11 +47,11 @@ def backtest(
     ] = DEFAULT_LAKE,
     *,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="FILTER", help="Another filter, to see the difference.")
+        str | None, typer.Option(metavar="FILTER", help="Another filter, to see the difference.")
     ] = None,
     journals: Annotated[
         str | None,
-        typer.Option("--journals", metavar="URL", help="And what these journals have after the lake."),
+        typer.Option(metavar="URL", help="And what these journals have after the lake."),
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
@@ -62,12 +62,10 @@ def backtest(
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option("--time", metavar="ATTRIBUTE", help="When it was; else when it was published."),
+        typer.Option(metavar="ATTRIBUTE", help="When it was; else when it was published."),
     ] = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show of each side.")] = 3,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it: a .png or an .svg.")
-    ] = None,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: a .png or an .svg.")] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the counts as Parquet.")
     ] = None,
@@ -118,10 +116,10 @@ def backtest(
         )
     if looked.unreadable:
         wrong = f"{plural(looked.unreadable, 'line')} cannot be read, and left out."
-        error_console().print(wrong, style="yellow", soft_wrap=True)
+        say(wrong, "yellow")
     if picture is not None:
         draw(looked, picture)
-        error_console().print(f"The picture is {picture}.", style="dim", soft_wrap=True)
+        say(f"The picture is {picture}.")
     if as_json:
         write_json(looked.document())
     else:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from palio.cli.output.progress import MovingBar
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.cli.program.confirming import Yes, want_yes
+from palio.cli.program.terminal import error_console, help_epilog, plural, write_json
 from palio.cli.spark.archive import DEFAULT_LAKE, Grace, LakeFolder
 from palio.cli.spark.checkpoint import moment_of
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
@@ -33,7 +34,7 @@ def forget(
         str | None, typer.Option(metavar="WHEN", help="Only what is older: 365d, a date, a time, @seconds.")
     ] = None,
     grace: Grace = "1d",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it: it cannot be taken back.")] = False,
+    yes: Yes = False,
     master: Master = None,
     remote: Remote = None,
     conf: Settings = None,
@@ -54,11 +55,7 @@ def forget(
     moment_of(before)
     Lake(lake).state()  # what is wrong with it is better said before Spark starts
     if not yes:
-        sentence = (
-            f"What {filter_text} selects is removed for good from {lake}. If that is what you want, add --yes."
-        )
-        error_console().print(sentence, style="yellow", soft_wrap=True)
-        raise typer.Exit(ExitCode.NO)
+        want_yes(f"What {filter_text} selects is removed for good from {lake}.")
     forgotten = 0
 
     def told(now: Forgotten) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from palio.cli.output.progress import MovingBar
-from palio.cli.program.terminal import error_console, help_epilog, plural, write_json
+from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, watched
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.spark import jobs
@@ -44,14 +44,14 @@ def match(
         bool, typer.Option("--new", help="Match only what is new since the last run, and add it to the output.")
     ] = False,
     event_id: Annotated[
-        str | None, typer.Option("--event-id", metavar="COLUMN", help="The id's column; event_id by default.")
+        str | None, typer.Option(metavar="COLUMN", help="The id's column; event_id by default.")
     ] = None,
     quarantine: Annotated[
         str | None,
-        typer.Option("--quarantine", metavar="FOLDER", help="What cannot be read goes there, with the reason."),
+        typer.Option(metavar="FOLDER", help="What cannot be read goes there, with the reason."),
     ] = None,
     storage: Annotated[
-        str | None, typer.Option("--storage", metavar="FOLDER", help="A folder that all executors share.")
+        str | None, typer.Option(metavar="FOLDER", help="A folder that all executors share.")
     ] = None,
     checkpoint: Checkpoint = None,
     master: Master = None,
@@ -102,7 +102,7 @@ def match(
             if output is None:
                 _show(done)
                 return
-        _tell(f"{plural(done.pairs.count(), 'pair')} in {output}")
+        say(f"{plural(done.pairs.count(), 'pair')} in {output}")
 
 
 def _show(done: jobs.Matched) -> None:
@@ -111,7 +111,7 @@ def _show(done: jobs.Matched) -> None:
         found_any = True
         write_json({EVENT: row[EVENT], SUBSCRIPTION: row[SUBSCRIPTION]})
     if not found_any:
-        _tell("There are no pairs: no event satisfies a filter, or one of both has no rows.")
+        say("There are no pairs: no event satisfies a filter, or one of both has no rows.")
 
 
 def _add_new(spark: SparkSession, events: str, filters: str, output: str, **options: Any) -> None:
@@ -130,8 +130,4 @@ def _add_new(spark: SparkSession, events: str, filters: str, output: str, **opti
         done = jobs.match_new(spark, events, filters, output, told=told, **options)
     first, last = done.runs[0].number, done.runs[-1].number
     several = f"Run {last}" if first == last else f"Runs {first} to {last}"
-    _tell(f"{several}: {plural(done.found, 'pair')} in {output}")
-
-
-def _tell(text: str) -> None:
-    error_console().print(text, style="dim", soft_wrap=True)
+    say(f"{several}: {plural(done.found, 'pair')} in {output}")

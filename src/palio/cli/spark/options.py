@@ -13,7 +13,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from palio.cli.program.credentials import said, variable
-from palio.cli.program.terminal import error_console
+from palio.cli.program.terminal import error_console, say
 from palio.cli.spark.output import quiet_session
 from palio.spark.errors import JobFailed
 
@@ -105,7 +105,7 @@ def told_if_interrupted(told: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        error_console().print(f"Interrupted: {told()}", style="yellow", soft_wrap=True)
+        say(f"Interrupted: {told()}", "yellow")
         raise
 
 

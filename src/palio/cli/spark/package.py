@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from palio.cli.program.terminal import error_console, help_epilog, output_console
+from palio.cli.program.terminal import error_console, help_epilog, output_console, say
 from palio.spark.runtime.packing import build_package
 
 EPILOG = help_epilog(
@@ -31,9 +31,7 @@ def package(
     console = output_console()
     for name, value in built.settings().items():
         console.print(f"--conf {name}={value}", soft_wrap=True)
-    error_console().print(
+    say(
         f"{len(built.distributions)} packages, {built.bytes / 2**20:,.0f} MB, for Python {built.python} on "
-        f"{built.platform}",
-        style="dim",
-        soft_wrap=True,
+        f"{built.platform}"
     )

@@ -41,20 +41,18 @@ def patterns(
         str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write what is found as Parquet.")
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="ADDRESS", help="Publish what is found at palio://….")
+        str | None, typer.Option(metavar="ADDRESS", help="Publish what is found at palio://….")
     ] = None,
-    time: Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="An event's time.")] = None,
+    time: Annotated[str | None, typer.Option(metavar="COLUMN", help="An event's time.")] = None,
     position: Annotated[
-        str | None, typer.Option("--position", metavar="COLUMN", help="Its place in the order of arrival.")
+        str | None, typer.Option(metavar="COLUMN", help="Its place in the order of arrival.")
     ] = None,
-    id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Its id.")] = None,
+    id: Annotated[str | None, typer.Option(metavar="COLUMN", help="Its id.")] = None,
     close: Close = False,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
     checkpoint: Checkpoint = None,
     delay: Delay = "1m",
-    skew: Annotated[
-        str, typer.Option("--skew", metavar="SPAN", help="How far ahead of the clock one may be.")
-    ] = "1h",
+    skew: Annotated[str, typer.Option(metavar="SPAN", help="How far ahead of the clock one may be.")] = "1h",
     master: Master = None,
     remote: Remote = None,
     conf: Settings = None,

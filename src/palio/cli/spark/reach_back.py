@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from palio.cli.events.sub import Wanted, follow
-from palio.cli.output.formats import format_of
-from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import error_console, help_epilog, plural
+from palio.cli.output.formats import FormatText, format_of
+from palio.cli.program.connecting import Server, run, with_client
+from palio.cli.program.terminal import help_epilog, plural, say
 from palio.cli.spark.archive import DEFAULT_LAKE, LakeFolder
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.client import Event
@@ -40,10 +40,7 @@ def reach_back(
     since: Annotated[
         str, typer.Option(metavar="WHEN", help="1h, 30d, a date, a time, @seconds, or all.")
     ] = "all",
-    format_text: Annotated[
-        str,
-        typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'."),
-    ] = "json",
+    format_text: FormatText = "json",
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the past as Parquet.")
     ] = None,
@@ -78,7 +75,7 @@ def reach_back(
     def ask(work: Work) -> None:
         nonlocal asked
         asked += 1
-        run(_with(server, work))
+        with_client(server, work)
 
     def show(event: Event) -> None:
         sys.stdout.write(format(event) + "\n")
@@ -98,19 +95,10 @@ def reach_back(
             )
         except KeyboardInterrupt:
             if asked > 1:
-                _tell(f"Interrupted: the subscription {durable} was ended; the same command begins anew.")
+                say(f"Interrupted: the subscription {durable} was ended; the same command begins anew.")
             raise
     sys.stdout.flush()
     shown = f"What was, in {output}" if done.events is None else plural(done.events, "event")
-    _tell(f"{shown}; the subscription {durable} goes on from there.")
+    say(f"{shown}; the subscription {durable} goes on from there.")
     if going_on:
         run(follow(server, Wanted(filter_text, None, None, durable, None, False), format, quiet=False))
-
-
-async def _with(server: str | None, work: Work) -> None:
-    async with connected(server) as client:
-        await work(client)
-
-
-def _tell(text: str) -> None:
-    error_console().print(text, style="dim", soft_wrap=True)

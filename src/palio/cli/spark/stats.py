@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from palio.cli.output.places import DEFAULT_REPORT
-from palio.cli.program.terminal import error_console, help_epilog, plural, write_json
+from palio.cli.program.terminal import help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, moment_of, settings_with, watched
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.language import read_filter
@@ -36,33 +36,29 @@ def stats(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes, one HTML file.")
     ] = DEFAULT_REPORT,
     show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers, too.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the numbers, too.")] = None,
     hints: Annotated[
-        Path | None, typer.Option("--hints", metavar="FILE", help="Write hints for a broker's index, too.")
+        Path | None, typer.Option(metavar="FILE", help="Write hints for a broker's index, too.")
     ] = None,
     lake: Annotated[
         str | None,
-        typer.Option(
-            "--lake", metavar="FOLDER", help="SOURCE are journals, and their older part is this lake."
-        ),
+        typer.Option(metavar="FOLDER", help="SOURCE are journals, and their older part is this lake."),
     ] = None,
     filter_text: Annotated[
         str | None, typer.Option("--filter", metavar="FILTER", help="Only events that it selects.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
+        str | None, typer.Option(metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
     ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="WHEN", help="Up to then; else up to now.")
-    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then; else up to now.")] = None,
     time: Annotated[
-        str | None, typer.Option("--time", metavar="NAME", help="The attribute that says when an event was.")
+        str | None, typer.Option(metavar="NAME", help="The attribute that says when an event was.")
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="NAME", help="Tell events apart by this one; class, or the publisher."),
+        typer.Option(metavar="NAME", help="Tell events apart by this one; class, or the publisher."),
     ] = None,
-    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="What the report is called.")] = (
+    title: Annotated[str, typer.Option(metavar="TEXT", help="What the report is called.")] = (
         "What the data say"
     ),
     checkpoint: Checkpoint = None,
@@ -84,7 +80,6 @@ def stats(
         read_filter(filter_text).require_satisfiable()
     for text in (since, until):
         moment_of(text)
-    console = error_console()
     with (
         opened(master, remote, settings_with(checkpoint, conf), "stats") as spark,
         watched(checkpoint) as progress,
@@ -116,9 +111,9 @@ def stats(
     )
     if figures.traffic.unreadable:
         told = f"{plural(figures.traffic.unreadable, 'event')} could not be read, and are left out."
-        console.print(told, style="yellow", soft_wrap=True)
+        say(told, "yellow")
     if figures.traffic.untimed and (time is not None or figures.traffic.first is not None):
         told = f"{plural(figures.traffic.untimed, 'event')} without a time: in no plot over time."
-        console.print(told, style="yellow", soft_wrap=True)
+        say(told, "yellow")
     if show:
         webbrowser.open(output.resolve().as_uri())

@@ -110,121 +110,63 @@ class DurableParts:
         self.takers = takers = Takers(desk, homes, writing, handing)
         self.dead_letters = DeadLetterDesk(desk, homes, writing, handing)
         self.steering = Steering(desk, homes, writing, takers, settling)
-        self.spooling = spooling = Spooling(
-            desk, homes, writing=writing, handing=handing, room=room, settling=settling
-        )
+        self.spooling = spooling = Spooling(desk, homes, writing, handing, room, settling)
         self.changes = changes = FilterChanges(
-            desk,
-            homes,
-            around.filters,
-            writing=writing,
-            handing=handing,
-            spooling=spooling,
-            settling=settling,
+            desk, homes, around.filters, writing, handing, spooling, settling
         )
         self.catching_up = catching_up = CatchingUp(
-            desk,
-            homes,
-            writing=writing,
-            spooling=spooling,
-            changes=changes,
-            takers=takers,
-            room=room,
-            letters=letters,
-            settling=settling,
-            tick=tick,
+            desk, homes, writing, spooling, changes, takers, room, letters, settling, tick
         )
         self.lifecycle = lifecycle = Lifecycle(
             desk,
             homes,
-            writing=writing,
-            spooling=spooling,
-            changes=changes,
-            catching_up=catching_up,
-            takers=takers,
-            endings=endings,
-            retention=retention,
-            letters=letters,
-            settling=settling,
-            tick=tick,
+            writing,
+            spooling,
+            changes,
+            catching_up,
+            takers,
+            endings,
+            retention,
+            letters,
+            settling,
+            tick,
         )
         self.namesakes = namesakes = Namesakes(homes, lifecycle, letters)
         # What asks and answers
         self.answering = answering = Answering(
-            desk,
-            journal,
-            topology,
-            polling,
-            retention=retention,
-            introduced=introduced,
-            endings=endings,
-            namesakes=namesakes,
-            wishes=wishes,
-            tick=tick,
+            desk, journal, topology, polling, retention, introduced, endings, namesakes, wishes, tick
         )
         self.introductions = Introductions(
-            desk,
-            journal,
-            introduced,
-            topology=topology,
-            retention=retention,
-            endings=endings,
-            polling=polling,
-            answering=answering,
+            desk, journal, introduced, topology, retention, endings, polling, answering
         )
         self.relocation = Relocation(
             desk,
             homes,
             wishes,
-            lifecycle=lifecycle,
-            takers=takers,
-            endings=endings,
-            namesakes=namesakes,
-            topology=topology,
-            polling=polling,
-            answering=answering,
-            letters=letters,
-            tick=tick,
-        )
-        self.history = JournalHistory(
-            desk,
+            lifecycle,
+            takers,
+            endings,
+            namesakes,
             topology,
-            polling=polling,
-            answering=answering,
-            letters=letters,
-            tick=tick,
-            first=first,
+            polling,
+            answering,
+            letters,
+            tick,
         )
+        self.history = JournalHistory(desk, topology, polling, answering, letters, tick, first)
         self.going_live = GoingLive(
-            desk,
-            topology,
-            homes,
-            catching_up=catching_up,
-            changes=changes,
-            polling=polling,
-            answering=answering,
-            settling=settling,
-            tick=tick,
-            begin_wave=around.begin_wave,
+            desk, topology, homes, catching_up, changes, polling, answering, settling, tick, around.begin_wave
         )
         self.telling = ProgressReports(
-            desk,
-            journal,
-            topology,
-            retention=retention,
-            homes=homes,
-            spooling=spooling,
-            polling=polling,
-            ways=around.mark_ways,
-            tick=tick,
+            desk, journal, topology, retention, homes, spooling, polling, around.mark_ways, tick
         )
         self.membership = Membership(
             desk,
             topology,
             links,
-            retention=retention,
-            introduced=introduced,
-            changed=(
+            retention,
+            introduced,
+            (
                 self.telling.epoch_changed,
                 letters.epoch_changed,
                 polling.forget_ways,

@@ -18,44 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from palio.sim.faults import violations
 from palio.sim.faults.record import NEVER, Handing, Publication, Record, Taking, number_of
-from palio.sim.faults.violations import (
-    AfterDone,
-    AfterEnd,
-    BegunAgain,
-    BrokenPromise,
-    ConfirmedTooEarly,
-    Disorder,
-    DuringPause,
-    EndedWithError,
-    Expired,
-    Ghost,
-    HistoryLost,
-    Lost,
-    NeverSaid,
-    OneDelivery,
-    Outside,
-    PublishedTwice,
-    SequenceReused,
-    TooMuchInMemory,
-    TrimmedTooFar,
-    TwoDeliveries,
-    Unanswered,
-    Unmarked,
-    Unquiet,
-    WrongEpoch,
-    WrongHomes,
-)
 
-Broken = Iterator[BrokenPromise]
+Broken = Iterator[violations.BrokenPromise]
 _Key = tuple[str, str, str, int]
 _LONG = 5_000.0  # seconds; who lives longer than a run does not expire in it
 
 
-def judge(record: Record) -> list[BrokenPromise]:
+def judge(record: Record) -> list[violations.BrokenPromise]:
     """All promises that a run broke, the worst first."""
     if record.error:
-        return [EndedWithError(error=record.error)]
+        return [violations.EndedWithError(error=record.error)]
     found = [broken for check in CHECKS for broken in check(record)]
     return [
         broken
@@ -64,20 +38,22 @@ def judge(record: Record) -> list[BrokenPromise]:
     ]
 
 
-def _was_given_up(record: Record, broken: BrokenPromise) -> bool:
+def _was_given_up(record: Record, broken: violations.BrokenPromise) -> bool:
     """Who begins anew gives up what there was: its old deliveries, filter and end count no more."""
     if broken.session not in record.given_up:
         return False
-    if isinstance(broken, WrongHomes):
+    if isinstance(broken, violations.WrongHomes):
         return record.takings[broken.session].ending != NEVER  # the end came to one of two
-    return not isinstance(broken, Unanswered | Expired | Ghost)
+    return not isinstance(broken, violations.Unanswered | violations.Expired | violations.Ghost)
 
 
-def _was_wanted_again(record: Record, broken: BrokenPromise) -> bool:
+def _was_wanted_again(record: Record, broken: violations.BrokenPromise) -> bool:
     """Who wants everything once more gets it as if for the first time; nothing may be lost by it."""
     if broken.session not in record.takings or not record.takings[broken.session].rewound:
         return False
-    return isinstance(broken, AfterDone | Disorder | Unmarked | TwoDeliveries)
+    return isinstance(
+        broken, violations.AfterDone | violations.Disorder | violations.Unmarked | violations.TwoDeliveries
+    )
 
 
 def nothing_confirmed_is_lost(record: Record) -> Broken:
@@ -96,7 +72,7 @@ def nothing_confirmed_is_lost(record: Record) -> Broken:
                 and _is_recent(record, taking, publication)
                 and _is_owed(taking, publication)
             ):
-                yield Lost(session=taking.name, number=number, notification=publication.name)
+                yield violations.Lost(session=taking.name, number=number, notification=publication.name)
 
 
 def history_is_complete(record: Record) -> Broken:
@@ -117,7 +93,7 @@ def history_is_complete(record: Record) -> Broken:
                 and _is_recent(record, taking, publication)
                 and _is_owed(taking, publication)
             ):
-                yield HistoryLost(
+                yield violations.HistoryLost(
                     session=taking.name, number=number, notification=publication.name, since=taking.since
                 )
 
@@ -132,7 +108,7 @@ def nothing_outside_the_filter(record: Record) -> Broken:
         first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
         possible = [wish for wish in wishes[first:] if wish.asked < handing.moment]
         if not any(wish.filter.matches(handing.envelope.notification) for wish in possible):
-            yield Outside(
+            yield violations.Outside(
                 session=handing.name,
                 number=_number(handing),
                 notification=_name(handing),
@@ -144,14 +120,18 @@ def nothing_after_its_end(record: Record) -> Broken:
     """A subscription whose end was answered gets nothing more."""
     for handing in record.handings:
         if handing.moment > record.takings[handing.name].ended:
-            yield AfterEnd(session=handing.name, number=_number(handing), notification=_name(handing))
+            yield violations.AfterEnd(
+                session=handing.name, number=_number(handing), notification=_name(handing)
+            )
 
 
 def nothing_while_paused(record: Record) -> Broken:
     """A subscription that was told to be paused gets nothing until it has asked to go on."""
     for handing in record.handings:
         if any(begin < handing.moment < end for begin, end in record.takings[handing.name].halts):
-            yield DuringPause(session=handing.name, number=_number(handing), notification=_name(handing))
+            yield violations.DuringPause(
+                session=handing.name, number=_number(handing), notification=_name(handing)
+            )
 
 
 def nothing_again_after_done(record: Record) -> Broken:
@@ -163,7 +143,9 @@ def nothing_again_after_done(record: Record) -> Broken:
             done[_key(handing)] = when
     for handing in record.handings:
         if handing.moment > done.get(_key(handing), NEVER):
-            yield AfterDone(session=handing.name, number=_number(handing), notification=_name(handing))
+            yield violations.AfterDone(
+                session=handing.name, number=_number(handing), notification=_name(handing)
+            )
 
 
 def first_deliveries_in_order(record: Record) -> Broken:
@@ -185,7 +167,7 @@ def first_deliveries_in_order(record: Record) -> Broken:
         )
         before = latest.get(stream, (0, 0))
         if before[0] > handing.envelope.sequence:
-            yield Disorder(
+            yield violations.Disorder(
                 session=handing.name, number=_number(handing), notification=_name(handing), after=before[1]
             )
         latest[stream] = max(before, (handing.envelope.sequence, _number(handing)))
@@ -197,7 +179,9 @@ def redeliveries_are_marked(record: Record) -> Broken:
     for handing in record.handings:
         key = _key(handing)
         if key in known and handing.attempt < 2:
-            yield Unmarked(session=handing.name, number=_number(handing), notification=_name(handing))
+            yield violations.Unmarked(
+                session=handing.name, number=_number(handing), notification=_name(handing)
+            )
         known.add(key)
 
 
@@ -208,7 +192,7 @@ def one_number_for_one_event(record: Record) -> Broken:
     for handing in record.handings:
         delivery = numbers.setdefault(_key(handing), handing.delivery)
         if delivery != handing.delivery:
-            yield TwoDeliveries(
+            yield violations.TwoDeliveries(
                 session=handing.name,
                 number=_number(handing),
                 notification=_name(handing),
@@ -216,7 +200,7 @@ def one_number_for_one_event(record: Record) -> Broken:
             )
         first = events.setdefault((handing.name, handing.life, handing.delivery), handing)
         if _name(first) != _name(handing):
-            yield OneDelivery(
+            yield violations.OneDelivery(
                 session=handing.name,
                 number=_number(handing),
                 notification=_name(handing),
@@ -232,13 +216,15 @@ def nothing_begins_again(record: Record) -> Broken:
         former = lives.get(handing.name, handing.life)
         lives[handing.name] = handing.life
         if former != handing.life and handing.moment < record.takings[handing.name].ending:
-            yield BegunAgain(session=handing.name, number=_number(handing), notification=_name(handing))
+            yield violations.BegunAgain(
+                session=handing.name, number=_number(handing), notification=_name(handing)
+            )
 
 
 def takers_are_connected(record: Record) -> Broken:
     """Who takes from a subscription is there."""
     for broker, name, taker in sorted(record.ghosts):
-        yield Ghost(session=name, broker=broker, taker=taker)
+        yield violations.Ghost(session=name, broker=broker, taker=taker)
 
 
 def published_once(record: Record) -> Broken:
@@ -248,7 +234,7 @@ def published_once(record: Record) -> Broken:
         number = envelope.notification["n"]
         first = places.setdefault(number, name)
         if first != name:
-            yield PublishedTwice(number=number_of(envelope), notification=first, other=name)
+            yield violations.PublishedTwice(number=number_of(envelope), notification=first, other=name)
 
 
 def sequences_are_given_once(record: Record) -> Broken:
@@ -258,15 +244,15 @@ def sequences_are_given_once(record: Record) -> Broken:
         if publication.name is not None:
             first = confirmed.setdefault(publication.name, number)
             if first != number:
-                yield SequenceReused(number=number, notification=publication.name, other=first)
+                yield violations.SequenceReused(number=number, notification=publication.name, other=first)
     for origin, sequence, one, other in record.given_twice:
-        yield SequenceReused(number=other, notification=(origin, sequence), other=one)
+        yield violations.SequenceReused(number=other, notification=(origin, sequence), other=one)
 
 
 def confirmed_is_on_disk(record: Record) -> Broken:
     """A confirmation is sent only when what it confirms is on disk, and names it."""
     for origin, sequence, number in record.confirmed_unwritten:
-        yield ConfirmedTooEarly(number=number, notification=(origin, sequence))
+        yield violations.ConfirmedTooEarly(number=number, notification=(origin, sequence))
 
 
 def delivered_is_on_disk(record: Record) -> Broken:
@@ -274,7 +260,9 @@ def delivered_is_on_disk(record: Record) -> Broken:
     for handing in record.handings:
         written = record.written.get(_name(handing))
         if written is None or written.notification != handing.envelope.notification:
-            yield NeverSaid(session=handing.name, number=_number(handing), notification=_name(handing))
+            yield violations.NeverSaid(
+                session=handing.name, number=_number(handing), notification=_name(handing)
+            )
 
 
 def nothing_after_its_lifetime(record: Record) -> Broken:
@@ -284,7 +272,7 @@ def nothing_after_its_lifetime(record: Record) -> Broken:
         if lifetime is not None:
             late = handing.clock - handing.envelope.time - lifetime.total_seconds()
             if late >= 0:
-                yield Expired(
+                yield violations.Expired(
                     session=handing.name, number=_number(handing), notification=_name(handing), late=late
                 )
 
@@ -292,13 +280,13 @@ def nothing_after_its_lifetime(record: Record) -> Broken:
 def trimming_passes_nobody(record: Record) -> Broken:
     """A journal is not trimmed beyond the position of any subscription."""
     for origin, upto, name, position in record.trimmed_early:
-        yield TrimmedTooFar(session=name, origin=origin, upto=upto, position=position)
+        yield violations.TrimmedTooFar(session=name, origin=origin, upto=upto, position=position)
 
 
 def epochs_are_true(record: Record) -> Broken:
     """What has met brokers in two epochs says so: it does not vouch for what came before it."""
     for broker, origin, sequence in record.misdated:
-        yield WrongEpoch(broker=broker, notification=(origin, sequence))
+        yield violations.WrongEpoch(broker=broker, notification=(origin, sequence))
 
 
 def one_home(record: Record) -> Broken:
@@ -310,19 +298,19 @@ def one_home(record: Record) -> Broken:
         for place, homes in (("in memory", record.homes), ("on disk", record.on_disk)):
             found = homes.get(name, [])
             if len(found) != expected:
-                yield WrongHomes(session=name, homes=tuple(found), place=place, ended=not expected)
+                yield violations.WrongHomes(session=name, homes=tuple(found), place=place, ended=not expected)
 
 
 def everyone_is_answered(record: Record) -> Broken:
     """Within a time after the last fault, nobody waits for an answer any more."""
     for what in record.waiting:
-        yield Unanswered(session=what.split()[0].partition(".")[0], what=what)
+        yield violations.Unanswered(session=what.split()[0].partition(".")[0], what=what)
 
 
 def the_network_falls_silent(record: Record) -> Broken:
     """Within a time after the last fault, nothing happens any more."""
     if record.unquiet:
-        yield Unquiet(reason=record.unquiet)
+        yield violations.Unquiet(reason=record.unquiet)
 
 
 def memory_is_bounded(record: Record) -> Broken:
@@ -331,7 +319,7 @@ def memory_is_bounded(record: Record) -> Broken:
     for broker, what, found, allowed in record.crowded:
         if (broker, what) not in told:
             told.add((broker, what))
-            yield TooMuchInMemory(broker=broker, what=what, found=found, allowed=allowed)
+            yield violations.TooMuchInMemory(broker=broker, what=what, found=found, allowed=allowed)
 
 
 CHECKS: tuple[Callable[[Record], Broken], ...] = (

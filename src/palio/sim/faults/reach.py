@@ -17,23 +17,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from palio.routing.durable.effects import Append, Remove, Spool
+from palio.sim.faults import steps
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import DISK_EACH, Station, Wire
-from palio.sim.faults.steps import (
-    Cut,
-    End,
-    Full,
-    Join,
-    Jump,
-    Lag,
-    Leave,
-    Pause,
-    Refilter,
-    Slow,
-    SlowDisk,
-    Step,
-    Twice,
-)
 
 if TYPE_CHECKING:
     from palio.sim.faults.world import World
@@ -65,16 +51,16 @@ CIRCUMSTANCES = (
 )
 STATES = PHASES + CIRCUMSTANCES
 _KINDS: dict[type, str] = {
-    Pause: "pause",
-    Slow: "slow",
-    Cut: "cut",
-    Lag: "lag",
-    Full: "full disk",
-    SlowDisk: "slow disk",
-    Jump: "jump",
-    Twice: "twice",
-    Refilter: "change",
-    End: "end",
+    steps.Pause: "pause",
+    steps.Slow: "slow",
+    steps.Cut: "cut",
+    steps.Lag: "lag",
+    steps.Full: "full disk",
+    steps.SlowDisk: "slow disk",
+    steps.Jump: "jump",
+    steps.Twice: "twice",
+    steps.Refilter: "change",
+    steps.End: "end",
 }
 MANNERS = ("closes", "detaches", "vanishes", "moves")
 # What happens. A broker that joins has no state before.
@@ -140,19 +126,19 @@ class Reach:
         for phase in before.values():
             self.transitions[phase, "down"] += 1
 
-    def step(self, world: World, step: Step) -> None:
+    def step(self, world: World, step: steps.Step) -> None:
         """Something is about to happen."""
         kind = _KINDS.get(type(step))
         match step:
-            case Leave(name=name, manner=manner):
+            case steps.Leave(name=name, manner=manner):
                 self._meet(manner, _around(world, name))
-            case Twice(name=name) | Refilter(name=name) | End(name=name) if kind is not None:
+            case steps.Twice(name=name) | steps.Refilter(name=name) | steps.End(name=name) if kind is not None:
                 self._meet(kind, _around(world, name))
-            case Cut(links=links) if kind is not None:
+            case steps.Cut(links=links) if kind is not None:
                 self._meet(kind, _at_ends([world.wires[link] for link in links]))
-            case Lag(link=link) if kind is not None:
+            case steps.Lag(link=link) if kind is not None:
                 self._meet(kind, _at_ends([world.wires[link]]))
-            case Join():
+            case steps.Join():
                 pass
             case _ if kind is not None:
                 self._meet(kind, states(world.stations[step.broker]))  # type: ignore[union-attr]

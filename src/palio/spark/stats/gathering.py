@@ -18,21 +18,9 @@ from palio.model.filter import Filter
 from palio.spark.errors import NothingThere
 from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns
 from palio.spark.matching.shards import Shards, build_shards, parsed
-from palio.spark.stats import looking
+from palio.spark.stats import figures, looking
 from palio.spark.stats.constraints import constraints_of
 from palio.spark.stats.content import NUMBER, STRING, TIME
-from palio.spark.stats.figures import (
-    Attribute,
-    Bin,
-    Count,
-    Figures,
-    Hits,
-    Moment,
-    Savings,
-    Selectivity,
-    Subscription,
-    Traffic,
-)
 from palio.spark.stats.hits import CONSTRAINT, HITS, REACH, WANTED, hit_rates, reached
 from palio.spark.stats.looking import Places, counts, sketches, summarised, summed, united
 from palio.spark.stats.preparing import Prepared, prepared
@@ -75,7 +63,7 @@ def gather(
     until: float | None = None,
     keep: bool = True,
     unreadable: int = 0,
-) -> Figures:
+) -> figures.Figures:
     """All figures of a table of events, and of subscriptions if there are some.
 
     `events` are as `palio.spark.read` and `history` give them, or have a column for each attribute;
@@ -104,7 +92,7 @@ def gather(
         places = looks.kept("places", lambda: found.places(by), Places)
         counted = _counted(looks, shape, places)
         attributes = found.attributes(counted, places)
-        selectivities: list[Selectivity] = []
+        selectivities: list[figures.Selectivity] = []
         constraints, hits, savings = 0, None, None
         wanted: dict[int, int] = {}
         if subscriptions is not None:
@@ -114,8 +102,8 @@ def gather(
             hits, wanted = matched.hits(found.events), matched.by_place.get(WANTED, {})
             selectivities = matched.selectivities(asked, found.events)
             count = hits.subscriptions
-            savings = looks.kept("savings", lambda: _savings(wants, count), Savings)
-        return Figures(
+            savings = looks.kept("savings", lambda: _savings(wants, count), figures.Savings)
+        return figures.Figures(
             source=source,
             made=clock.time(),
             filter=None if parsed_filter is None else parsed_filter.source or str(parsed_filter),
@@ -192,7 +180,7 @@ class _Found:
             if row["family"] == NUMBER and row["distinct"] > FEW_VALUES and _finite(row["least"], row["most"])
         }
 
-    def attributes(self, counted: list[Any], places: Places) -> list[Attribute]:
+    def attributes(self, counted: list[Any], places: Places) -> list[figures.Attribute]:
         """Attributes, the most frequent first."""
         in_bins: dict[str, dict[int, int]] = {}
         for row in counted:
@@ -200,11 +188,11 @@ class _Found:
                 in_bins.setdefault(row["name"], {})[row["place"]] = row["events"]
         return [self._attribute(row, in_bins.get(row["name"], {}), places) for row in self.rows]
 
-    def _attribute(self, row: Any, in_bins: dict[int, int], places: Places) -> Attribute:
+    def _attribute(self, row: Any, in_bins: dict[int, int], places: Places) -> figures.Attribute:
         edges = places.edges.get(row["name"], ()) if row["family"] == NUMBER else ()
         pairs = list(pairwise(edges))
         finite = row["least"] is not None and _finite(row["mean"], row["deviation"])
-        return Attribute(
+        return figures.Attribute(
             name=row["name"],
             family=row["family"],
             events=row["events"],
@@ -219,13 +207,13 @@ class _Found:
             mean=row["mean"] if finite else None,
             deviation=row["deviation"] if finite else None,
             quantiles=list(row["quantiles"]),
-            bins=[Bin(low, high, in_bins.get(place, 0)) for place, (low, high) in enumerate(pairs)],
+            bins=[figures.Bin(low, high, in_bins.get(place, 0)) for place, (low, high) in enumerate(pairs)],
             logarithmic=bool(edges) and bin_edges(row["quantiles"])[1],
         )
 
     def traffic(
         self, places: Places, counted: list[Any], wanted: dict[int, int] | None, unreadable: int
-    ) -> Traffic:
+    ) -> figures.Traffic:
         all_events = {row["place"]: row["events"] for row in counted if row["what"] == "time"}
         groups: dict[int, dict[str, int]] = {}
         for row in counted:
@@ -234,7 +222,7 @@ class _Found:
         times = self.beside.get(looking.TIMES)
         sizes = self.beside.get(looking.SIZES)
         publishers = self.beside.get(looking.PUBLISHERS)
-        return Traffic(
+        return figures.Traffic(
             events=self.events,
             bytes=None if sizes is None else round(sizes["mean"] * sizes["events"]),
             unreadable=unreadable + self._count(looking.UNREADABLE),
@@ -244,7 +232,7 @@ class _Found:
             by=(places.by or "publisher") if places.groups else None,
             groups=list(places.groups),
             moments=[
-                Moment(
+                figures.Moment(
                     places.start + number * places.step,
                     all_events.get(number, 0),
                     groups.get(number, {}),
@@ -264,8 +252,8 @@ def _counted(looks: Looks, shape: Shape, places: Places) -> list[Any]:
     return summed(looks.look(LOOKS[1], lambda some: counts(shape(some), places), one_file)).collect()
 
 
-def _values(row: Any) -> list[Count]:
-    return [Count(msgspec.json.decode(one["value"]), one["events"]) for one in row["values"]]
+def _values(row: Any) -> list[figures.Count]:
+    return [figures.Count(msgspec.json.decode(one["value"]), one["events"]) for one in row["values"]]
 
 
 def _finite(*numbers: float | None) -> bool:
@@ -321,7 +309,7 @@ class _Matched:
             rates.unpersist()
             counted.unpersist()
 
-    def hits(self, events: int) -> Hits:
+    def hits(self, events: int) -> figures.Hits:
         by_share = {row["step"]: row["count"] for row in self.steps}
         # What is no event reaches nobody, and is no event.
         reach = {place: count for place, count in self.by_place.get(REACH, {}).items() if place}
@@ -330,7 +318,7 @@ class _Matched:
         # A filter that cannot be read finds nothing, but that is another matter.
         unmatched = by_share.pop(None, 0) - self.unreadable
         readable = [row for row in self.never if not isinstance(parsed(row[FILTER]), str)]
-        return Hits(
+        return figures.Hits(
             subscriptions=self.subscriptions,
             unreadable=self.unreadable,
             never=max(0, unmatched),
@@ -342,11 +330,11 @@ class _Matched:
             never_some=[_subscription(row, events) for row in readable[:MOST_SUBSCRIPTIONS]],
         )
 
-    def selectivities(self, asked: list[Any], events: int) -> list[Selectivity]:
+    def selectivities(self, asked: list[Any], events: int) -> list[figures.Selectivity]:
         """What share of events satisfies each constraint."""
         found = self.by_place.get(CONSTRAINT, {})
         return [
-            Selectivity(
+            figures.Selectivity(
                 row["attribute"],
                 row["operator"],
                 row["text"],
@@ -362,12 +350,12 @@ def _sizes(shards: Shards) -> _Sizes:
     return shards.subscriptions, shards.unreadable
 
 
-def _subscription(row: Any, events: int) -> Subscription:
+def _subscription(row: Any, events: int) -> figures.Subscription:
     filter = (row[FILTER] or "")[:_LONGEST_COMPARED]
-    return Subscription(str(row[SUBSCRIPTION]), filter, row[HITS], row[HITS] / events)
+    return figures.Subscription(str(row[SUBSCRIPTION]), filter, row[HITS], row[HITS] / events)
 
 
-def _savings(subscriptions: DataFrame, count: int) -> Savings:
+def _savings(subscriptions: DataFrame, count: int) -> figures.Savings:
     """Filters are compared here, on the driver: so many that this takes seconds, chosen by their hash."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -376,4 +364,4 @@ def _savings(subscriptions: DataFrame, count: int) -> Savings:
         short = short.orderBy(f.xxhash64(FILTER)).limit(MOST_COMPARED)
     filters = [parsed(row[FILTER]) for row in short.collect()]
     found = saved(one for one in filters if isinstance(one, Filter))
-    return Savings(count, found.filters, found.distinct, found.covering, found.merging)
+    return figures.Savings(count, found.filters, found.distinct, found.covering, found.merging)

@@ -6,6 +6,7 @@ See `subscription` for how a subscription becomes live, `going_live` for how all
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from palio.protocol.durable.letters import Fetch, Page
 from palio.protocol.durable.peers import Head
@@ -27,6 +28,7 @@ from palio.routing.durable.network.unicast import Unicast
 FROM_NOW = -1.0
 
 
+@dataclass(eq=False, repr=False)
 class CatchingUp:
     """The durable subscriptions here, as far as what they have missed goes.
 
@@ -34,30 +36,18 @@ class CatchingUp:
     for again.
     """
 
-    def __init__(
-        self,
-        desk: Desk,
-        homes: Homes,
-        *,
-        writing: Writing,
-        spooling: Spooling,
-        changes: FilterChanges,
-        takers: Takers,
-        room: Room,
-        letters: Unicast,
-        settling: Alarm,
-        tick: Alarm,
-    ) -> None:
-        self._desk = desk
-        self._homes = homes
-        self._writing = writing
-        self._spooling = spooling
-        self._changes = changes
-        self._takers = takers
-        self._room = room
-        self._letters = letters
-        self._settling = settling
-        self._tick = tick
+    _desk: Desk
+    _homes: Homes
+    _writing: Writing
+    _spooling: Spooling
+    _changes: FilterChanges
+    _takers: Takers
+    _room: Room
+    _letters: Unicast
+    _settling: Alarm
+    _tick: Alarm
+
+    def __post_init__(self) -> None:
         self._fetching: dict[str, str] = {}  # by identity: the names of those that have asked for pages
 
     def behind(self) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ there the old one gets everything, from there on the new one. Until then the net
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from palio.model.filter import Filter
 from palio.protocol.durable.subscriptions import Change, Changed
 from palio.routing.durable.alarm import Alarm
@@ -19,27 +21,17 @@ from palio.routing.scopes import owner_of
 from palio.routing.tables import Side
 
 
+@dataclass(eq=False, repr=False)
 class FilterChanges:
     """The filters of the subscriptions here. `settling` is set when the network has to agree on one."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        homes: Homes,
-        filters: Side[Filter],
-        *,
-        writing: Writing,
-        handing: HandingOut,
-        spooling: Spooling,
-        settling: Alarm,
-    ) -> None:
-        self._desk = desk
-        self._homes = homes
-        self._filters = filters
-        self._writing = writing
-        self._handing = handing
-        self._spooling = spooling
-        self._settling = settling
+    _desk: Desk
+    _homes: Homes
+    _filters: Side[Filter]
+    _writing: Writing
+    _handing: HandingOut
+    _spooling: Spooling
+    _settling: Alarm
 
     def hold(self, holder: Durable | FilterChange, filter: Filter, name: str) -> None:
         """Let the network know of what of a filter its owner may see, in the place of what the holder had."""

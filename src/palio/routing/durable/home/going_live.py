@@ -12,6 +12,7 @@ leads to another beginning: the alarm is set again, and a beginning takes the pl
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
@@ -62,33 +63,22 @@ WAY: dict[LiveStage, dict[str, LiveStage]] = {
 BEGIN_AGAIN = frozenset(("network changed", "overdue", "scope changed"))
 
 
+@dataclass(eq=False, repr=False)
 class GoingLive:
     """The way of the subscriptions here. `begin_wave` gives back its argument once everyone in reach knows."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        topology: Topology,
-        homes: Homes,
-        *,
-        catching_up: CatchingUp,
-        changes: FilterChanges,
-        polling: Polling,
-        answering: Answering,
-        settling: Alarm,
-        tick: Alarm,
-        begin_wave: Callable[[WaveEnded], None],
-    ) -> None:
-        self._desk = desk
-        self._topology = topology
-        self._homes = homes
-        self._catching_up = catching_up
-        self._changes = changes
-        self._polling = polling
-        self._answering = answering
-        self._settling = settling
-        self._tick = tick
-        self._begin_wave = begin_wave
+    _desk: Desk
+    _topology: Topology
+    _homes: Homes
+    _catching_up: CatchingUp
+    _changes: FilterChanges
+    _polling: Polling
+    _answering: Answering
+    _settling: Alarm
+    _tick: Alarm
+    _begin_wave: Callable[[WaveEnded], None]
+
+    def __post_init__(self) -> None:
         self.stage = LiveStage.RESTING
         self._wave = 0  # the number of the latest
         self._question = 0  # the number of the latest

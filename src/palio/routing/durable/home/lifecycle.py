@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from palio.model.filter import Filter
 from palio.protocol.durable.subscriptions import Attach, Finish
@@ -24,6 +25,7 @@ from palio.routing.durable.network.unicast import Unicast
 from palio.routing.durable.origin.retention import Retention
 
 
+@dataclass(eq=False, repr=False)
 class Lifecycle:
     """Beginning and end of the subscriptions here.
 
@@ -31,34 +33,18 @@ class Lifecycle:
     is to be brought up to date, `tick` when one is to be handed over until that is answered.
     """
 
-    def __init__(
-        self,
-        desk: Desk,
-        homes: Homes,
-        *,
-        writing: Writing,
-        spooling: Spooling,
-        changes: FilterChanges,
-        catching_up: CatchingUp,
-        takers: Takers,
-        endings: Endings,
-        retention: Retention,
-        letters: Unicast,
-        settling: Alarm,
-        tick: Alarm,
-    ) -> None:
-        self._desk = desk
-        self._homes = homes
-        self._writing = writing
-        self._spooling = spooling
-        self._changes = changes
-        self._catching_up = catching_up
-        self._takers = takers
-        self._endings = endings
-        self._retention = retention
-        self._letters = letters
-        self._settling = settling
-        self._tick = tick
+    _desk: Desk
+    _homes: Homes
+    _writing: Writing
+    _spooling: Spooling
+    _changes: FilterChanges
+    _catching_up: CatchingUp
+    _takers: Takers
+    _endings: Endings
+    _retention: Retention
+    _letters: Unicast
+    _settling: Alarm
+    _tick: Alarm
 
     def recover(self, recovered: Recovered) -> None:
         """Take up what is on disk."""

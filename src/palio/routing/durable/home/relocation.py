@@ -16,6 +16,8 @@ know who asks, so that each of them, after whatever crash, waits for the one tha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
 from palio.protocol.durable.letters import Differs, MovedIn, MoveIn, MoveOut, NotHere
 from palio.protocol.durable.peers import Told
@@ -45,37 +47,22 @@ GIVE_UP_AFTER = 5
 BYTES_A_TICK = 4 << 20
 
 
+@dataclass(eq=False, repr=False)
 class Relocation:
     """Subscriptions that are looked for, asked for, and handed over."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        homes: Homes,
-        wishes: Wishes,
-        *,
-        lifecycle: Lifecycle,
-        takers: Takers,
-        endings: Endings,
-        namesakes: Namesakes,
-        topology: Topology,
-        polling: Polling,
-        answering: Answering,
-        letters: Unicast,
-        tick: Alarm,
-    ) -> None:
-        self._desk = desk
-        self._homes = homes
-        self._wishes = wishes
-        self._lifecycle = lifecycle
-        self._takers = takers
-        self._endings = endings
-        self._namesakes = namesakes
-        self._topology = topology
-        self._polling = polling
-        self._answering = answering
-        self._letters = letters
-        self._tick = tick
+    _desk: Desk
+    _homes: Homes
+    _wishes: Wishes
+    _lifecycle: Lifecycle
+    _takers: Takers
+    _endings: Endings
+    _namesakes: Namesakes
+    _topology: Topology
+    _polling: Polling
+    _answering: Answering
+    _letters: Unicast
+    _tick: Alarm
 
     # At the next home
 

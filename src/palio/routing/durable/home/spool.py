@@ -6,6 +6,8 @@ into an outbox is not taken (invariant 7): it stays in the journal of its origin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from palio.protocol.envelope import Envelope
 from palio.routing.durable import shortcuts
 from palio.routing.durable.alarm import Alarm
@@ -18,18 +20,18 @@ from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState
 from palio.routing.durable.home.writing import Writing
 
 
+@dataclass(eq=False, repr=False)
 class Spooling:
     """What is taken for the subscriptions here. `settling` is set when one is to be brought up to date."""
 
-    def __init__(
-        self, desk: Desk, homes: Homes, *, writing: Writing, handing: HandingOut, room: Room, settling: Alarm
-    ) -> None:
-        self._desk = desk
-        self._homes = homes
-        self._writing = writing
-        self._handing = handing
-        self._room = room
-        self._settling = settling
+    _desk: Desk
+    _homes: Homes
+    _writing: Writing
+    _handing: HandingOut
+    _room: Room
+    _settling: Alarm
+
+    def __post_init__(self) -> None:
         self._taken: dict[Durable, list[Envelope]] = {}
 
     def take(self, holder: Durable | FilterChange, envelope: Envelope) -> None:

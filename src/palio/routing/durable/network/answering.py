@@ -8,6 +8,7 @@ the name for free.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from palio.protocol.durable.peers import Ask, Head, Introduction, Told
@@ -24,33 +25,20 @@ from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 
 
+@dataclass(eq=False, repr=False)
 class Answering:
     """The answers of this broker. `tick` is set when a reader was heard of, and somebody is not introduced."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        journal: OriginJournal,
-        topology: Topology,
-        polling: Polling,
-        *,
-        retention: Retention,
-        introduced: Introduced,
-        endings: Endings,
-        namesakes: Namesakes,
-        wishes: Wishes,
-        tick: Alarm,
-    ) -> None:
-        self._desk = desk
-        self._journal = journal
-        self._topology = topology
-        self._polling = polling
-        self._retention = retention
-        self._introduced = introduced
-        self._endings = endings
-        self._namesakes = namesakes
-        self._wishes = wishes
-        self._tick = tick
+    _desk: Desk
+    _journal: OriginJournal
+    _topology: Topology
+    _polling: Polling
+    _retention: Retention
+    _introduced: Introduced
+    _endings: Endings
+    _namesakes: Namesakes
+    _wishes: Wishes
+    _tick: Alarm
 
     def hear(self, source: str, ask: Ask) -> None:
         """A question came from a neighbour."""

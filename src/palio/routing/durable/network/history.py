@@ -14,18 +14,10 @@ is told is true, but not all. So is every broker that was ever heard of and is n
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 from palio.model.errors import NotAllowed, PalioError
-from palio.protocol.durable.journals import (
-    GoOn,
-    JournalRange,
-    JournalsListed,
-    ListJournals,
-    Replay,
-    Replayed,
-    Survey,
-    Surveyed,
-)
+from palio.protocol.durable import journals
 from palio.protocol.durable.letters import Browse, Browsed, Count, Counted
 from palio.protocol.durable.peers import Told
 from palio.protocol.envelope import Envelope
@@ -81,7 +73,7 @@ class TooManySurveys(PalioError):
 class _Surveying:
     """A survey of a session here: which origins are counting, and up to which part each was heard."""
 
-    def __init__(self, session: str, message: Survey, count: Count, until: float) -> None:
+    def __init__(self, session: str, message: journals.Survey, count: Count, until: float) -> None:
         self.session = session
         self.message = message
         self.count = count
@@ -94,7 +86,7 @@ class _Surveying:
 class _Replaying:
     """A replay for a session here: the origins that are still to come, and where in the first of them it is."""
 
-    def __init__(self, session: str, message: Replay, until: float) -> None:
+    def __init__(self, session: str, message: journals.Replay, until: float) -> None:
         self.session = session
         self.message = message
         self.origins: deque[tuple[str, int, int]] = deque()  # origin, after, upto
@@ -104,27 +96,19 @@ class _Replaying:
         )
 
 
+@dataclass(eq=False, repr=False)
 class JournalHistory:
     """The surveys and replays of the sessions here."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        topology: Topology,
-        *,
-        polling: Polling,
-        answering: Answering,
-        letters: Unicast,
-        tick: Alarm,
-        first: int,
-    ) -> None:
-        self._desk = desk
-        self._topology = topology
-        self._polling = polling
-        self._answering = answering
-        self._letters = letters
-        self._tick = tick
-        self._number = first
+    _desk: Desk
+    _topology: Topology
+    _polling: Polling
+    _answering: Answering
+    _letters: Unicast
+    _tick: Alarm
+    _number: int
+
+    def __post_init__(self) -> None:
         self._asking: dict[int, int] = {}  # by the number of the question: that of the survey or replay
         self._surveys: dict[int, _Surveying] = {}
         self._replays: dict[int, _Replaying] = {}
@@ -132,7 +116,7 @@ class JournalHistory:
 
     # Sessions ask
 
-    def list_journals(self, session: str, message: ListJournals) -> None:
+    def list_journals(self, session: str, message: journals.ListJournals) -> None:
         """Ask how far all journals are. Raises `TooManySurveys`."""
         self._require_room(session)
         self._number += 1
@@ -140,7 +124,7 @@ class JournalHistory:
         self._find_origins(self._number)
         self._tick.set()
 
-    def survey(self, session: str, message: Survey) -> None:
+    def survey(self, session: str, message: journals.Survey) -> None:
         """Count. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if not 1 <= message.buckets <= MAX_BUCKETS:
             raise WrongSurvey("buckets", f"It is from 1 to {MAX_BUCKETS:,}.")
@@ -154,7 +138,7 @@ class JournalHistory:
         self._find_origins(number)
         self._tick.set()
 
-    def replay(self, session: str, message: Replay) -> None:
+    def replay(self, session: str, message: journals.Replay) -> None:
         """Read. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if message.page < 1:
             raise WrongSurvey("page", "It is at least 1.")
@@ -168,7 +152,7 @@ class JournalHistory:
             self._find_origins(number)
         self._tick.set()
 
-    def go_on(self, session: str, message: GoOn) -> None:
+    def go_on(self, session: str, message: journals.GoOn) -> None:
         """The client wants the next page of a replay; ignored if there is none to come."""
         for number, replay in self._replays.items():
             if replay.session == session and replay.message.number == message.number and replay.until is None:
@@ -193,8 +177,8 @@ class JournalHistory:
             self._finish_survey(number, survey)
         elif number in self._lists:
             session, asked, _ = self._lists.pop(number)
-            ranges = tuple([JournalRange(head.origin, head.trimmed, head.head) for head in heads])
-            self._desk.answer(session, JournalsListed(asked, ranges, tuple(sorted(missing))))
+            ranges = tuple([journals.JournalRange(head.origin, head.trimmed, head.head) for head in heads])
+            self._desk.answer(session, journals.JournalsListed(asked, ranges, tuple(sorted(missing))))
         elif number in self._replays:
             replay = self._replays[number]
             replay.missing = missing
@@ -238,7 +222,7 @@ class JournalHistory:
         envelopes = self._desk.scopes.shown(replay.session, page, "replay")
         if envelopes:
             replay.until = None
-            answer = Replayed(replay.message.number, origin, envelopes)
+            answer = journals.Replayed(replay.message.number, origin, envelopes)
             self._desk.answer(replay.session, answer)
         else:
             self._turn(letter.number, replay)
@@ -269,7 +253,7 @@ class JournalHistory:
         for number, (session, asked, until) in list(self._lists.items()):
             if until <= now:
                 del self._lists[number]
-                self._desk.answer(session, JournalsListed(asked, (), (self._desk.broker,)))
+                self._desk.answer(session, journals.JournalsListed(asked, (), (self._desk.broker,)))
         open_ones = {*self._surveys, *self._replays, *self._lists}
         self._asking = {question: number for question, number in self._asking.items() if number in open_ones}
         waiting = any(replay.until is not None for replay in self._replays.values())
@@ -304,7 +288,7 @@ class JournalHistory:
         tally = survey.tally
         self._desk.answer(
             survey.session,
-            Surveyed(
+            journals.Surveyed(
                 survey.message.number,
                 tally.total,
                 tally.first,
@@ -326,7 +310,7 @@ class JournalHistory:
             return
         del self._replays[number]
         missing = tuple(sorted(replay.missing))
-        self._desk.answer(replay.session, Replayed(replay.message.number, last=True, missing=missing))
+        self._desk.answer(replay.session, journals.Replayed(replay.message.number, last=True, missing=missing))
 
     def _browse(self, number: int, replay: _Replaying) -> None:
         origin, after, upto = replay.origins[0]
@@ -341,7 +325,7 @@ class JournalHistory:
             return
         self._letters.write(origin, Browse(number, narrow, *span, message.since, until, message.page))
 
-    def _begin(self, session: str, message: Survey | Replay) -> int:
+    def _begin(self, session: str, message: journals.Survey | journals.Replay) -> int:
         message.filter.require_satisfiable()
         if not message.since >= 0.0 or not message.since < self._until(message):
             raise WrongSurvey("since", "It is a time in seconds, before the end.")
@@ -360,7 +344,7 @@ class JournalHistory:
         self._asking[ask.number] = number
         self._answering.answer(ask)
 
-    def _until(self, message: Survey | Replay) -> float:
+    def _until(self, message: journals.Survey | journals.Replay) -> float:
         return message.until if message.until is not None else self._desk.now
 
     def _patience(self) -> float:

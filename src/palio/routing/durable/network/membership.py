@@ -24,6 +24,7 @@ here and is there can be asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from palio.protocol.durable.journals import Forget, Forgot
 from palio.protocol.durable.peers import TopologyChanged
@@ -48,25 +49,16 @@ class CountingLinks:
         return [name for name in self.neighbours() if name in self.counting]
 
 
+@dataclass(eq=False, repr=False)
 class Membership:
-    """Who is known, on disk and at the neighbours. `changed` hear, in this order, that the epoch is another."""
+    """Who is known, on disk and at the neighbours. `listeners` hear, in this order, of another epoch."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        topology: Topology,
-        links: CountingLinks,
-        *,
-        retention: Retention,
-        introduced: Introduced,
-        changed: tuple[Callable[[], None], ...],
-    ) -> None:
-        self._desk = desk
-        self._topology = topology
-        self._links = links
-        self._retention = retention
-        self._introduced = introduced
-        self._listeners = changed
+    _desk: Desk
+    _topology: Topology
+    _links: CountingLinks
+    _retention: Retention
+    _introduced: Introduced
+    _listeners: tuple[Callable[[], None], ...]
 
     def link_gained(self, neighbour: str) -> None:
         """A link of this broker came up."""

@@ -7,6 +7,7 @@ progress goes towards its origin, a hop a tick.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from palio.protocol.durable.peers import Mark, Marks, Progress
 from palio.routing.durable.alarm import Alarm
@@ -21,31 +22,21 @@ from palio.routing.durable.origin.retention import Retention
 from palio.routing.effects import Send
 
 
+@dataclass(eq=False, repr=False)
 class ProgressReports:
     """What waits for the tick. `ways` are those of a mark."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        journal: OriginJournal,
-        topology: Topology,
-        *,
-        retention: Retention,
-        homes: Homes,
-        spooling: Spooling,
-        polling: Polling,
-        ways: Callable[[str, str | None], list[tuple[str, str]]],
-        tick: Alarm,
-    ) -> None:
-        self._desk = desk
-        self._journal = journal
-        self._topology = topology
-        self._retention = retention
-        self._homes = homes
-        self._spooling = spooling
-        self._polling = polling
-        self._ways = ways
-        self._tick = tick
+    _desk: Desk
+    _journal: OriginJournal
+    _topology: Topology
+    _retention: Retention
+    _homes: Homes
+    _spooling: Spooling
+    _polling: Polling
+    _ways: Callable[[str, str | None], list[tuple[str, str]]]
+    _tick: Alarm
+
+    def __post_init__(self) -> None:
         self._marks: dict[str, tuple[Mark, str | None]] = {}
         self._own_mark = 0
         self._told: dict[tuple[str, str], int] = {}  # by reader and origin: what was told last

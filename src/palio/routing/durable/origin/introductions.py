@@ -30,6 +30,8 @@ proof: it may be on its way.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from palio.protocol.durable.peers import Introduction, Told
 from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.home.endings import Endings
@@ -45,29 +47,20 @@ DOUBT_AFTER = 100
 MOST_DOUBTED = 1_000
 
 
+@dataclass(eq=False, repr=False)
 class Introductions:
     """What this journal asks of the brokers that were heard of. What they answer is in `answering`."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        journal: OriginJournal,
-        introduced: Introduced,
-        *,
-        topology: Topology,
-        retention: Retention,
-        endings: Endings,
-        polling: Polling,
-        answering: Answering,
-    ) -> None:
-        self._desk = desk
-        self._journal = journal
-        self._introduced = introduced
-        self._topology = topology
-        self._retention = retention
-        self._endings = endings
-        self._polling = polling
-        self._answering = answering
+    _desk: Desk
+    _journal: OriginJournal
+    _introduced: Introduced
+    _topology: Topology
+    _retention: Retention
+    _endings: Endings
+    _polling: Polling
+    _answering: Answering
+
+    def __post_init__(self) -> None:
         self._waiting: int | None = None  # for the answer to this question
         self._until = 0.0
         self._behind: dict[str, int] = {}  # where readers stood when they were last looked at
