@@ -17,6 +17,7 @@ from palio.routing.clients import NoJournal
 from palio.routing.durable.effects import KeyedRecord, SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.occurrences import Failed, Stored
+from palio.store.errors import StoreError
 
 LIMIT = 1_000
 
@@ -67,6 +68,25 @@ async def test_clients_are_not_read_from_while_too_much_waits() -> None:
     await bridged.complete(Stored(2), Stored(3))
     assert bridged.readings == [False, True]
     assert bridged.heard == [Stored(1), Stored(2), Stored(3)]
+
+
+async def test_what_a_store_says_while_it_is_closed_is_not_handled(caplog) -> None:
+    bridged = Bridged()
+
+    def close() -> None:
+        """The rest is written, and told, in the thread of whoever closes."""
+        bridged.bridge.completed([Stored(1)])
+
+    def handle(messages: Sequence[Any]) -> None:
+        raise StoreError("The store is closed.")  # as it says to what follows from its completions
+
+    bridged.store.close = close  # type: ignore[attr-defined]
+    bridged.bridge.begin(handle)
+    await bridged.bridge.close()
+    await asyncio.sleep(0)
+    assert bridged.bridge.failed is not None
+    assert not bridged.bridge.failed.done()
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
 async def test_what_cannot_be_handled_is_the_end_of_the_broker() -> None:

@@ -49,6 +49,7 @@ class StoreBridge:
         self._handle: Callable[[Sequence[StoreMessage]], None]
         self._keeping: dict[int, asyncio.Future[StoreMessage]] = {}  # by token
         self._last_token = 0  # negative: those of the router are positive
+        self._closing = False
 
     def begin(self, handle: Callable[[Sequence[StoreMessage]], None]) -> None:
         """From now on `handle` takes what the store says, in this event loop."""
@@ -57,7 +58,12 @@ class StoreBridge:
         self.failed = self._loop.create_future()
 
     async def close(self) -> None:
-        """Let the store carry out all that it was given, and close it."""
+        """Let the store carry out all that it was given, and close it.
+
+        What it says from now on is not handled: what follows from it could not be written any more. The next
+        start finds what is on disk, as after a crash.
+        """
+        self._closing = True
         if self.store is not None:
             await asyncio.to_thread(self.store.close)
 
@@ -100,6 +106,8 @@ class StoreBridge:
         """The store has carried something out, and this is the thread of the event loop."""
         if self._keeping:
             messages = [message for message in messages if not self._is_kept(message)]
+        if self._closing:
+            return
         try:
             self._handle(messages)
         except Exception:

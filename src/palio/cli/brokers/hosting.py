@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _GARBAGE_EVERY = 50_000
 # Seconds after which the thread of the store gets its turn beside a busy event loop.
 _SWITCH_EVERY = 0.0005
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CannotStart(PalioError):
@@ -115,6 +116,11 @@ async def _start(broker: Broker) -> None:
 def _reason(broker: Broker, problem: OSError) -> CannotStart:
     """What a failed start comes from: the port for clients is opened after the data, that for HTTP last."""
     settings = broker.settings
+    if problem.errno in _NO_ROOM:  # also for a file without a name; no socket needs any
+        return CannotStart(
+            f"There is no room for data in {settings.data}: {problem.strerror}. "
+            "Make room there, choose another folder with --data, or keep nothing with --no-journal."
+        )
     which, flag, address = "clients", "--listen", settings.listen
     if broker.port:
         which, flag, address = "HTTP", "--http", settings.http
