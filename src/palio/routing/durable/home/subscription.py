@@ -35,9 +35,8 @@ Branches that only save work are marked `shortcuts.TAKEN`; everything is the sam
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 from enum import Enum
-
-import msgspec
 
 from palio.model.filter import Filter
 from palio.protocol.durable.retry import Retry
@@ -85,14 +84,15 @@ TRANSITIONS: dict[HomeState, dict[str, HomeState]] = {
 }
 
 
-class CatchUp(msgspec.Struct, eq=False):
+@dataclass(eq=False, repr=False, slots=True)
+class CatchUp:
     """An origin from which something has to be fetched: up to `target`; then what is buffered follows."""
 
     target: int
     limit: int = 0  # how many were asked for and have not come
     asked_at: float | None = None
     failing_since: float | None = None  # since when the origin says that it cannot read what is next
-    buffer: deque[Envelope] = msgspec.field(default_factory=deque)
+    buffer: deque[Envelope] = field(default_factory=deque)
     bytes: int = 0  # that wait there, about
 
     def hold(self, envelope: Envelope) -> None:
@@ -113,7 +113,8 @@ class CatchUp(msgspec.Struct, eq=False):
             self.bytes -= self.buffer.popleft().notification.body.size
 
 
-class Durable(msgspec.Struct, eq=False):
+@dataclass(eq=False, repr=False, slots=True)
+class Durable:
     """A durable subscription at its home. Also what the tables hold for it."""
 
     name: str
@@ -125,17 +126,17 @@ class Durable(msgspec.Struct, eq=False):
     state: HomeState = HomeState.STORING
     epoch: int = 0
     entry: Entry[Filter] | None = None  # for what of the filter its owner may see
-    position: dict[str, int] = {}
+    position: dict[str, int] = field(default_factory=dict)
     # What of the position the store was asked to write, and what of it is on disk.
-    written_position: dict[str, int] = {}
-    stored_position: dict[str, int] = {}
+    written_position: dict[str, int] = field(default_factory=dict)
+    stored_position: dict[str, int] = field(default_factory=dict)
     latest_write: int = 0  # the token of what the store was last asked to write of its deliveries
     saving: bool = False  # whether positions that marks have moved are being written
     spooling: int = 0  # deliveries that are being written
     spooling_bytes: int = 0
-    catching_up: dict[str, CatchUp] = {}
+    catching_up: dict[str, CatchUp] = field(default_factory=dict)
     collecting: dict[str, CatchUp] | None = None  # what comes live while the question is out
-    dead: DeadLetters = msgspec.field(default_factory=DeadLetters)
+    dead: DeadLetters = field(default_factory=DeadLetters)
     next_delivery: int = 1
     taker: str | None = None
     asked: int = 0  # the number of its taker's request
@@ -145,13 +146,14 @@ class Durable(msgspec.Struct, eq=False):
     retry: Retry | None = None  # how what failed is tried again; None: as the broker or the taker says
     ready_told: bool = False
     paused: bool = False  # whether nothing is handed out; see `steering`
-    reread: dict[str, set[int]] = {}  # by origin: what waited beyond the position when it was moved back
+    # By origin: what waited beyond the position when it was moved back.
+    reread: dict[str, set[int]] = field(default_factory=dict)
     moving_to: str | None = None
     moving_stored: bool = False
     handed_at: float = 0.0  # when it was last written to the next home
     # As a holder in the tables it is no session's.
     session: str = ""
-    handles: dict[str, None] = {}
+    handles: dict[str, None] = field(default_factory=dict)
 
     def go(self, event: str) -> None:
         """Change the state as the table of transitions says."""
