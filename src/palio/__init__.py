@@ -13,79 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from palio.client import (
-        Advertised,
-        AlreadySubscribed,
-        Backoff,
-        Client,
-        ClientClosed,
-        Confirmation,
-        ConnectionLost,
-        Detection,
-        DurableSubscription,
-        Event,
-        EventsLost,
-        HomeUnreachable,
-        NoEvent,
-        NoRequest,
-        NotConnected,
-        NotHome,
-        NotTaker,
-        Replay,
-        ReplierFailed,
-        Replies,
-        RequestRefused,
-        RequestTimeout,
-        SlowConsumer,
-        State,
-        Subscription,
-        SubscriptionEnded,
-        Survey,
-        TakenOver,
-        TooMuchUnsent,
-        UndecodableEvent,
-        UntrustedCertificate,
-        Watch,
-        WrongAddress,
-        WrongAttachment,
-        WrongPort,
-        WrongType,
-        connect,
-    )
+    from palio.client import *
     from palio.matching import MatchIndex
     from palio.matching.hints import Hints
     from palio.model.advertisement import Advertisement
-    from palio.model.errors import (
-        ContradictoryFilter,
-        DuplicateId,
-        EventTooLarge,
-        FilterDiffers,
-        FilterError,
-        FilterSyntaxError,
-        FilterTooLarge,
-        HistoryUnavailable,
-        ImpossiblePattern,
-        InvalidNotification,
-        MissingDependency,
-        NoSuchAttribute,
-        NoSuchSubscription,
-        NotAllowed,
-        NotAuthenticated,
-        PalioError,
-        PatternError,
-        PatternSyntaxError,
-        PatternTooLarge,
-        ReadOnlyIndex,
-        TokenExpired,
-        TooFast,
-        UnboundedPattern,
-        UnknownId,
-        UnreadableHints,
-        UnreadableIndex,
-        UnsupportedColumn,
-        UnsupportedId,
-        WrongKind,
-    )
+    from palio.model.errors import *
     from palio.model.explanation import Explanation
     from palio.model.filter import Filter
     from palio.model.merging import Merge

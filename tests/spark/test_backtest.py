@@ -14,7 +14,7 @@ from palio.cli.output.bars import lying, squeezed, standing
 from palio.model.errors import ContradictoryFilter
 from palio.spark.errors import MissingColumn, WrongOption
 from palio.spark.lake.archiving import archive
-from palio.spark.lookback.backtesting import Counting, span_of
+from palio.spark.lookback.backtesting import Counting, ends_of, span_in
 from palio.spark.lookback.buckets import Every
 from palio.spark.source.rows import UTC_MICROSECONDS
 from tests.spark.filling import MIDNIGHT, fill
@@ -187,14 +187,16 @@ def test_lake_and_journal_are_one_history(spark, lake):
     assert all(
         palio.Notification.decode(bytes(row.payload))["price"] < 10 for row in samples if row.which == "both"
     )
-    assert span_of(whole) == tuple(datetime.fromtimestamp(MIDNIGHT + seconds, UTC) for seconds in (0, 359 * 60))
+    assert span_in(ends_of(whole)) == tuple(
+        datetime.fromtimestamp(MIDNIGHT + seconds, UTC) for seconds in (0, 359 * 60)
+    )
 
 
 def test_an_attribute_as_the_axis_of_time(spark, lake):
     place, _ = lake
     events = palio.spark.history(spark, place)
     for attribute in ("date", "at"):
-        assert span_of(events, attribute) == (BEGIN, BEGIN + timedelta(days=299))
+        assert span_in(ends_of(events, attribute)) == (BEGIN, BEGIN + timedelta(days=299))
         found = palio.spark.backtest(events, "price < 50", every="1mo", time=attribute, since="2026-02-01")
         rows = counted(found)
         assert [datetime.fromtimestamp(row[0], UTC).month for row in rows] == list(range(2, 11))

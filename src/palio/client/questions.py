@@ -22,6 +22,7 @@ from palio.model.notification import Notification
 from palio.protocol.durable.control import Pause, Resume, Seek, Sought
 from palio.protocol.durable.journals import (
     Forget,
+    Held,
     Hold,
     JournalRange,
     JournalsListed,
@@ -31,8 +32,8 @@ from palio.protocol.durable.journals import (
 )
 from palio.protocol.durable.journals import Replay as ReplayRequest
 from palio.protocol.durable.journals import Survey as SurveyRequest
-from palio.protocol.durable.subscriptions import Attach, Discard, Finish, Requeue
-from palio.protocol.inquiries import Hop, Inspect, Request, Trace
+from palio.protocol.durable.subscriptions import Attach, Discard, Discarded, Finish, Requeue, Requeued
+from palio.protocol.inquiries import Hop, Inspect, Request, Trace, Traced
 from palio.protocol.subjects import subject_of
 
 
@@ -79,11 +80,9 @@ class Questions:
         """Who would get this notification, over the whole network and hop by hop. Nothing is delivered."""
         if isinstance(content, Event):
             content = content.notification
-        number = self._number()
-        message = Trace(number, Notification.of_body(make_body(content)))
-        answer = await self._ask(message, timeout)
-        route: Hop = answer.route
-        return route
+        message = Trace(self._number(), Notification.of_body(make_body(content)))
+        traced: Traced = await self._ask(message, timeout)
+        return traced.route
 
     async def inspect(self, what: str, *, timeout: float | None = None, **argument: Any) -> Any:
         """Ask the broker about itself: "stats", "peers", "clients", "subs", "dlq"; plain data."""
@@ -113,10 +112,8 @@ class Questions:
         They are counted in the journals of all brokers in reach. `since` and `until` are datetimes or seconds
         since 1970.
         """
-        number = self._number()
-        message = SurveyRequest(
-            number, as_filter(filter), as_seconds(since, 0.0), as_seconds(until, None), buckets, samples
-        )
+        span = as_seconds(since, 0.0), as_seconds(until, None)
+        message = SurveyRequest(self._number(), as_filter(filter), *span, buckets, samples)
         return survey_of(await self._ask(message, timeout))
 
     def replay(
@@ -140,23 +137,13 @@ class Questions:
         seconds = self._session.options.request_timeout if timeout is None else timeout
         number = self._number()
         replay = Replay(number, self._session.say, seconds)
-        self._dispatch.expect(
-            ReplayRequest(
-                number,
-                as_filter(filter),
-                as_seconds(since, 0.0),
-                as_seconds(until, None),
-                page,
-                tuple(ranges),
-            ),
-            replay,
-        )
+        span = as_seconds(since, 0.0), as_seconds(until, None)
+        self._dispatch.expect(ReplayRequest(number, as_filter(filter), *span, page, tuple(ranges)), replay)
         return replay
 
     async def journals(self, *, timeout: float | None = None) -> JournalsListed:
         """How far the journals in reach are; in `missing`, brokers that did not answer."""
-        number = self._number()
-        listed: JournalsListed = await self._ask(ListJournals(number), timeout)
+        listed: JournalsListed = await self._ask(ListJournals(self._number()), timeout)
         return listed
 
     async def hold(self, reader: str, sequence: int, *, timeout: float | None = None) -> JournalRange:
@@ -164,10 +151,8 @@ class Questions:
 
         Returns when it is on disk, and what the journal has.
         """
-        number = self._number()
-        held = await self._ask(Hold(number, reader, sequence), timeout)
-        kept: JournalRange = held.journal
-        return kept
+        held: Held = await self._ask(Hold(self._number(), reader, sequence), timeout)
+        return held.journal
 
     # For operators
 
@@ -178,9 +163,7 @@ class Questions:
 
         With `dry` nothing goes: the answer says how much would (`gone`).
         """
-        number = self._number()
-        message = TrimJournal(number, upto, dry)
-        trimmed: JournalTrimmed = await self._ask(message, timeout)
+        trimmed: JournalTrimmed = await self._ask(TrimJournal(self._number(), upto, dry), timeout)
         return trimmed
 
     async def remove(self, durable: str, *, timeout: float | None = None) -> None:
@@ -233,17 +216,15 @@ class Questions:
 
         Their numbers are those that `inspect("dlq")` tells; the broker must be the subscription's home.
         """
-        answer = await self._ask(Requeue(durable, tuple(deliveries)), timeout)
-        requeued: tuple[int, ...] = answer.deliveries
-        return requeued
+        requeued: Requeued = await self._ask(Requeue(durable, tuple(deliveries)), timeout)
+        return requeued.deliveries
 
     async def discard(
         self, durable: str, deliveries: Iterable[int], *, timeout: float | None = None
     ) -> tuple[int, ...]:
         """Throw dead letters of a durable subscription away. Returns which of them were there."""
-        answer = await self._ask(Discard(durable, tuple(deliveries)), timeout)
-        discarded: tuple[int, ...] = answer.deliveries
-        return discarded
+        discarded: Discarded = await self._ask(Discard(durable, tuple(deliveries)), timeout)
+        return discarded.deliveries
 
     async def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
         """Say that a broker is gone for good, so that nobody waits for it any more."""

@@ -64,17 +64,6 @@ class Poset(Order[Filter]):
             return []
         return super().covered(filter, immediate=immediate)
 
-    def is_covered(self, filter: Filter) -> bool:
-        """Whether some node covers the filter; an equal one does."""
-        if filter in self._nodes:
-            return True
-        if filter.contradiction is not None:
-            return bool(self._nodes)
-        found = self._candidates.covering(Outline(filter))
-        # Roots are asked first: the widest are the likeliest.
-        found.sort(key=lambda entry: bool(entry.owner._parents))
-        return any(self._compare(entry.owner.item, filter) for entry in found)
-
     def match(self, notification: Notification) -> list[Node]:
         """The nodes whose filters the notification satisfies, each once.
 

@@ -145,9 +145,6 @@ class Matches(msgspec.Struct, frozen=True):
         return STEP_COST + len(self.pattern) // 4
 
 
-TextAtom: TypeAlias = EndsWith | Contains | Matches
-
-
 class GlobMistake(ValueError):
     """A pattern that means nothing; `at` counts characters from 0."""
 

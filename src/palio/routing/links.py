@@ -20,6 +20,8 @@ would cost duplicates; and names cannot chase each other around a cycle for ever
 
 from __future__ import annotations
 
+import msgspec
+
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.peers import Component, LinkKind
@@ -33,20 +35,17 @@ COUNTERPART = {
 }
 
 
-class Link:
+class Link(msgspec.Struct, eq=False):
     """A link, and the rows that came on it, by number."""
 
-    __slots__ = ("advertisements", "broker", "cost", "established", "kind", "rows", "told")
-
-    def __init__(self, broker: str, kind: LinkKind, cost: float) -> None:
-        self.broker = broker
-        self.kind = kind
-        self.cost = cost
-        self.established = False
-        # The name of our part, and its path, that the neighbour knows.
-        self.told: tuple[Component, tuple[str, ...]] | None = None
-        self.rows: dict[int, Entry[Filter]] = {}
-        self.advertisements: dict[int, Entry[Advertisement]] = {}
+    broker: str
+    kind: LinkKind
+    cost: float
+    established: bool = False
+    # The name of our part, and its path, that the neighbour knows.
+    told: tuple[Component, tuple[str, ...]] | None = None
+    rows: dict[int, Entry[Filter]] = {}
+    advertisements: dict[int, Entry[Advertisement]] = {}
 
 
 class Naming:

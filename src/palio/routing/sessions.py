@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -84,16 +86,13 @@ class Held:
         self.handles: dict[str, None] = {}
 
 
-class Session:
+class Session(msgspec.Struct, eq=False):
     """What one client holds, by content and by handle."""
 
-    __slots__ = ("handles", "heavy", "held", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.heavy = 0  # in units of `WEIGHT`: what its filters and advertisements have beyond the first
-        self.held: dict[Filter | Advertisement, Held] = {}
-        self.handles: dict[str, Held] = {}
+    name: str
+    heavy: int = 0  # in units of `WEIGHT`: what its filters and advertisements have beyond the first
+    held: dict[Filter | Advertisement, Held] = {}
+    handles: dict[str, Held] = {}
 
 
 class Sessions:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -42,15 +44,12 @@ class TooManyWatches(PalioError):
         )
 
 
-class _Watched:
+class _Watched(msgspec.Struct, eq=False):
     """An advertisement that somebody watches: how many filters overlap it, and who was told what."""
 
-    __slots__ = ("advertisement", "count", "told")
-
-    def __init__(self, advertisement: Advertisement, count: int) -> None:
-        self.advertisement = advertisement
-        self.count = count
-        self.told: dict[tuple[str, str], bool] = {}  # by session and handle
+    advertisement: Advertisement
+    count: int
+    told: dict[tuple[str, str], bool] = {}  # by session and handle
 
 
 class Watching:

@@ -16,18 +16,17 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+import msgspec
+
 from palio.routing.effects import Effect
 from palio.routing.table import Port
 
 
-class Wave:
+class Wave(msgspec.Struct, eq=False):
     """Something to do once all of its answers are there."""
 
-    __slots__ = ("effect", "missing")
-
-    def __init__(self, effect: Any) -> None:
-        self.effect = effect
-        self.missing = 0
+    effect: Any
+    missing: int = 0
 
 
 class Progress:

@@ -38,14 +38,13 @@ RouterMaker = Callable[[Configuration, Facts], Router]
 LARGE = 64
 
 
-class Run:
+class Run(msgspec.Struct, eq=False):
     """A run that has come to its end, with all that can be asked about it."""
 
-    def __init__(self, scenario: Scenario, network: Network, verdict: Verdict, wall_seconds: float) -> None:
-        self.scenario = scenario
-        self.network = network
-        self.verdict = verdict
-        self.wall_seconds = wall_seconds
+    scenario: Scenario
+    network: Network
+    verdict: Verdict
+    wall_seconds: float
 
     @property
     def trace(self) -> Trace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import msgspec
 
@@ -24,7 +24,30 @@ class WrongScenario(PalioError):
         super().__init__(f"The scenario's field {field!r} cannot be so: {reason}", field=field)
 
 
-class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AnyScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The scenario of a simulator, which its tag names; as a line of JSON, too."""
+
+    def to_json(self) -> str:
+        """As one line that `from_json` reads back; what has its default value is left out."""
+        changed = {
+            field.name: getattr(self, field.name)
+            for field in msgspec.structs.fields(type(self))
+            if getattr(self, field.name) != field.default
+        }
+        tag = self.__struct_config__.tag
+        named = {} if tag is None else {"type": tag}
+        return msgspec.json.encode(named | changed).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a scenario. Raises `WrongScenario`."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError as problem:
+            raise WrongScenario("$", f"{problem}.") from None
+
+
+class Scenario(AnyScenario, frozen=True, kw_only=True):
     """A network, who is on it, and what they do.
 
     `shape` says how the brokers are linked, `topology` how these links are used: as they are with cycles
@@ -78,20 +101,3 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for field in ("locality", "covered", "churn", "link_churn", "repeats", "both"):
             if not 0.0 <= getattr(self, field) <= 1.0:
                 raise WrongScenario(field, "It is a share, from 0 to 1.")
-
-    def to_json(self) -> str:
-        """As one line that `from_json` reads back; what has its default value is left out."""
-        changed = {
-            field.name: getattr(self, field.name)
-            for field in msgspec.structs.fields(type(self))
-            if getattr(self, field.name) != field.default
-        }
-        return msgspec.json.encode(changed).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> Scenario:
-        """Read a scenario. Raises `WrongScenario`."""
-        try:
-            return msgspec.json.decode(text, type=cls)
-        except msgspec.DecodeError as problem:
-            raise WrongScenario("$", f"{problem}.") from None

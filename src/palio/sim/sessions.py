@@ -60,19 +60,18 @@ class Advertised(Held):
         self.advertisement = advertisement
 
 
-class Session:
+class Session(msgspec.Struct, eq=False):
     """All that a session ever held, under all the sessions of that name."""
 
-    def __init__(self, name: str, broker: str) -> None:
-        self.name = name
-        self.broker = broker
-        self.open = False
-        self.subscriptions: list[Subscription] = []
-        self.advertisements: list[Advertised] = []
-        # What is held now
-        self.handles: dict[str, Held] = {}
-        self.by_filter: dict[Filter, Subscription] = {}
-        self.by_advertisement: dict[Advertisement, Advertised] = {}
+    name: str
+    broker: str
+    open: bool = False
+    subscriptions: list[Subscription] = []
+    advertisements: list[Advertised] = []
+    # What is held now
+    handles: dict[str, Held] = {}
+    by_filter: dict[Filter, Subscription] = {}
+    by_advertisement: dict[Advertisement, Advertised] = {}
 
 
 class Publication(msgspec.Struct, frozen=True):

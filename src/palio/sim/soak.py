@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from palio.sim.run import simulate
+from palio.sim.run import simulate, without_collections
 from palio.sim.scenario import Scenario, Shape, Topology
 
 # A strategy, and how much excess a merged filter may have.
@@ -130,10 +130,5 @@ def _several(one: Callable[[int], Result], seeds: range) -> list[Result]:
 
 def _alone(one: Callable[[int], Result], seed: int) -> Result:
     """What comes of a seed. The world is one web of cycles, of which nothing can go before the run is over."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collections():  # the next object that is made lets the collector take the whole run
         return one(seed)
-    finally:
-        if enabled:
-            gc.enable()  # the next object that is made lets the collector take the whole run

@@ -29,35 +29,25 @@ if TYPE_CHECKING:
     from palio.spark.source.registering import register
     from palio.spark.source.writing import write, write_stream
 
-# Where each name comes from; loaded when it is first asked for, as a program that only wants to know whether
+# Where names come from; each is loaded when it is first asked for, as a program that only wants to know whether
 # there is a Java should not have to load Arrow for that.
 _PLACES = {
-    "Crossed": "source.reading",
-    "Run": "matching.runs",
-    "Shards": "matching.shards",
-    "archive": "lake.archiving",
-    "archive_continuously": "lake.archiving",
-    "backtest": "lookback.backtesting",
-    "build_shards": "matching.shards",
-    "compact": "lake.rewriting",
-    "find_patterns": "patterns.finding",
-    "forget": "lake.rewriting",
-    "history": "lookback.history",
-    "match": "matching.bulk",
-    "match_new": "matching.runs",
-    "matches": "matching.runs",
-    "reach_back": "lookback.reaching",
-    "read": "source.reading",
-    "read_lake": "lake.table",
-    "read_quarantine": "lake.table",
-    "read_stream": "source.reading",
-    "register": "source.registering",
-    "start": "runtime.session",
-    "sweep": "lake.rewriting",
-    "unreadable": "matching.bulk",
-    "write": "source.writing",
-    "write_stream": "source.writing",
+    "lake.archiving": ("archive", "archive_continuously"),
+    "lake.rewriting": ("compact", "forget", "sweep"),
+    "lake.table": ("read_lake", "read_quarantine"),
+    "lookback.backtesting": ("backtest",),
+    "lookback.history": ("history",),
+    "lookback.reaching": ("reach_back",),
+    "matching.bulk": ("match", "unreadable"),
+    "matching.runs": ("Run", "match_new", "matches"),
+    "matching.shards": ("Shards", "build_shards"),
+    "patterns.finding": ("find_patterns",),
+    "runtime.session": ("start",),
+    "source.reading": ("Crossed", "read", "read_stream"),
+    "source.registering": ("register",),
+    "source.writing": ("write", "write_stream"),
 }
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
     "Crossed",
@@ -89,8 +79,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        found = getattr(import_module(f"palio.spark.{_PLACES[name]}"), name)
+    if name in _MODULES:
+        found = getattr(import_module(f"palio.spark.{_MODULES[name]}"), name)
         return globals().setdefault(name, found)
     if name == "jobs":
         return import_module("palio.spark.jobs")

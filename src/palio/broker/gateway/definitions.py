@@ -14,9 +14,11 @@ from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 
+from palio.broker.access.files import write_private
 from palio.model.errors import PalioError
 from palio.protocol.durable.retry import Retry
 from palio.protocol.durable.wishes import LONGEST_WAIT, MAX_ATTEMPTS
+from palio.store.lake.once import sync_folder
 
 _log = logging.getLogger("palio.broker.gateway")
 
@@ -176,19 +178,8 @@ class FileKeeper:
             return None
 
     def save(self, kept: list[Kept]) -> None:
-        new = self._file.with_suffix(".new")
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._file)
-        folder = os.open(self._file.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_private(self._file, msgspec.json.format(msgspec.json.encode(kept).decode(), indent=1))
+        sync_folder(self._file.parent)
 
 
 class MemoryKeeper:

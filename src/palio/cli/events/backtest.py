@@ -81,8 +81,7 @@ def backtest(
     archived where the brokers know them (their setting lake); with --store, the one
     journal that it names. Exits with 1 if the filter selects nothing.
     """
-    filter = read_filter(filter_text)
-    filter.require_satisfiable()
+    filter = read_filter(filter_text).require_satisfiable()
     now = clock.time()
     begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)
     if lake is not None and store is None:

@@ -41,8 +41,7 @@ def replay(
     not answer is named on standard error. Formats are those of palio sub. Exits
     with 1 if there is nothing.
     """
-    filter = read_filter(filter_text)
-    filter.require_satisfiable()
+    filter = read_filter(filter_text).require_satisfiable()
     now = time.time()
     begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)
     shown, missing = run(_replay(server, filter, begin, end, format_of(format_text)))

@@ -77,8 +77,7 @@ def reply(
     Each request that is answered is shown as a line of JSON. The reply may
     contain {n}, {uuid}, {now} and {random:1:100}, as in palio pub.
     """
-    filter = read_filter(filter_text)
-    filter.require_satisfiable()
+    filter = read_filter(filter_text).require_satisfiable()
     document = parse_event(answer)
     from_document(fill(document, 1))  # what is wrong with it is told at once
     seconds = None if timeout is None else parse_span(timeout)

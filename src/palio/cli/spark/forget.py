@@ -49,8 +49,7 @@ def forget(
     It is done in parts, with a version for each. After an interrupt the same
     command looks through the lake again, and rewrites what is left.
     """
-    filter = read_filter(filter_text)
-    filter.require_satisfiable()
+    filter = read_filter(filter_text).require_satisfiable()
     seconds = parse_span(grace)
     moment_of(before)
     Lake(lake).state()  # what is wrong with it is better said before Spark starts

@@ -65,8 +65,7 @@ def reach_back(
     ended, and the same command begins anew. If it was killed, the name is taken,
     and --anew begins anew.
     """
-    filter = read_filter(filter_text)
-    filter.require_satisfiable()
+    filter = read_filter(filter_text).require_satisfiable()
     parse_since(since, now=time.time())
     format = format_of(format_text)
     Lake(lake).state()  # what is wrong with it is better said before Spark starts

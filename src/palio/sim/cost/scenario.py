@@ -6,12 +6,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from palio.sim.scenario import Shape, WrongScenario
+from palio.sim.scenario import AnyScenario, Shape, WrongScenario
 
 Outage: TypeAlias = Literal["none", "home", "origin", "link"]
 
 
-class CostScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="cost"):
+class CostScenario(AnyScenario, frozen=True, kw_only=True, tag="cost"):
     """A network without cycles, who is on it, how much they publish and what goes wrong once.
 
     Publishers are at `origins` brokers, subscriptions at `homes`; both are drawn, and are the same brokers
@@ -54,23 +54,6 @@ class CostScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise WrongScenario("outage", "Transient subscriptions do not catch up.")
         if self.outage == "link" and self.brokers < 2:
             raise WrongScenario("outage", "A single broker has no link.")
-
-    def to_json(self) -> str:
-        """As one line that `from_json` reads back; what has its default value is left out."""
-        changed = {
-            field.name: getattr(self, field.name)
-            for field in msgspec.structs.fields(type(self))
-            if getattr(self, field.name) != field.default
-        }
-        return msgspec.json.encode({"type": "cost", **changed}).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> CostScenario:
-        """Read a scenario. Raises `WrongScenario`."""
-        try:
-            return msgspec.json.decode(text, type=cls)
-        except msgspec.DecodeError as problem:
-            raise WrongScenario("$", f"{problem}.") from None
 
 
 class CostOutcome(msgspec.Struct, frozen=True, kw_only=True):

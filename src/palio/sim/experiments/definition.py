@@ -97,66 +97,53 @@ class Fit(_Part, frozen=True):
     variants: list[str] = []
 
 
-class Lower(_Part, frozen=True, tag_field="kind", tag="lower"):
+class _Claim(_Part, frozen=True, kw_only=True, tag_field="kind"):
+    title: str
+    sweep: str
+    measure: str
+    where: Where = {}
+
+
+class Lower(_Claim, frozen=True, kw_only=True, tag="lower"):
     """`measure` is lower with `variant` than with the variant `than`."""
 
-    title: str
-    sweep: str
-    measure: str
     variant: str
     than: str
-    where: Where = {}
 
 
-class Falls(_Part, frozen=True, tag_field="kind", tag="falls"):
+class Falls(_Claim, frozen=True, kw_only=True, tag="falls"):
     """`measure` falls along a swept field, with each of the variants."""
 
-    title: str
-    sweep: str
-    measure: str
     along: str
     variants: list[str] = []
-    where: Where = {}
 
 
-class Similar(_Part, frozen=True, tag_field="kind", tag="similar"):
+class Similar(_Claim, frozen=True, kw_only=True, tag="similar"):
     """`measure` of `variant` is that of `to`, give or take the share `within`."""
 
-    title: str
-    sweep: str
-    measure: str
     variant: str
     to: str
     within: float = 0.2
-    where: Where = {}
 
 
-class Crossover(_Part, frozen=True, tag_field="kind", tag="crossover"):
+class Crossover(_Claim, frozen=True, kw_only=True, tag="crossover"):
     """Along a swept field, `measure` is lower with `variant` at first and with `later` in the end.
 
     `x` is what the text names the place of the crossing by, if not by the swept field itself.
     """
 
-    title: str
-    sweep: str
-    measure: str
     along: str
     variant: str
     later: str
     x: str = ""
-    where: Where = {}
 
 
-class AtMost(_Part, frozen=True, tag_field="kind", tag="at most"):
+class AtMost(_Claim, frozen=True, kw_only=True, tag="at most"):
     """`measure` of `variant` is at most `factor` times that of `of`."""
 
-    title: str
-    sweep: str
-    measure: str
     variant: str
     of: str
     factor: float
-    where: Where = {}
 
 
 Claim: TypeAlias = Lower | AtMost | Falls | Similar | Crossover

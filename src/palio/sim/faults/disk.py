@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections import deque
 
+import msgspec
+
 from palio.model.filter import Filter
 from palio.protocol.durable.attempts import Failures
 from palio.protocol.durable.retry import Retry
@@ -37,37 +39,21 @@ Letter = tuple[int, Envelope]  # attempts, what
 LAKE_FAILS = 7
 
 
-class Kept:
+class Kept(msgspec.Struct, eq=False):
     """A durable subscription on disk."""
 
-    __slots__ = (
-        "dead",
-        "failures",
-        "filter",
-        "generation",
-        "identity",
-        "linger",
-        "moving_to",
-        "next_delivery",
-        "position",
-        "retry",
-        "since",
-        "spool",
-    )
-
-    def __init__(self, filter: Filter) -> None:
-        self.filter = filter
-        self.identity = ""
-        self.generation = 0
-        self.since = 0.0
-        self.moving_to: str | None = None
-        self.linger: float | None = None
-        self.retry: Retry | None = None
-        self.failures: dict[int, Failures] = {}
-        self.position: dict[str, int] = {}
-        self.spool: dict[int, Letter] = {}
-        self.dead: dict[int, Letter] = {}
-        self.next_delivery = 1
+    filter: Filter
+    identity: str = ""
+    generation: int = 0
+    since: float = 0.0
+    moving_to: str | None = None
+    linger: float | None = None
+    retry: Retry | None = None
+    failures: dict[int, Failures] = {}
+    position: dict[str, int] = {}
+    spool: dict[int, Letter] = {}
+    dead: dict[int, Letter] = {}
+    next_delivery: int = 1
 
 
 class Disk:

@@ -17,6 +17,7 @@ also where its neighbours have crashed since, and their disks were full or slow 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from palio.sim.faults import violations
 from palio.sim.faults.record import NEVER, Handing, Publication, Record, Taking, number_of
@@ -108,30 +109,21 @@ def nothing_outside_the_filter(record: Record) -> Broken:
         first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
         possible = [wish for wish in wishes[first:] if wish.asked < handing.moment]
         if not any(wish.filter.matches(handing.envelope.notification) for wish in possible):
-            yield violations.Outside(
-                session=handing.name,
-                number=_number(handing),
-                notification=_name(handing),
-                filter=str(wishes[first].filter),
-            )
+            yield violations.Outside(**_about(handing), filter=str(wishes[first].filter))
 
 
 def nothing_after_its_end(record: Record) -> Broken:
     """A subscription whose end was answered gets nothing more."""
     for handing in record.handings:
         if handing.moment > record.takings[handing.name].ended:
-            yield violations.AfterEnd(
-                session=handing.name, number=_number(handing), notification=_name(handing)
-            )
+            yield violations.AfterEnd(**_about(handing))
 
 
 def nothing_while_paused(record: Record) -> Broken:
     """A subscription that was told to be paused gets nothing until it has asked to go on."""
     for handing in record.handings:
         if any(begin < handing.moment < end for begin, end in record.takings[handing.name].halts):
-            yield violations.DuringPause(
-                session=handing.name, number=_number(handing), notification=_name(handing)
-            )
+            yield violations.DuringPause(**_about(handing))
 
 
 def nothing_again_after_done(record: Record) -> Broken:
@@ -143,9 +135,7 @@ def nothing_again_after_done(record: Record) -> Broken:
             done[_key(handing)] = when
     for handing in record.handings:
         if handing.moment > done.get(_key(handing), NEVER):
-            yield violations.AfterDone(
-                session=handing.name, number=_number(handing), notification=_name(handing)
-            )
+            yield violations.AfterDone(**_about(handing))
 
 
 def first_deliveries_in_order(record: Record) -> Broken:
@@ -167,9 +157,7 @@ def first_deliveries_in_order(record: Record) -> Broken:
         )
         before = latest.get(stream, (0, 0))
         if before[0] > handing.envelope.sequence:
-            yield violations.Disorder(
-                session=handing.name, number=_number(handing), notification=_name(handing), after=before[1]
-            )
+            yield violations.Disorder(**_about(handing), after=before[1])
         latest[stream] = max(before, (handing.envelope.sequence, _number(handing)))
 
 
@@ -179,9 +167,7 @@ def redeliveries_are_marked(record: Record) -> Broken:
     for handing in record.handings:
         key = _key(handing)
         if key in known and handing.attempt < 2:
-            yield violations.Unmarked(
-                session=handing.name, number=_number(handing), notification=_name(handing)
-            )
+            yield violations.Unmarked(**_about(handing))
         known.add(key)
 
 
@@ -192,21 +178,10 @@ def one_number_for_one_event(record: Record) -> Broken:
     for handing in record.handings:
         delivery = numbers.setdefault(_key(handing), handing.delivery)
         if delivery != handing.delivery:
-            yield violations.TwoDeliveries(
-                session=handing.name,
-                number=_number(handing),
-                notification=_name(handing),
-                deliveries=(delivery, handing.delivery),
-            )
+            yield violations.TwoDeliveries(**_about(handing), deliveries=(delivery, handing.delivery))
         first = events.setdefault((handing.name, handing.life, handing.delivery), handing)
         if _name(first) != _name(handing):
-            yield violations.OneDelivery(
-                session=handing.name,
-                number=_number(handing),
-                notification=_name(handing),
-                delivery=handing.delivery,
-                other=_number(first),
-            )
+            yield violations.OneDelivery(**_about(handing), delivery=handing.delivery, other=_number(first))
 
 
 def nothing_begins_again(record: Record) -> Broken:
@@ -216,9 +191,7 @@ def nothing_begins_again(record: Record) -> Broken:
         former = lives.get(handing.name, handing.life)
         lives[handing.name] = handing.life
         if former != handing.life and handing.moment < record.takings[handing.name].ending:
-            yield violations.BegunAgain(
-                session=handing.name, number=_number(handing), notification=_name(handing)
-            )
+            yield violations.BegunAgain(**_about(handing))
 
 
 def takers_are_connected(record: Record) -> Broken:
@@ -260,9 +233,7 @@ def delivered_is_on_disk(record: Record) -> Broken:
     for handing in record.handings:
         written = record.written.get(_name(handing))
         if written is None or written.notification != handing.envelope.notification:
-            yield violations.NeverSaid(
-                session=handing.name, number=_number(handing), notification=_name(handing)
-            )
+            yield violations.NeverSaid(**_about(handing))
 
 
 def nothing_after_its_lifetime(record: Record) -> Broken:
@@ -272,9 +243,7 @@ def nothing_after_its_lifetime(record: Record) -> Broken:
         if lifetime is not None:
             late = handing.clock - handing.envelope.time - lifetime.total_seconds()
             if late >= 0:
-                yield violations.Expired(
-                    session=handing.name, number=_number(handing), notification=_name(handing), late=late
-                )
+                yield violations.Expired(**_about(handing), late=late)
 
 
 def trimming_passes_nobody(record: Record) -> Broken:
@@ -373,6 +342,11 @@ def _expires(publication: Publication) -> bool:
 
 def _name(handing: Handing) -> tuple[str, int]:
     return handing.envelope.origin, handing.envelope.sequence
+
+
+def _about(handing: Handing) -> dict[str, Any]:
+    """What a violation says of the delivery that it is about."""
+    return {"session": handing.name, "number": _number(handing), "notification": _name(handing)}
 
 
 def _key(handing: Handing) -> _Key:

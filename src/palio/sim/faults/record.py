@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
+
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
@@ -28,48 +30,39 @@ class Line(NamedTuple):
     about: tuple[Any, ...]
 
 
-class Publication:
+class Publication(msgspec.Struct, eq=False):
     """A notification that somebody wants to be published."""
 
-    __slots__ = ("asked", "broker", "confirmed", "identified", "name", "notification", "publisher")
-
-    def __init__(self, publisher: str, broker: str, notification: Notification, identified: bool) -> None:
-        self.publisher = publisher
-        self.broker = broker
-        self.notification = notification
-        self.identified = identified
-        self.asked = NEVER
-        self.confirmed = NEVER
-        self.name: Name | None = None
+    publisher: str
+    broker: str
+    notification: Notification
+    identified: bool
+    asked: int = NEVER
+    confirmed: int = NEVER
+    name: Name | None = None
 
 
-class Wish:
+class Wish(msgspec.Struct, eq=False):
     """A filter that a client asked for: from when on, and from when on it was in force."""
 
-    __slots__ = ("asked", "filter", "known")
-
-    def __init__(self, asked: int, filter: Filter) -> None:
-        self.asked = asked
-        self.filter = filter
-        self.known = NEVER
+    asked: int
+    filter: Filter
+    known: int = NEVER
 
 
-class Taking:
+class Taking(msgspec.Struct, eq=False):
     """A durable subscription, from its client's side."""
 
-    __slots__ = ("ended", "ending", "halts", "name", "ready", "ready_trimmed", "rewound", "since", "wishes")
-
-    def __init__(self, name: str, since: str | float) -> None:
-        self.name = name
-        self.since = since
-        self.wishes: list[Wish] = []
-        self.ready = NEVER
-        self.ready_trimmed: dict[str, int] = {}  # how far each journal was trimmed when it was ready
-        self.ending = NEVER  # when the client began to end it
-        self.ended = NEVER  # when it was told that it has ended
-        # From when it was told that it is paused until it asked to go on, or to end.
-        self.halts: list[tuple[int, int]] = []
-        self.rewound = False  # whether it ever asked for everything once more
+    name: str
+    since: str | float
+    wishes: list[Wish] = []
+    ready: int = NEVER
+    ready_trimmed: dict[str, int] = {}  # how far each journal was trimmed when it was ready
+    ending: int = NEVER  # when the client began to end it
+    ended: int = NEVER  # when it was told that it has ended
+    # From when it was told that it is paused until it asked to go on, or to end.
+    halts: list[tuple[int, int]] = []
+    rewound: bool = False  # whether it ever asked for everything once more
 
 
 class Handing(NamedTuple):

@@ -54,16 +54,13 @@ _DELIVERY_BYTES = (40, 800)  # by seed: outboxes are full by their bytes, or by 
 _CRASH_WITHIN = 1.5  # seconds in which a broker that shall crash after some effects crashes, also without them
 
 
-class FaultRun:
+class FaultRun(msgspec.Struct, eq=False):
     """A run that has come to its end."""
 
-    def __init__(
-        self, scenario: FaultScenario, world: World, script: list[Step], violations: list[BrokenPromise]
-    ) -> None:
-        self.scenario = scenario
-        self.world = world
-        self.script = script
-        self.violations = violations
+    scenario: FaultScenario
+    world: World
+    script: list[Step]
+    violations: list[BrokenPromise]
 
     @property
     def record(self) -> Record:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from palio.sim.faults.knots import Word
 from palio.sim.faults.station import Plan
 from palio.sim.faults.steps import Step
-from palio.sim.scenario import Shape, Topology, WrongScenario
+from palio.sim.scenario import AnyScenario, Shape, Topology, WrongScenario
 
 Strategy = Literal["flooding", "simple", "identity", "covering", "merging"]
 
@@ -32,7 +30,7 @@ TROUBLE: dict[str, int] = {
 }
 
 
-class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="faults"):
+class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     """A network, who is on it, what they do and what goes wrong, for `length` simulated seconds.
 
     Which kinds of trouble there are, and how much of each, depends on the seed, too, where it is drawn for a
@@ -90,20 +88,3 @@ class FaultScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 raise WrongScenario(field, "There must be at least one.")
         if not self.length > 0:
             raise WrongScenario("length", "It must be more than nothing.")
-
-    def to_json(self) -> str:
-        """As one line that `from_json` reads back; what has its default value is left out."""
-        changed = {
-            field.name: getattr(self, field.name)
-            for field in msgspec.structs.fields(type(self))
-            if getattr(self, field.name) != field.default
-        }
-        return msgspec.json.encode({"type": "faults", **changed}).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> FaultScenario:
-        """Read a scenario. Raises `WrongScenario`."""
-        try:
-            return msgspec.json.decode(text, type=cls)
-        except msgspec.DecodeError as problem:
-            raise WrongScenario("$", f"{problem}.") from None

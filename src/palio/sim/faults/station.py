@@ -24,29 +24,28 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     down: float = 0.3
 
 
-class Station:
+class Station(msgspec.Struct, eq=False):
     """A broker, its disk and its clock. `life` is another one after each crash and each beginning."""
 
-    def __init__(self, name: str, disk: Disk) -> None:
-        self.name = name
-        self.disk = disk
-        self.router: Router | None = None
-        self.incarnation = 0
-        self.life = 0
-        self.wires: dict[str, Wire] = {}
-        self.timers: dict[str, tuple[int, float]] = {}  # number, when by the broker's clock
-        self.inbox: deque[tuple[Any, str]] = deque()
-        self.handling = False
-        self.free_at = 0.0
-        self.each = 0.0  # seconds for a message
-        self.writing = False
-        self.group = 1  # how many writes reach the disk together
-        self.disk_each = DISK_EACH
-        self.offset = 0.0
-        self.last = 0.0
-        self.carried = 0  # effects
-        self.plans: deque[Plan] = deque()
-        self.ends: list[int] = []  # how many effects had been carried out after each message
+    name: str
+    disk: Disk
+    router: Router | None = None
+    incarnation: int = 0
+    life: int = 0
+    wires: dict[str, Wire] = {}
+    timers: dict[str, tuple[int, float]] = {}  # number, when by the broker's clock
+    inbox: deque[tuple[Any, str]] = msgspec.field(default_factory=deque)
+    handling: bool = False
+    free_at: float = 0.0
+    each: float = 0.0  # seconds for a message
+    writing: bool = False
+    group: int = 1  # how many writes reach the disk together
+    disk_each: float = DISK_EACH
+    offset: float = 0.0
+    last: float = 0.0
+    carried: int = 0  # effects
+    plans: deque[Plan] = msgspec.field(default_factory=deque)
+    ends: list[int] = []  # how many effects had been carried out after each message
 
     def clock(self, now: float) -> float:
         """The broker's time: it may be wrong, but never goes back."""

@@ -34,29 +34,19 @@ if TYPE_CHECKING:
     from palio.spark.jobs.reach_back_job import ReachedBack, reach_back
     from palio.spark.jobs.stats_job import stats
 
-# Where each name comes from; loaded when it is first asked for. No module has the name of a function: once it
-# is loaded, the package would have the one in place of the other.
+# Where names come from; each is loaded when it is first asked for. No module has the name of a function: once
+# it is loaded, the package would have the one in place of the other.
 _PLACES = {
-    "Archived": "archive_job",
-    "Compacted": "archive_job",
-    "Erased": "archive_job",
-    "LookedBack": "looked_back",
-    "Matched": "match_job",
-    "MatchedNew": "match_job",
-    "PartsDone": "checkpoint",
-    "PatternsFound": "patterns_job",
-    "ReachedBack": "reach_back_job",
-    "archive": "archive_job",
-    "archive_continuously": "archive_job",
-    "backtest": "backtest_job",
-    "compact": "archive_job",
-    "forget": "archive_job",
-    "match": "match_job",
-    "match_new": "match_job",
-    "patterns": "patterns_job",
-    "reach_back": "reach_back_job",
-    "stats": "stats_job",
+    "archive_job": ("Archived", "Compacted", "Erased", "archive", "archive_continuously", "compact", "forget"),
+    "backtest_job": ("backtest",),
+    "checkpoint": ("PartsDone",),
+    "looked_back": ("LookedBack",),
+    "match_job": ("Matched", "MatchedNew", "match", "match_new"),
+    "patterns_job": ("PatternsFound", "patterns"),
+    "reach_back_job": ("ReachedBack", "reach_back"),
+    "stats_job": ("stats",),
 }
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
     "Archived",
@@ -82,8 +72,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        found = getattr(import_module(f"palio.spark.jobs.{_PLACES[name]}"), name)
+    if name in _MODULES:
+        found = getattr(import_module(f"palio.spark.jobs.{_MODULES[name]}"), name)
         return globals().setdefault(name, found)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -106,7 +106,6 @@ def forget(
 
     Raises `ContradictoryFilter`, `WrongOption`, and what lakes raise.
     """
-    parsed = read_filter(filter)
-    parsed.require_satisfiable()
+    parsed = read_filter(filter).require_satisfiable()
     done = rewriting.forget(spark, lake, parsed, before=moment_or_none("before", before), told=told)
     return Erased(done.version, done.events, done.files, sweep(lake, grace=grace))

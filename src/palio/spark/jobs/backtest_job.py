@@ -67,7 +67,8 @@ def backtest(
     Raises `UnknownInput`, `WrongOption`, `WrongCheckpoint`, `SourceChanged`, and what `palio.spark.backtest`
     raises.
     """
-    first, second = _satisfiable(filter), None if against is None else _satisfiable(against)
+    first = read_filter(filter).require_satisfiable()
+    second = None if against is None else read_filter(against).require_satisfiable()
     texts = _text(first), None if second is None else _text(second)
     times = moment_or_none("since", since), moment_or_none("until", until)
     span = dict(zip(("since", "until"), times, strict=True)) if time is None else {}
@@ -120,12 +121,6 @@ def backtest(
     finally:
         found.unpersist()
     return msgspec.structs.replace(looked, unreadable=wrong)
-
-
-def _satisfiable(filter: str | Filter) -> Filter:
-    parsed = read_filter(filter)
-    parsed.require_satisfiable()
-    return parsed
 
 
 def _text(filter: Filter) -> str:

@@ -60,8 +60,7 @@ def reach_back(
 
     Raises `NameTaken`, `DataLoss`, `NoLake`, `WrongOption`, and what the broker refuses with.
     """
-    parsed = read_filter(filter)
-    parsed.require_satisfiable()
+    parsed = read_filter(filter).require_satisfiable()
     begin = moment("since", None if since == "all" else since, 0.0)
     ask = partial(with_client, broker) if isinstance(broker, str) else broker
     place = Lake(lake)

@@ -113,11 +113,6 @@ def together(found: DataFrame, samples: int) -> DataFrame:
     return found.groupBy("begin").agg(*sums, several).select("begin", "events", *SIDES, chosen)
 
 
-def span_of(events: DataFrame, time: str = TIME) -> tuple[datetime, datetime] | None:
-    """The first and the last time of events; None if there is none. One pass, over the times only."""
-    return span_in(ends_of(events, time))
-
-
 def ends_of(events: DataFrame, time: str = TIME) -> DataFrame:
     """The first and the last time of events, as a table of one row: (begin, end)."""
     from pyspark.sql import functions  # noqa: PLC0415
@@ -147,8 +142,7 @@ def span_in(ends: DataFrame) -> tuple[datetime, datetime] | None:
 
 
 def _source(filter: str | Filter) -> str:
-    parsed = read_filter(filter)
-    parsed.require_satisfiable()
+    parsed = read_filter(filter).require_satisfiable()
     return parsed.source or str(parsed)
 
 

@@ -76,11 +76,6 @@ _COUNTED_ROWS = pa.schema(
 Key = tuple[bool, str, str]
 
 
-def summaries(events: Prepared) -> DataFrame:
-    """A row for each attribute and each family of its values, and some for what is beside the attributes."""
-    return summarised(sketches(events))
-
-
 def sketches(events: Prepared) -> DataFrame:
     """What each task has seen of each attribute: (beside, name, family, sketch)."""
     return events.frame.mapInArrow(partial(_sketched, events.names), _PARTIAL)
@@ -92,7 +87,9 @@ def united(found: DataFrame) -> DataFrame:
 
 
 def summarised(found: DataFrame) -> DataFrame:
-    """What sketches of all events say."""
+    """What sketches of all events say: a row for each attribute and each family of its values, and some for
+    what is beside the attributes.
+    """
     return found.repartition(_MERGING, *_THING).mapInArrow(_summarised, SUMMARY)
 
 

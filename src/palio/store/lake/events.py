@@ -39,10 +39,7 @@ Row: TypeAlias = tuple[int, float, str, Notification]  # sequence, time, publish
 
 
 class LakeEvents:
-    """What a filter selects of some files, after a sequence and from a time on. Close it in the end.
-
-    `scanned` counts the rows that were looked at.
-    """
+    """What a filter selects of some files, after a sequence and from a time on. Close it in the end."""
 
     def __init__(
         self, root: Path, files: list[LakeFile], filter: Filter, *, after: int, since: float = 0.0
@@ -54,7 +51,6 @@ class LakeEvents:
         if filter != Filter():
             self._index = MatchIndex()
             self._index.add(0, filter)
-        self.scanned = 0
         wanted = [one for one in files if one.last > after and one.end >= since - 1e-6]
         self._files = [_File(one) for one in wanted]
         self._heap = [(max(one.first, after + 1), number) for number, one in enumerate(wanted)]
@@ -90,7 +86,6 @@ class LakeEvents:
                 file.close()
                 heapq.heappop(self._heap)
                 return
-            self.scanned += batch.num_rows
             self._take(file, batch)
         except (OSError, pa.ArrowException, PalioError, ValueError) as problem:
             reason = f"The file {file.about.path} cannot be read ({_line(problem)})."

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from palio.model.filter import Filter
 from palio.protocol.durable.wishes import NotHome, NotTaker
 from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.table import Entry
 
 
-class FilterChange:
+class FilterChange(msgspec.Struct, eq=False):
     """A change of a filter that is under way: the new one is known to the network beside the old one."""
 
-    __slots__ = (
-        "agreed",
-        "asked",
-        "asker",
-        "entry",
-        "filter",
-        "handles",
-        "number",
-        "owner",
-        "session",
-        "writing",
-    )
-
-    def __init__(self, owner: Durable, filter: Filter, asker: str, number: int) -> None:
-        self.owner = owner
-        self.filter = filter
-        self.asker = asker  # the session that asked for it, and the number of its request
-        self.number = number
-        self.entry: Entry[Filter] | None = None
-        self.asked = False  # whether a wave has begun since, and the network is being asked
-        self.agreed = 0  # the epoch in which everyone has answered
-        self.writing = False
-        self.session = ""
-        self.handles: dict[str, None] = {}
+    owner: Durable
+    filter: Filter
+    asker: str  # the session that asked for it, and the number of its request
+    number: int
+    entry: Entry[Filter] | None = None
+    asked: bool = False  # whether a wave has begun since, and the network is being asked
+    agreed: int = 0  # the epoch in which everyone has answered
+    writing: bool = False
+    session: str = ""
+    handles: dict[str, None] = {}
 
 
 class Homes:

@@ -16,7 +16,7 @@ from palio.routing.durable.home.catch_up import FROM_NOW, CatchingUp
 from palio.routing.durable.home.endings import Endings
 from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
-from palio.routing.durable.home.outbox import DeadLetters
+from palio.routing.durable.home.outbox import DeadLetters, Outbox
 from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.takers import Takers, failures_of
@@ -179,7 +179,7 @@ class Lifecycle:
             since=since,
             identity=identity,
             generation=generation,
-            patience=self._desk.settings.patience,
+            outbox=Outbox(self._desk.settings.patience),
         )
         self._homes.subscriptions[name] = durable
         return durable

@@ -30,7 +30,7 @@ from palio.routing.durable.home.endings import Endings
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
 from palio.routing.durable.home.namesakes import Namesakes
-from palio.routing.durable.home.outbox import DeadLetters
+from palio.routing.durable.home.outbox import DeadLetters, Outbox
 from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.takers import Takers, failures_of
 from palio.routing.durable.home.wishes import LOOKING, AttachWish, Wishes
@@ -170,7 +170,7 @@ class Relocation:
             since=letter.since,
             identity=letter.identity,
             generation=letter.generation,
-            patience=self._desk.settings.patience,
+            outbox=Outbox(self._desk.settings.patience),
         )
         durable.position = dict(letter.position)
         failures = dict(letter.failures)

@@ -35,10 +35,11 @@ Branches that only save work are marked `shortcuts.TAKEN`; everything is the sam
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 from enum import Enum
 
 from palio.model.filter import Filter
-from palio.protocol.durable.retry import Patience, Retry
+from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.home.outbox import DeadLetters, Outbox
 from palio.routing.table import Entry
@@ -83,18 +84,16 @@ TRANSITIONS: dict[HomeState, dict[str, HomeState]] = {
 }
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class CatchUp:
     """An origin from which something has to be fetched: up to `target`; then what is buffered follows."""
 
-    __slots__ = ("asked_at", "buffer", "bytes", "failing_since", "limit", "target")
-
-    def __init__(self, target: int) -> None:
-        self.target = target
-        self.limit = 0  # how many were asked for and have not come
-        self.asked_at: float | None = None
-        self.failing_since: float | None = None  # since when the origin says that it cannot read what is next
-        self.buffer: deque[Envelope] = deque()
-        self.bytes = 0  # that wait there, about
+    target: int
+    limit: int = 0  # how many were asked for and have not come
+    asked_at: float | None = None
+    failing_since: float | None = None  # since when the origin says that it cannot read what is next
+    buffer: deque[Envelope] = field(default_factory=deque)
+    bytes: int = 0  # that wait there, about
 
     def hold(self, envelope: Envelope) -> None:
         """Something came live. What does not fit is fetched with the rest."""
@@ -114,87 +113,47 @@ class CatchUp:
             self.bytes -= self.buffer.popleft().notification.body.size
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Durable:
     """A durable subscription at its home. Also what the tables hold for it."""
 
-    __slots__ = (
-        "asked",
-        "catching_up",
-        "collecting",
-        "dead",
-        "detached_at",
-        "entry",
-        "epoch",
-        "filter",
-        "generation",
-        "handed_at",
-        "handles",
-        "identity",
-        "latest_write",
-        "linger",
-        "moving_stored",
-        "moving_to",
-        "name",
-        "next_delivery",
-        "outbox",
-        "paused",
-        "position",
-        "ready_told",
-        "reread",
-        "retry",
-        "saving",
-        "session",
-        "since",
-        "spooling",
-        "spooling_bytes",
-        "state",
-        "stored_position",
-        "taker",
-        "timer",
-        "written_position",
-    )
-
-    def __init__(
-        self, name: str, filter: Filter, *, since: float, identity: str, generation: int, patience: Patience
-    ) -> None:
-        self.name = name
-        self.identity = identity
-        self.filter = filter
-        self.since = since
-        self.generation = generation
-        self.state = HomeState.STORING
-        self.epoch = 0
-        self.entry: Entry[Filter] | None = None  # for what of the filter its owner may see
-        self.position: dict[str, int] = {}
-        # What of the position the store was asked to write, and what of it is on disk.
-        self.written_position: dict[str, int] = {}
-        self.stored_position: dict[str, int] = {}
-        self.latest_write = 0  # the token of what the store was last asked to write of its deliveries
-        self.saving = False  # whether positions that marks have moved are being written
-        self.spooling = 0  # deliveries that are being written
-        self.spooling_bytes = 0
-        self.catching_up: dict[str, CatchUp] = {}
-        self.collecting: dict[str, CatchUp] | None = None  # what comes live while the question is out
-        self.outbox = Outbox(patience)
-        self.dead = DeadLetters()
-        self.next_delivery = 1
-        self.taker: str | None = None
-        self.asked = 0  # the number of its taker's request
-        self.timer: float | None = None  # when deliveries are looked at again
-        self.detached_at: float | None = None
-        self.linger: float | None = None  # how long it outlives its taker; None: as the broker says
-        self.retry: Retry | None = None  # how what failed is tried again; None: as the broker or the taker says
-        self.ready_told = False
-        self.paused = False  # whether nothing is handed out; see `steering`
-        self.reread: dict[
-            str, set[int]
-        ] = {}  # by origin: what waited beyond the position when it was moved back
-        self.moving_to: str | None = None
-        self.moving_stored = False
-        self.handed_at = 0.0  # when it was last written to the next home
-        # As a holder in the tables it is no session's.
-        self.session = ""
-        self.handles: dict[str, None] = {}
+    name: str
+    filter: Filter
+    since: float
+    identity: str
+    generation: int
+    outbox: Outbox
+    state: HomeState = HomeState.STORING
+    epoch: int = 0
+    entry: Entry[Filter] | None = None  # for what of the filter its owner may see
+    position: dict[str, int] = field(default_factory=dict)
+    # What of the position the store was asked to write, and what of it is on disk.
+    written_position: dict[str, int] = field(default_factory=dict)
+    stored_position: dict[str, int] = field(default_factory=dict)
+    latest_write: int = 0  # the token of what the store was last asked to write of its deliveries
+    saving: bool = False  # whether positions that marks have moved are being written
+    spooling: int = 0  # deliveries that are being written
+    spooling_bytes: int = 0
+    catching_up: dict[str, CatchUp] = field(default_factory=dict)
+    collecting: dict[str, CatchUp] | None = None  # what comes live while the question is out
+    dead: DeadLetters = field(default_factory=DeadLetters)
+    next_delivery: int = 1
+    taker: str | None = None
+    asked: int = 0  # the number of its taker's request
+    timer: float | None = None  # when deliveries are looked at again
+    detached_at: float | None = None
+    linger: float | None = None  # how long it outlives its taker; None: as the broker says
+    retry: Retry | None = None  # how what failed is tried again; None: as the broker or the taker says
+    ready_told: bool = False
+    paused: bool = False  # whether nothing is handed out; see `steering`
+    # By origin: what waited beyond the position when it was moved back.
+    reread: dict[str, set[int]] = field(default_factory=dict)
+    moving_to: str | None = None
+    moving_stored: bool = False
+    handed_at: float = 0.0  # when it was last written to the next home
+    # As a holder in the tables it is no session's.
+    session: str = ""
+    handles: dict[str, None] = field(default_factory=dict)
 
     def go(self, event: str) -> None:
         """Change the state as the table of transitions says."""

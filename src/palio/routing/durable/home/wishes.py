@@ -7,6 +7,8 @@ memory of a session that waits for a subscription: so a taker is always a sessio
 
 from __future__ import annotations
 
+import msgspec
+
 from palio.protocol.durable.subscriptions import Attach
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.homes import Homes
@@ -15,21 +17,20 @@ from palio.routing.durable.home.homes import Homes
 LOOKING = "?"
 
 
-class AttachWish:
+class AttachWish(msgspec.Struct, eq=False):
     """A session here wants a subscription that is not here: it is looked for, or asked for at its home.
 
     While neither is under way it is looked for again with the next tick.
     """
 
-    __slots__ = ("attach", "home", "question", "rivals", "session", "until")
-
-    def __init__(self, session: str, attach: Attach, until: float) -> None:
-        self.session = session
-        self.attach = attach
-        self.until = until  # when it is refused
-        self.question: int | None = None  # the one that is out, by its number
-        self.home: str | None = None  # who was asked to hand it over
-        self.rivals: set[str] = set()  # who else was heard to look for it since the last answer
+    session: str
+    attach: Attach
+    until: float  # when it is refused
+    question: int | None = None  # the one that is out, by its number
+    home: str | None = None  # who was asked to hand it over
+    rivals: set[str] = msgspec.field(
+        default_factory=set
+    )  # who else was heard to look for it since the last answer
 
     def rest(self) -> None:
         """Nothing is under way for it."""

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+import msgspec
+
 from palio.model.errors import NotAllowed, PalioError
 from palio.protocol.durable import journals
 from palio.protocol.durable.letters import Browse, Browsed, Count, Counted
@@ -83,17 +85,14 @@ class _Surveying:
         self.until: float | None = until  # while the network is being asked
 
 
-class _Replaying:
+class _Replaying(msgspec.Struct, eq=False):
     """A replay for a session here: the origins that are still to come, and where in the first of them it is."""
 
-    def __init__(self, session: str, message: journals.Replay, until: float) -> None:
-        self.session = session
-        self.message = message
-        self.origins: deque[tuple[str, int, int]] = deque()  # origin, after, upto
-        self.missing: set[str] = set()
-        self.until: float | None = (
-            until  # while somebody is being asked; None: the client goes on when it likes
-        )
+    session: str
+    message: journals.Replay
+    until: float | None  # while somebody is being asked; None: the client goes on when it likes
+    origins: deque[tuple[str, int, int]] = msgspec.field(default_factory=deque)  # origin, after, upto
+    missing: set[str] = msgspec.field(default_factory=set)
 
 
 @dataclass(eq=False, repr=False)

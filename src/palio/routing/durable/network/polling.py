@@ -31,23 +31,18 @@ from palio.routing.durable.network.topology import Topology
 from palio.routing.effects import Send
 
 
-class PendingPoll:
+class PendingPoll(msgspec.Struct, eq=False):
     """A question that is being answered here."""
 
-    __slots__ = ("answered", "ended", "epochs", "heads", "homes", "introductions", "missing", "parent", "then")
-
-    def __init__(
-        self, parent: str | None, missing: set[str], then: Callable[[Told], None] | None = None
-    ) -> None:
-        self.parent = parent
-        self.then = then  # what hears the answers, if the question is this broker's
-        self.missing = missing
-        self.answered = False  # by this broker itself
-        self.epochs: dict[int, None] = {}
-        self.heads: list[Head] = []
-        self.homes: list[str] = []
-        self.introductions: list[Introduction] = []
-        self.ended: list[str] = []
+    parent: str | None
+    missing: set[str]
+    then: Callable[[Told], None] | None = None  # what hears the answers, if the question is this broker's
+    answered: bool = False  # by this broker itself
+    epochs: dict[int, None] = {}
+    heads: list[Head] = []
+    homes: list[str] = []
+    introductions: list[Introduction] = []
+    ended: list[str] = []
 
     def add(self, told: Told, heads: Iterable[Head]) -> None:
         """What somebody answers; the heads are those of the answer, as far as they are from here."""
