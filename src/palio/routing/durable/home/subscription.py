@@ -84,7 +84,7 @@ TRANSITIONS: dict[HomeState, dict[str, HomeState]] = {
 
 
 class CatchUp:
-    """An origin from which something has to be fetched: up to `target`; then what is buffered follows."""
+    """Catch-up with one origin: what has to be fetched, up to `target`; then what is buffered follows."""
 
     __slots__ = ("asked_at", "buffer", "bytes", "failing_since", "limit", "target")
 
@@ -97,7 +97,7 @@ class CatchUp:
         self.bytes = 0  # that wait there, about
 
     def hold(self, envelope: Envelope) -> None:
-        """Something came live. What does not fit is fetched with the rest."""
+        """Buffers an event that came live. What does not fit is fetched with the rest."""
         if envelope.sequence <= self.target:
             return
         if self.buffer and envelope.sequence <= self.buffer[-1].sequence:
@@ -220,11 +220,13 @@ class Durable:
         return found
 
     def saved(self) -> None:
-        """Positions that marks had moved are on disk."""
+        """Note that positions which marks had moved are on disk."""
         self.saving = False
 
     def interrupt(self) -> None:
-        """Nothing is known to come by itself any more; what was being fetched is asked for anew."""
+        """Interrupts live delivery and catch-up: nothing is known to come by itself, and what was being fetched
+        is asked for anew.
+        """
         if self.state in (HomeState.LIVE, HomeState.BEHIND, HomeState.MOVING):
             self.go("interrupted")
             self.epoch = 0
@@ -236,7 +238,7 @@ class Durable:
         return self.collecting is not None or origin in self.catching_up
 
     def take(self, envelope: Envelope) -> bool:
-        """Something came live in the present epoch. Returns whether it is to be spooled now."""
+        """Takes an event that came live in the present epoch. Returns whether it is to be spooled now."""
         origin, sequence = envelope.origin, envelope.sequence
         if self.collecting is not None:
             self.collecting.setdefault(origin, CatchUp(0)).hold(envelope)
@@ -253,7 +255,7 @@ class Durable:
         return True
 
     def advance(self, origin: str, sequence: int) -> bool:
-        """A mark: everything of the origin up to a sequence has come. Returns whether that is news."""
+        """Handles a mark: everything of the origin up to a sequence has come. Returns whether that is news."""
         if self.state is not HomeState.LIVE or origin in self.catching_up or origin not in self.position:
             return False
         if sequence <= self.position[origin]:

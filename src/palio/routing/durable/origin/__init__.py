@@ -1,1 +1,1 @@
-"""An origin: what was published here, who reads it, and what is kept for whom."""
+"""An origin: its journal, deduplication and confirmation of what is published here, its readers, and retention."""
