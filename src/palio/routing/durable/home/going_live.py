@@ -63,7 +63,9 @@ BEGIN_AGAIN = frozenset(("network changed", "overdue", "scope changed"))
 
 
 class GoingLive:
-    """Brings the subscriptions here to live. `begin_wave` gives back its argument once everyone in reach knows."""
+    """Brings the subscriptions here to live. `begin_wave` gives back its argument once everyone in
+    reach knows.
+    """
 
     def __init__(
         self,

@@ -153,7 +153,7 @@ class Outbox:
 
 
 class DeadLetters:
-    """Dead letters, given up after the last attempt: by number, how often each was tried, what it is, and why."""
+    """Dead letters, given up after the last attempt: by number, how often each was tried, what, and why."""
 
     def __init__(self, letters: Iterable[tuple[int, int, Envelope]] = (), failures: FailuresOf = ()) -> None:
         self._letters: dict[int, tuple[int, Envelope]] = {}

@@ -1,1 +1,1 @@
-"""An origin: its journal, deduplication and confirmation of what is published here, its readers, and retention."""
+"""An origin: its journal, with deduplication and confirmation of publishes, readers, and retention."""
