@@ -1,1 +1,1 @@
-"""Run it: the routing core in a process of its own, on real sockets and a real store."""
+"""The broker process: the routing core on real sockets and a real store."""

@@ -1,4 +1,5 @@
-"""`Admission`: who comes in and who goes. Connections tell of it here, and the router hears of it.
+"""`Admission`: authentication, limits and fencing of connections. They tell of it here, and the router hears of
+it.
 
 Whoever greets must be somebody, with the right to what it greets as, and within the limits on connections. A
 client that connects again takes the place of its old connection. Of two links to the same neighbour one stays.
@@ -28,7 +29,7 @@ from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
 
 
 class Admission:
-    """The beginnings and ends of connections. `handle` lets the router take a message of a source."""
+    """Admits and dismisses connections. `handle` lets the router take a message of a source."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Admission:
     # Beginnings
 
     def connected(self, connection: Connection) -> None:
-        """A connection was accepted or dialled."""
+        """Handles a connection that was accepted or dialled."""
         connections = self._registry.connections
         connections[connection] = None
         try:
@@ -67,7 +68,7 @@ class Admission:
             connection.refuse(problem)
 
     def admit(self, connection: Connection, greet: Greet) -> None:
-        """Whether who greets may come in; raises what speaks against it."""
+        """Decides whether who greets may come in; raises what speaks against it."""
         if self.is_closed:
             raise ProtocolViolation("The broker is stopping.")
         principal = connection.acting_for or self._access.authenticate(greet.token, connection.certificate)
@@ -94,7 +95,7 @@ class Admission:
         known.end("Another connection takes the place of this one.")
 
     def greeted(self, connection: Connection, greet: Greet) -> None:
-        """Someone has come in."""
+        """Handles a greeting that was accepted: a client, or a neighbour, has come in."""
         if greet.role is Role.PEER:
             self.linked(connection, COUNTERPART[greet.kind], greet.cost)
             return
@@ -107,7 +108,7 @@ class Admission:
         self._handle(Open(), name)
 
     def linked(self, connection: Connection, kind: LinkKind, cost: float) -> None:
-        """There is a link to a neighbour."""
+        """Handles a new link to a neighbour."""
         self._registry.links[connection.name] = connection
         self._log.info("A link is up.", extra={"neighbour": connection.name, "address": connection.address})
         self._handle(LinkUp(kind, cost), connection.name)
@@ -115,7 +116,7 @@ class Admission:
     # Ends
 
     def ended(self, connection: Connection) -> None:
-        """A live connection is ending: nothing more comes from it."""
+        """Handles a live connection that is ending: nothing more comes from it."""
         name, links, sessions = connection.name, self._registry.links, self._registry.sessions
         if connection.role is Role.PEER and links.get(name) is connection:
             del links[name]
@@ -127,7 +128,7 @@ class Admission:
             self._handle(Close(), name)
 
     def disconnected(self, connection: Connection, *, was_live: bool) -> None:
-        """A connection is gone."""
+        """Handles a connection that is gone."""
         if self._registry.remove(connection):
             self._by_address.remove(connection.host)
             if connection.principal.name:
@@ -137,7 +138,7 @@ class Admission:
             self.ended(connection)
 
     def refused(self, problem: PalioError, address: str, name: str = "") -> None:
-        """A connection ends for what was said on it, or a request for what it shows."""
+        """Counts and logs a connection that ends for what was said on it, or a request for what it shows."""
         self._counts.refused[type(problem).__name__] += 1
         self._log.warning(
             "A connection was refused.",
@@ -145,7 +146,7 @@ class Admission:
         )
 
     def gave_up(self, connection: Connection) -> None:
-        """A connection ends at once, for a reason that is not the other end's own."""
+        """Logs a connection that ends at once, for a reason that is not the other end's own."""
         self._log.warning(
             "A connection was given up.",
             extra={"connection": connection.name, "address": connection.address, "reason": connection.reason},

@@ -96,13 +96,13 @@ class Border:
         self._letters_coming = self._letters | dict.fromkeys((Fetch, Browse, Count), self._narrowed)
 
     def leaving(self, message: Any) -> Any:
-        """What of a message goes out."""
+        """Filters what leaves by the link: what of a message goes out."""
         if type(message) is Carry:
             return self._letter(message, self._letters, self._exports)
         return _changed(message, self._changes, self._exports)
 
     def coming(self, message: Any) -> Any:
-        """What of a message is taken in."""
+        """Filters what comes by the link: what of a message is taken in."""
         if type(message) is Carry:
             return self._letter(message, self._letters_coming, self._imports)
         return _changed(message, self._changes, self._imports)

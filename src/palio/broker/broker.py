@@ -199,17 +199,17 @@ class Broker:
 
     @property
     def router(self) -> Router:
-        """What decides."""
+        """The routing core, which decides."""
         return self._runner.router
 
     @property
     def store(self) -> Store | None:
-        """What is kept, where something is."""
+        """The store, where there is one."""
         return self.storing.store
 
     @property
     def failed(self) -> asyncio.Future[str] | None:
-        """Done when the broker cannot go on, with the reason."""
+        """Completes when the broker cannot go on, with the reason."""
         return self.storing.failed
 
     @property

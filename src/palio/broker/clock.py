@@ -14,7 +14,7 @@ SLOWED = 0.5
 
 
 class Clock:
-    """`clock()` is the time in seconds; `last` is what it said last."""
+    """A monotonic clock: `clock()` is the time in seconds; `last` is what it said last."""
 
     def __init__(
         self, machine: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic

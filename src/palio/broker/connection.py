@@ -61,7 +61,7 @@ class ConnectionStatistics(msgspec.Struct, frozen=True):
 
 
 class Connection(asyncio.Protocol):
-    """A connection that was accepted, or (with a `peer`) dialled."""
+    """A connection of a broker that was accepted, or (with a `peer`) dialled."""
 
     def __init__(self, broker: Broker, peer: Peer | None = None, token: str | None = None) -> None:
         self.broker = broker
@@ -191,7 +191,9 @@ class Connection(asyncio.Protocol):
             self._take()
 
     def _take(self) -> None:
-        """Hear what has come. Who makes the broker think for long has to wait as long before the next."""
+        """Reads messages. Throttling: who makes the broker think for long has to wait as long before
+        the next.
+        """
         waiting = self._waiting
         while waiting and self.state not in (State.DRAINING, State.MOVED, State.CLOSED):
             payload = waiting.popleft()
@@ -248,7 +250,7 @@ class Connection(asyncio.Protocol):
     # Hearing
 
     def _hear(self, payload: bytes) -> type | None:
-        """Returns what it was, if it was a message for the broker."""
+        """Handles one message. Returns what it was, if it was one for the broker."""
         try:
             message = self._conversation.hear(payload)
         except UnreadableMessage as problem:
@@ -320,7 +322,7 @@ class Connection(asyncio.Protocol):
             self._conversation.heartbeat.said = self._loop.time()
 
     def beat(self, now: float, deaf: float) -> None:
-        """From time to time: is the other end there, and does it know that we are?
+        """Heartbeat: from time to time, is the other end there, and does it know that we are?
 
         For `deaf` seconds this broker itself stood still: what came meanwhile may not have been read yet, and
         nobody is taken for silent because of that.
@@ -335,7 +337,7 @@ class Connection(asyncio.Protocol):
             self.abort(SILENT)
 
     def read(self, reading: bool) -> None:
-        """Take what comes in, or let it wait."""
+        """Backpressure: read what comes in, or let it wait."""
         if reading != self._reading:
             self._reading = reading
             self._read_or_wait()
@@ -361,7 +363,7 @@ class Connection(asyncio.Protocol):
         self.end(str(problem), quietly=True)
 
     def _refuse_stranger(self, spoken: str) -> None:
-        """Somebody who speaks something else."""
+        """Refuses somebody who speaks another protocol."""
         if spoken != "HTTP" or self.peer is not None or self._transport is None:
             advice = " Use palio:// for this port, or give the broker a certificate." if spoken == "TLS" else ""
             self.refuse(NotPalio(spoken, advice))

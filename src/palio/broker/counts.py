@@ -1,4 +1,4 @@
-"""What a broker has dropped and refused since it started, by reason, whichever of its parts has."""
+"""Counters of what a broker has dropped and refused since it started, by reason, whichever of its parts has."""
 
 from __future__ import annotations
 

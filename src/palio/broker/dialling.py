@@ -1,4 +1,4 @@
-"""Connecting to the neighbours that a broker is told of, again and again, with growing pauses."""
+"""Connecting to the neighbours that a broker is told of, again and again, with growing pauses (backoff)."""
 
 from __future__ import annotations
 

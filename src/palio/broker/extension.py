@@ -94,7 +94,7 @@ class Socket(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What clients may ask (`Inspect`): from an argument and who asks to rows of plain data."""
+    """A question that clients may ask (`Inspect`): from an argument and who asks to rows of plain data."""
 
     name: str
     answer: Answer
@@ -102,7 +102,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """Work that is done again and again, with so many seconds between two times."""
+    """Periodic work, with so many seconds between two times."""
 
     name: str
     every: float
@@ -142,7 +142,7 @@ class Extensions:
         self.failures: Counter[tuple[str, str]] = Counter()  # by extension, and what of it has failed
 
     def add(self, extension: Extension) -> None:
-        """Raises `ExtensionConflict`."""
+        """Adds an extension. Raises `ExtensionConflict`."""
         for part in extension.parts():
             if part in self._parts:
                 raise ExtensionConflict(extension.name, part)
@@ -155,7 +155,7 @@ class Extensions:
         return iter(self._added)
 
     async def start(self) -> None:
-        """Raises what an extension says that it cannot begin for."""
+        """Starts all extensions. Raises what an extension says that it cannot begin for."""
         for extension in self._added:
             try:
                 if extension.start is not None:
@@ -185,7 +185,7 @@ class Extensions:
 
     @contextmanager
     def careful(self, name: str, what: str) -> Iterator[None]:
-        """Let an extension do something. Raises `BrokerMistake` for its mistakes, and if it could not begin."""
+        """Runs code of an extension. Raises `BrokerMistake` for its mistakes, and if it could not begin."""
         if name in self._off:
             raise BrokerMistake
         try:

@@ -1,4 +1,4 @@
-"""What a broker says, in frames that the other end reads: in several where one would be too large.
+"""Fitting into frames: what a broker says goes out in several frames where one would be too large.
 
 A client reads frames of up to `MAX_FRAME`. An event that was taken at the door has at most `MAX_EVENT` bytes,
 so that it fits into a frame by itself, whatever goes with it. But an older broker may have let in more, and

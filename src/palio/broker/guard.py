@@ -99,7 +99,7 @@ _ABOUT_NAMES = frozenset(
 
 
 class Guard:
-    """What clients of one broker may ask. `check` raises what speaks against it."""
+    """Authorization and limits of what clients of one broker may ask. `check` raises what speaks against it."""
 
     def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
         self._limits: Limits = settings.limits
@@ -139,7 +139,7 @@ class Guard:
         }
 
     def check(self, message: Any, principal: Principal, session: str) -> Any:
-        """The request as the router gets it.
+        """Checks a request. Returns it as the router gets it.
 
         Raises `NotAllowed`, `UnlistedMessage`, and the errors of limits.
         """
@@ -149,7 +149,7 @@ class Guard:
         return check(message, principal, session)
 
     def gone(self, session: str) -> None:
-        """A session has ended."""
+        """Forgets a session that has ended."""
         self._rates.forget(session)
 
     # Asking for events
@@ -285,7 +285,7 @@ def _as_it_is(message: Any, principal: Principal, session: str = "") -> Any:
 
 
 def _named(message: Any, principal: Principal, session: str) -> Any:
-    """About a durable subscription of one's own."""
+    """Checks a request about a durable subscription of one's own."""
     require_name("a durable subscription", message.name)
     if not principal.name:
         return message
@@ -293,7 +293,7 @@ def _named(message: Any, principal: Principal, session: str) -> Any:
 
 
 def _of_anybody(message: Requeue | Discard, principal: Principal, session: str) -> Any:
-    """About dead letters: one's own, or with the right to it those of `owner/name`."""
+    """Checks a request about dead letters: one's own, or with the right to it those of `owner/name`."""
     if principal.may(Allowance.DLQ) and "/" in message.name:
         return message
     return _named(message, principal, session)

@@ -1,4 +1,6 @@
-"""What can be asked about a broker itself (`palio subs`, `peers`, `stats`, `dlq`, …), as plain data."""
+"""Inspection: what can be asked about a broker itself (`palio subs`, `peers`, `stats`, `dlq`, …), as plain
+data.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _ABOUT_THE_BROKER = frozenset(("stats", "peers", "clients"))
 
 
 class Inspection:
-    """Answers questions. What is long comes in parts."""
+    """Answers inspections. What is long comes in parts."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

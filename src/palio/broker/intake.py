@@ -30,7 +30,7 @@ _HELD = frozenset((Subscribe, Advertise, Watch))
 
 
 class Intake:
-    """Takes messages of connections."""
+    """Takes messages of connections, and hands them to the router."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Intake:
         self._counts = counts
 
     def take(self, message: Any, connection: Connection, size: int) -> None:
-        """A message from a client or a neighbour, which came in so many bytes."""
+        """Handles a message from a client or a neighbour, which came in so many bytes."""
         if connection.role is Role.CLIENT:
             try:
                 if size > MAX_EVENT:
@@ -80,7 +80,7 @@ class Intake:
             connection.refuse(problem)
 
     def inspected(self, connection: Connection, message: Inspect) -> None:
-        """A question about this broker."""
+        """Handles an inspection: a question about this broker."""
         try:
             for result, last in self._inspection.answer(message, connection.principal):
                 connection.say(Inspected(message.number, result, last))
@@ -88,6 +88,6 @@ class Intake:
             self._refuse(connection, message, problem)
 
     def _refuse(self, connection: Connection, request: Any, problem: PalioError) -> None:
-        """Something that a client asked for is not done."""
+        """Refuses a request of a client."""
         self._counts.refused_requests[type(problem).__name__] += 1
         connection.say(Refused.of(subject_of(request), problem, request.number))

@@ -98,7 +98,8 @@ class Tally:
 
 
 class Rates:
-    """How fast each client publishes: a bucket that fills at the rate, and holds what one second gives.
+    """Rate limits on publishing, by client: a token bucket that fills at the rate, and holds what one second
+    gives.
 
     Where clients have principals, those of one principal have one bucket: who connects again wins nothing.
     """

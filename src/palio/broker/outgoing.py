@@ -1,4 +1,5 @@
-"""What goes out on one connection: collected, written together, and bounded when the other end does not read.
+"""Outgoing frames of one connection: collected, written together, and bounded when the other end is a slow
+consumer.
 
 Frames of one turn of the event loop are written at once. While the transport is full they wait here, in
 their order. Answers and durable deliveries always wait (both are bounded by what was asked for); events of
@@ -107,7 +108,7 @@ class Outgoing:
             self.overflowed = True
 
     def _drop(self, waiting: _Waiting) -> None:
-        """Nothing is left of it but its place."""
+        """Drops a frame: nothing is left of it but its place."""
         self._waiting_bytes -= len(waiting.data)
         self._waiting_events -= waiting.events
         self._lost += waiting.events
@@ -128,7 +129,7 @@ class Outgoing:
             self._transport.write(data)
 
     def pause(self) -> None:
-        """The transport is full."""
+        """Backpressure of the transport: it is full."""
         self.paused = True
 
     def resume(self) -> None:

@@ -48,7 +48,7 @@ class Registry:
     # Reading
 
     def read(self, reading: bool) -> None:
-        """Take what clients send, or let it wait."""
+        """Backpressure: read what clients send, or let it wait."""
         if reading != self.reading:
             self.reading = reading
             for connection in self.sessions.values():
@@ -65,7 +65,7 @@ class Registry:
         return True
 
     async def beat(self, heartbeat: float) -> None:
-        """Look after heartbeats, for as long as this runs."""
+        """Send heartbeats and look for silence, for as long as this runs."""
         loop = asyncio.get_running_loop()
         pause = heartbeat / LOOKS
         now = loop.time()
@@ -76,7 +76,7 @@ class Registry:
                 connection.beat(now, max(0.0, now - before - pause))
 
     async def close(self, reason: str) -> None:
-        """Say goodbye to everyone, and end what does not end in time."""
+        """Say goodbye on all connections, and end those that do not end in time."""
         open_ones = list(self.connections)
         for connection in open_ones:
             connection.end(reason)

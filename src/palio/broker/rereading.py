@@ -1,4 +1,6 @@
-"""`Rereading`: tokens, rights and certificates may change at any time, and count soon after."""
+"""`Rereading`: hot reload of tokens, rights and certificates, which may change at any time and count soon
+after.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Rereading:
         self.tls: ServerTls | None = None
 
     async def watch(self) -> None:
-        """Look again and again, for as long as this runs."""
+        """Look at the files again and again, for as long as this runs."""
         while True:
             await asyncio.sleep(_LOOK_EVERY)
             self.refresh()

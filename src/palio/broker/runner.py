@@ -69,21 +69,21 @@ class EffectRunner:
     # In
 
     def handle(self, message: Any, source: str) -> None:
-        """Let the router take a message, and do what it says."""
+        """Let the router handle a message, and carry out its effects."""
         self.carry_out(self.router.handle(message, source, self._now()))
 
     def handle_completions(self, messages: Sequence[Any]) -> None:
-        """Let the router take what the store says, and do what it says."""
+        """Let the router handle completions of the store, and carry out its effects."""
         now = self._now()
         for message in messages:
             self.carry_out(self.router.handle(message, "", now))
 
     def on_timer(self, name: str) -> None:
-        """A timer is due."""
+        """Handles a timer that is due."""
         self.carry_out(self.router.on_timer(name, self._now()))
 
     def stop(self) -> None:
-        """Nothing is due any more."""
+        """Cancels all timers."""
         self._timers.cancel()
 
     def _soon(self, message: Any, source: str) -> None:
@@ -93,7 +93,7 @@ class EffectRunner:
     # Out
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Do what the router says, in its order."""
+        """Carries out effects of the router, in their order."""
         handlers = self._handlers
         for effect in effects:
             handlers[type(effect)](effect)
@@ -181,13 +181,13 @@ class EffectRunner:
     # What cannot be said
 
     def _lose(self, connection: Connection) -> None:
-        """An event, or an answer, that no frame can bring."""
+        """Counts an event, or an answer, that no frame can bring."""
         self._counts.dropped["too large"] += 1
         self._log.warning("What does not fit into a frame is not sent.", extra={"connection": connection.name})
         connection.say(Lost(1, TOO_LARGE))
 
     def _withhold(self, problem: UnlistedMessage, connection: Connection) -> None:
-        """What this broker would say, and may not."""
+        """Counts what this broker would say, and may not."""
         self._counts.dropped["unlisted"] += 1
         self._log.error("A message is not sent.", extra={"connection": connection.name, "reason": str(problem)})
 

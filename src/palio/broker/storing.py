@@ -33,7 +33,7 @@ class NotKept(PalioError):
 
 
 class StoreBridge:
-    """`read` is told whether clients may be read from: not while `limit` bytes wait.
+    """`read` is told whether clients may be read from (backpressure): not while `limit` bytes wait.
 
     `failed` is done when the broker cannot go on, with the reason.
     """
@@ -52,7 +52,7 @@ class StoreBridge:
         self._closing = False
 
     def begin(self, handle: Callable[[Sequence[StoreMessage]], None]) -> None:
-        """From now on `handle` takes what the store says, in this event loop."""
+        """Begin to hand completions of the store to `handle`, in this event loop."""
         self._loop = asyncio.get_running_loop()
         self._handle = handle
         self.failed = self._loop.create_future()
@@ -70,7 +70,7 @@ class StoreBridge:
     # There
 
     def submit(self, effects: Sequence[StoreEffect]) -> None:
-        """Let effects be carried out."""
+        """Submit effects to the store."""
         assert self.store is not None, "Without a store, the router has no effects on it."
         self.store.submit(effects)
         self._throttle()
@@ -93,17 +93,17 @@ class StoreBridge:
     # And back
 
     def completed(self, messages: Sequence[StoreMessage]) -> None:
-        """The store has carried something out. May be called in any thread."""
+        """Handles completions of the store. May be called in any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is interested any more
             self._loop.call_soon_threadsafe(self.take, messages)
 
     def broken(self, problem: PalioError) -> None:
-        """The store cannot go on. May be called in any thread."""
+        """Handles that the store cannot go on. May be called in any thread."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._fail, str(problem))
 
     def take(self, messages: Sequence[StoreMessage]) -> None:
-        """The store has carried something out, and this is the thread of the event loop."""
+        """Handles completions of the store, in the thread of the event loop."""
         if self._keeping:
             messages = [message for message in messages if not self._is_kept(message)]
         if self._closing:
@@ -130,7 +130,7 @@ class StoreBridge:
                 future.set_exception(NotKept(reason))
 
     def _throttle(self) -> None:
-        """Clients are not read from while too much waits for the disk."""
+        """Backpressure: clients are not read from while too much waits for the disk."""
         assert self.store is not None
         queued = self.store.queued_bytes
         reading = queued < self._limit if self._reading else queued < self._limit // 2

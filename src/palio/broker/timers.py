@@ -10,10 +10,10 @@ from palio.routing.effects import SetTimer
 
 
 class Cancellable(Protocol):
-    """Something that is going to happen."""
+    """A call that can be cancelled."""
 
     def cancel(self) -> None:
-        """Let it not happen."""
+        """Cancel it."""
 
 
 CallAt: TypeAlias = Callable[[str, float, Callable[[], None]], Cancellable]
@@ -39,6 +39,6 @@ class Timers:
         self._due(name)
 
     def cancel(self) -> None:
-        """Nothing is due any more."""
+        """Cancel all timers."""
         for timer in self._timers.values():
             timer.cancel()

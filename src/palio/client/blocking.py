@@ -1,4 +1,4 @@
-"""A client for programs without an event loop: a thread has one, and whoever calls waits for it.
+"""The blocking client, for programs without an event loop: a thread has one, and whoever calls waits for it.
 
 What travels in great numbers does not wait: notifications are made into bytes by the caller and handed over
 together, and events are fetched as many at a time as there are.

@@ -1,4 +1,5 @@
-"""One connection to a broker: a shell around a `Conversation`. A client has one after the other.
+"""One connection to a broker, with its heartbeat: a shell around a `Conversation`. A client has one after the
+other.
 
 What is said in one turn of the event loop is written at its end, in one go. A broker that has been silent for
 too long is taken for gone.
@@ -30,7 +31,9 @@ HIGH_WATER = 1024 * 1024
 
 
 class Connection(asyncio.Protocol):
-    """A connection. `handlers` has what to do with each type of message, `lost` is told of the end."""
+    """A connection to a broker. `handlers` has what to do with each type of message, `lost` is told of
+    the end.
+    """
 
     def __init__(
         self,
@@ -156,7 +159,7 @@ class Connection(asyncio.Protocol):
         self._ready.clear()
 
     def _look(self) -> None:
-        """From time to time: is the broker there, and does it know that we are?
+        """Heartbeat: from time to time, is the broker there, and does it know that we are?
 
         If this program was busy, what the broker said is still to be read.
         """

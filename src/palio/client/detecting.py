@@ -83,7 +83,7 @@ class Detection:
         return self._recent.get(constituent.position)
 
     async def stop(self) -> None:
-        """End it. Iterating over it ends."""
+        """End the detection. Iterating over it ends."""
         await self.subscription.unsubscribe()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""How a client finds a broker: its addresses in turn, again and again, with pauses that grow."""
+"""Connecting to a broker: its addresses in turn, again and again, with pauses that grow (backoff)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What comes without being asked for goes to whom it is for: events, requests, replies, and other news."""
+"""Dispatch: what comes without being asked for goes to whom it is for: events, requests, replies, and other
+news.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from palio.protocol.subjects import subject_of
 
 
 class Dispatch:
-    """The mail room of a client."""
+    """Dispatches what comes to the subscriptions, requests and replays that it is for."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -119,7 +121,7 @@ class Dispatch:
     # Questions
 
     def expect(self, request: Request | ReplayRequest, answers: Replies | Replay) -> None:
-        """Send a request, whose answers go there."""
+        """Send a request, and dispatch its answers there."""
         self._session.hold(Asking(self._session, request, answers))
         self._session.say(request)
 
@@ -157,12 +159,12 @@ class Dispatch:
             self._session.resolve(answer.number, result)
 
     def forget_parts(self, number: int) -> None:
-        """The answer is complete, or nobody waits for it."""
+        """Stop dispatching the answer to a request: it is complete, or nobody waits for it."""
         self._parts.pop(number, None)
 
 
 class Asking(Held):
-    """A request that is under way. It is not repeated: who has taken it once would take it twice."""
+    """A pending request. It is not retried: who has taken it once would take it twice."""
 
     def __init__(self, session: Session, request: Request | ReplayRequest, answers: Replies | Replay) -> None:
         super().__init__(session, subject_of(request), request.number)

@@ -1,4 +1,4 @@
-"""`DurableSubscription`: events that come until they are acknowledged.
+"""`DurableSubscription`: events that are redelivered until they are acknowledged.
 
 The broker hands out a bounded number and waits for acknowledgements, so nothing is ever dropped here. What was
 handed out on a connection that is lost comes again on the next one. Acknowledgements that were not confirmed by
@@ -92,20 +92,18 @@ class DurableSubscription(Subscription[Content_co]):
         self._attach = msgspec.structs.replace(self._attach, anew=False, as_is=True)
 
     def _selects(self, filter: Filter) -> None:
-        """This is its filter now, and what it is created with should it be gone."""
+        """Note the filter that it has now, and is created with should it be gone."""
         self.filter = filter
         if self._attach.filter is not None:
             self._attach = msgspec.structs.replace(self._attach, filter=filter)
 
     def changed(self, answer: Changed) -> None:
-        """Another filter is in force."""
+        """Handles a change of the filter: another one is in force."""
         if answer.filter is not None:
             self._selects(answer.filter)
 
     def refused(self, refused: Refused, problem: PalioError) -> None:
-        """A home that cannot be reached now may be later: it is asked for again, as long as the connection
-        lasts.
-        """
+        """Retries while its home cannot be reached: it is asked for again, as long as the connection lasts."""
         if refused.error != HomeUnreachable.__name__:
             self.fail(problem)
             return
@@ -120,7 +118,7 @@ class DurableSubscription(Subscription[Content_co]):
     # What comes
 
     def hand(self, deliveries: list[tuple[int, int, Event[Any]]]) -> None:
-        """Deliveries have come."""
+        """Handles deliveries."""
         if self._draining or not self._attached:
             # They come again: to whoever attaches next, or to this one, as what was handed out to whoever took
             # its events on this connection before it.
@@ -138,10 +136,10 @@ class DurableSubscription(Subscription[Content_co]):
         self.take(fresh)
 
     def _make_room(self) -> None:
-        """The broker keeps to its bounds."""
+        """Backpressure: nothing is dropped here, as the broker keeps to its bounds."""
 
     def lost(self, count: int, reason: str) -> None:
-        """Nothing of a durable subscription is lost."""
+        """Handles news of lost events: nothing of a durable subscription is lost."""
 
     def _hand_out(self) -> Event[Content_co] | None:
         if self._temporary:
@@ -167,7 +165,7 @@ class DurableSubscription(Subscription[Content_co]):
         self._check_drained()
 
     def taken(self) -> None:
-        """Another client is the taker now."""
+        """Fencing: another client is the taker now."""
         self._queue.clear()
         self.fail(TakenOver(self.name))
 
@@ -223,7 +221,7 @@ class DurableSubscription(Subscription[Content_co]):
         self._to_reject.clear()
 
     def done(self, answer: Done) -> None:
-        """Acknowledgements are on disk."""
+        """Handles acknowledgements that are on disk."""
         for number in answer.deliveries:
             confirmed = self._unconfirmed.pop(number, None)
             if confirmed is not None:

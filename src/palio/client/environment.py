@@ -1,4 +1,4 @@
-"""How a program that nobody can ask shows brokers who it is: what its environment says.
+"""Credentials from the environment: how a program that nobody can ask shows brokers who it is.
 
 It is the same that the command line reads: a token (`PALIO_TOKEN`, or the file `PALIO_TOKEN_FILE`), who signs
 the certificates of brokers (`PALIO_AUTHORITY`), and a certificate of one's own (`PALIO_CERTIFICATE` and

@@ -1,4 +1,6 @@
-"""`Held`: what a client asks for that lasts. It is asked for again on each new connection."""
+"""`Held`: what a client asks for that lasts, such as a subscription. It is asked for again on each new
+connection.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,11 @@ class Held:
         self._ready: asyncio.Future[None] = session.loop.create_future()
 
     def request(self) -> Any:
-        """What asks a broker for it."""
+        """The request that asks a broker for it."""
         raise NotImplementedError
 
     def numbered(self) -> Any:
-        """What asks a broker for it, with its number."""
+        """The request that asks a broker for it, with its number."""
         return msgspec.structs.replace(self.request(), number=self.number)
 
     async def ask(self, timeout: float | None, *, ready: bool) -> None:
@@ -52,13 +54,13 @@ class Held:
         await self._session.wait_for(f"ready {self.name}", asyncio.shield(self._ready), timeout)
 
     def answered(self, answer: Any) -> None:
-        """The broker has said something about it."""
+        """Handles an answer of the broker about it."""
 
     def changed(self, answer: Any) -> None:
-        """The broker has changed it."""
+        """Handles a change that the broker has made to it."""
 
     def refused(self, refused: Refused, problem: PalioError) -> None:
-        """The broker does not take it over from the connection before."""
+        """Handles a refusal: the broker does not take it over from the connection before."""
         self.fail(problem)
 
     def became_ready(self) -> None:
@@ -66,27 +68,27 @@ class Held:
             self._ready.set_result(None)
 
     def disconnected(self) -> None:
-        """The connection is lost; `request` is said on the next one."""
+        """Handles a lost connection; `request` is said on the next one."""
 
     def flush(self) -> None:
-        """Say what is still to be said: the client is about to close."""
+        """Send what is still to be said: the client is about to close."""
 
     async def drain(self) -> None:
         """Take nothing more, and wait until what has come is dealt with."""
 
     def fail(self, problem: PalioError) -> None:
-        """It cannot go on."""
+        """End it because of a problem: it cannot go on."""
         if not self._ready.done():
             self._ready.set_exception(problem)
             self._ready.exception()  # nobody need wait for it
         self._end()
 
     def closed(self, problem: ClientClosed) -> None:
-        """The client is closed."""
+        """Handles that the client is closed."""
         self.fail(problem)
 
     def _end(self) -> bool:
-        """Returns whether it had not ended before."""
+        """End it. Returns whether it had not ended before."""
         before, self._over = self._over, True
         self._session.forget(self)
         if not self._ready.done():
@@ -98,7 +100,7 @@ class Held:
         self._session.say(Release(self.name))
 
     async def release(self) -> None:
-        """End it."""
+        """End it, and have the broker forget it."""
         if self._end():
             await self._session.ask(Release(self.name), on_loss="done")
 

@@ -1,4 +1,4 @@
-"""What the journals of a network hold of a filter: counted, or read page by page."""
+"""Surveys and replays: what the journals of a network hold of a filter, counted, or read page by page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 def survey_of(answer: Counted) -> Survey:
-    """What was counted, for users."""
+    """The result of a survey, for users."""
     begin, end = answer.span
     return Survey(
         answer.count,
@@ -95,12 +95,12 @@ class Replay:
         return self._pages.pop(0)
 
     def take(self, page: Page) -> bool:
-        """A page has come. Returns whether it is the last."""
+        """Handles a page of the replay. Returns whether it is the last."""
         self._pages.append(page)
         release(self._waiting)
         return page.last
 
     def fail(self, problem: PalioError) -> None:
-        """No more will come, and that is not in order."""
+        """End the replay because of a problem: no more will come."""
         self._problem = problem
         release(self._waiting)

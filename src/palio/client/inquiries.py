@@ -1,4 +1,4 @@
-"""Questions to a network: replies to a request, and whether anybody is interested."""
+"""Replies to a request, and watches: whether anybody is interested."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Replies:
             raise ReplierFailed(tuple(self.problems))
 
     def take(self, answer: Answered) -> bool:
-        """A reply has come, or the last word. Returns whether it is over."""
+        """Handles a reply, or the last word. Returns whether it is over."""
         if answer.notification is not None:
             self._replies.append(Notification.of_body(answer.notification))
         if answer.problem is not None:
@@ -108,7 +108,7 @@ class Replies:
         return self._over
 
     def fail(self, problem: PalioError) -> None:
-        """No more will come, and that is not in order."""
+        """End the request because of a problem: no more replies will come."""
         self._over, self._problem = True, problem
         release(self._waiting)
 
@@ -130,7 +130,7 @@ class Watch(Held):
         return WatchRequest(self.name, self.advertisement)
 
     def told(self, wanted: bool) -> None:
-        """The broker has said whether somebody does."""
+        """Handles news of the broker: whether somebody is interested."""
         self.wanted = wanted
         self.became_ready()
         release(self._waiting)
@@ -158,5 +158,5 @@ class Watch(Held):
         return ended
 
     async def stop(self) -> None:
-        """End it."""
+        """End the watch."""
         await self.release()

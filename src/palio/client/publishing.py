@@ -1,4 +1,4 @@
-"""How notifications leave a client: in batches, in their order, the confirmed ones until they are confirmed.
+"""The publish queue: notifications leave in batches, in their order, and are kept until they are confirmed.
 
 A notification becomes bytes where it is published. The bytes are collected and go out together, at the end of
 the turn of the event loop or as soon as they are enough for a batch; while the connection is full, or there is
@@ -106,7 +106,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Publishing:
-    """Everything that a client has published and that is not done with."""
+    """All publishes of a client that have not left, or are not confirmed."""
 
     def __init__(self, limit: int, publisher: str, number: Callable[[], int]) -> None:
         self._limit = limit
@@ -218,7 +218,7 @@ class Publishing:
         self._cut()
 
     def _cut(self) -> Batch:
-        """What is collected is complete. Returns the next batch."""
+        """Complete the batch that is being collected. Returns the next one."""
         if self._batch.bodies:
             self._waiting.append(self._batch)
             self._waiting_size += self._batch.size
@@ -228,7 +228,7 @@ class Publishing:
         return self._batch
 
     def send(self) -> None:
-        """Let out what can go out."""
+        """Send batches as far as the connection takes them (backpressure)."""
         connection = self._connection
         while self._waiting and connection is not None and not connection.paused:
             batch = self._waiting.popleft()
@@ -246,7 +246,7 @@ class Publishing:
     # Answers
 
     def published(self, answer: Published) -> None:
-        """A batch is confirmed."""
+        """Handles the confirmation of a batch."""
         batch = self._unconfirmed.pop(answer.number, None)
         if batch is None:
             return
@@ -261,7 +261,7 @@ class Publishing:
             release(self._done)
 
     def refused(self, answer: Refused) -> bool:
-        """A batch was not carried out. If several share it, each is tried by itself: one of them is to
+        """Handles the refusal of a batch. If several share it, each is tried by itself: one of them is to
         blame. Returns whether it was one.
         """
         if answer.kind != _PUBLISH:
@@ -284,7 +284,7 @@ class Publishing:
     # Connections
 
     def connected(self, connection: Connection, max_frame: int) -> None:
-        """There is a connection: what was not confirmed goes out again, before all else."""
+        """Handles a new connection: what was not confirmed is published again, before all else."""
         again, self._unconfirmed = list(self._unconfirmed.values()), {}
         self._waiting.extendleft(reversed(again))
         self._waiting_size += sum(batch.size for batch in again)
@@ -293,11 +293,11 @@ class Publishing:
         self.send()
 
     def disconnected(self) -> None:
-        """There is no connection any more. What has left and nobody waits for may be lost."""
+        """Handles a lost connection. What has left and nobody waits for may be lost."""
         self._connection = None
 
     def close(self, problem: PalioError) -> None:
-        """Nothing goes out any more: whoever waits is told, the rest is dropped and counted."""
+        """Close the queue: whoever waits is told, the rest is dropped and counted."""
         self._cut()
         for batch in [*self._unconfirmed.values(), *self._waiting]:
             for waiter, _ in batch.waiters:

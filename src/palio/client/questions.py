@@ -1,4 +1,6 @@
-"""What a client can ask: everybody who takes a notification, the network, and the broker that it is with."""
+"""Requests, traces, watches, replays and operations: what a client asks of a network, and of the broker it is
+with.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ from palio.protocol.subjects import subject_of
 
 
 class Questions:
-    """The part of a client that asks."""
+    """The methods of a client that ask: request and reply, traces, watches, replays, and operations."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""What people write when they ask for events: a filter, and a point in the past."""
+"""Arguments of a subscription: a filter, a point in the past from which on it wants events, a retry policy."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def attach_request(
 
 
 def retry_of(attempts: int | None, backoff: Backoff | float | None) -> Retry:
-    """How often, and after which pauses: each twice the one before, or always the same."""
+    """The retry policy: how often, and after which pauses, each twice the one before, or always the same."""
     if isinstance(backoff, Backoff):
         return Retry(attempts=attempts, first_pause=backoff.first, longest_pause=backoff.longest)
     pause = None if backoff is None else float(backoff)

@@ -1,4 +1,4 @@
-"""What a client hears, from bytes: events are read straight into what users get."""
+"""Decoding what a client hears: events are read straight into what users get."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Session:
             raise ClientClosed(self.reason or "It was not opened; `async with` or `await` does that.")
 
     def end(self, reason: str) -> None:
-        """Nothing goes on from here."""
+        """End the session: nothing goes on from here."""
         self._go("closed", reason)
         problem = ClientClosed(reason)
         self._waiting.close(problem)
@@ -252,11 +252,11 @@ class Session:
             raise RequestTimeout(subject, seconds) from None
 
     def answered(self, answer: Any) -> None:
-        """An answer has come, to whoever waits for it."""
+        """Handles an answer, for whoever waits for it."""
         self._waiting.answer(answer.number, answer)
 
     def resolve(self, number: int, result: Any) -> None:
-        """The answer to a request is known, for whoever waits for it."""
+        """Completes a request whose answer is known, for whoever waits for it."""
         self._waiting.answer(number, result)
 
     def _refused(self, refused: Refused) -> None:
@@ -292,7 +292,7 @@ class Session:
     # What lasts
 
     def hold(self, held: Held) -> None:
-        """Ask for this on each connection."""
+        """Hold something that lasts: ask for it on each connection."""
         self.held[held.name] = held
         self._held_by_number[held.number] = held
 
@@ -301,7 +301,7 @@ class Session:
         return self._held_by_number.get(number)
 
     def forget(self, held: Held) -> None:
-        """It has ended, and is not asked for again."""
+        """Forget something that has ended: it is not asked for again."""
         if self.held.get(held.name) is held:
             del self.held[held.name]
             self._held_by_number.pop(held.number, None)

@@ -1,4 +1,4 @@
-"""The states of a client, and what leads from one to the other."""
+"""The states of a client (connecting, live, suspended, …), and what leads from one to the other."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Subscription(Held, Generic[Content_co]):
         return events
 
     async def put_back(self, events: Iterable[Event[Content_co]]) -> None:
-        """Events that were taken and nobody has looked at."""
+        """Put back events that were taken and nobody has looked at."""
         before = len(self._queue)
         self._queue.extendleft(reversed([*events]))
         self._handed_out -= len(self._queue) - before
@@ -160,7 +160,7 @@ class Subscription(Held, Generic[Content_co]):
         return None
 
     def _undecodable(self, event: Event[Content_co], problem: UndecodableEvent) -> None:
-        """Nobody can deal with this event."""
+        """Handles an event that nobody can deal with."""
         event._fail(problem)
         raise problem
 
@@ -184,7 +184,7 @@ class Subscription(Held, Generic[Content_co]):
         return Subscribe(self.name, self.filter, not self._ready.done())
 
     def take(self, events: list[Event[Any]]) -> None:
-        """Events have come."""
+        """Handles events that have come; the policy decides on what is beyond the limit."""
         queue = self._queue
         queue.extend(events)
         self._received += len(events)
@@ -209,7 +209,7 @@ class Subscription(Held, Generic[Content_co]):
         self.fail(problem)
 
     def lost(self, count: int, reason: str) -> None:
-        """The broker has dropped events for this client, of whichever subscription."""
+        """Handles news that the broker has dropped events for this client, of whichever subscription."""
         self._lost += count
         if self._when_full == "error":
             self._give_up(EventsLost(count, reason))

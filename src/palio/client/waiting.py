@@ -1,4 +1,4 @@
-"""Requests that wait for their answers, and what becomes of them when the connection is lost."""
+"""Pending requests: who waits for their answers, and what becomes of them when the connection is lost."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Asked:
 
 
 class Waiting:
-    """Whoever waits, by the number of the request; whatever connection it was made on."""
+    """Pending requests by their numbers, whatever connection they were made on."""
 
     def __init__(self) -> None:
         self.pairing: Pairing[_Asked] = Pairing()
 
     def add(self, request: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
-        """A request is made, and was `said` if there is a connection."""
+        """Add a request, which was `said` if there is a connection."""
         asked = _Asked(on_loss, said=said)
         self.pairing.add(request, asked)
         return asked.future
@@ -41,14 +41,14 @@ class Waiting:
         return None if same is None or same.kept.future.done() else same.kept.future
 
     def answer(self, number: int, answer: Any) -> bool:
-        """Returns whether somebody waited for it."""
+        """Completes a request with its answer. Returns whether somebody waited for it."""
         future = self._pop(number)
         if future is not None:
             future.set_result(answer)
         return future is not None
 
     def refuse(self, number: int, problem: PalioError) -> bool:
-        """Returns whether somebody waited for it."""
+        """Fails a request that was refused. Returns whether somebody waited for it."""
         future = self._pop(number)
         if future is not None:
             future.set_exception(problem)
@@ -60,7 +60,7 @@ class Waiting:
         return None if asked is None or asked.kept.future.done() else asked.kept.future
 
     def lost(self, reason: str) -> None:
-        """The connection is lost."""
+        """Handles a lost connection: what cannot simply be said again fails."""
         for request, subject, asked in self.pairing.all():
             if asked.said and asked.on_loss == "fail":
                 self.refuse(request.number, ConnectionLost(subject, reason))
@@ -69,14 +69,14 @@ class Waiting:
             asked.said = False
 
     def connected(self) -> list[Any]:
-        """What is to be said on a new connection."""
+        """The requests that are said again on a new connection."""
         unsaid = [one for one in self.pairing.all() if not one.kept.said and one.kept.on_loss != "keep"]
         for one in unsaid:
             one.kept.said = True
         return [one.request for one in unsaid]
 
     def close(self, problem: PalioError) -> None:
-        """There will be no answers."""
+        """Fails all requests: there will be no answers."""
         for one in self.pairing.all():
             self.refuse(one.request.number, problem)
 

@@ -1,4 +1,4 @@
-"""Whether the other end of a connection is there, and knows that we are.
+"""Heartbeats: whether the other end of a connection is there, and knows that we are.
 
 Whoever has said nothing for the agreed time says `Ping`; who hears nothing for three times as long takes the
 other for gone. Both ends wish for a time, and the shorter one is agreed on. `Bye` ends a connection in order:
@@ -21,11 +21,11 @@ LOOKS = 4
 
 
 class Ping(Numbered, frozen=True):
-    """Are you there? And, with a number: have you taken all that was said before?"""
+    """A heartbeat: are you there? And, with a number: have you taken all that was said before?"""
 
 
 class Pong(Numbered, frozen=True):
-    """Here I am."""
+    """Answers `Ping`."""
 
 
 class Bye(WireMessage, frozen=True):
@@ -44,7 +44,7 @@ class Due(Enum):
 
 
 class Heartbeat:
-    """The silences of one connection. Seconds come in; nothing is measured here."""
+    """The heartbeat of one connection: how long it was silent. Seconds come in; nothing is measured here."""
 
     __slots__ = ("every", "heard", "said")
 
@@ -53,7 +53,7 @@ class Heartbeat:
         self.heard = self.said = now  # when something was last heard, and said
 
     def agree(self, wished: float) -> None:
-        """The other end wishes for this time."""
+        """Agree on an interval: the other end wishes for this time."""
         self.every = min(self.every, max(wished, SHORTEST))
 
     @property
@@ -62,8 +62,8 @@ class Heartbeat:
         return self.every / LOOKS
 
     def excuse(self, seconds: float, now: float) -> None:
-        """For so long this end stood still: what came meanwhile may not have been read yet, and nobody is
-        taken for silent because of that.
+        """Excuse a time in which this end stood still: what came meanwhile may not have been read yet, and
+        nobody is taken for silent because of that.
         """
         self.heard = min(now, self.heard + seconds)
 

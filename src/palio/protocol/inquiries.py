@@ -1,4 +1,4 @@
-"""Questions to a network: requests that expect replies, traces, whether anybody is interested.
+"""Inquiries: request and reply, traces, watches (whether anybody is interested), and inspection of a broker.
 
 A *request* is a notification that every taker may answer. It travels as notifications do, and each broker
 counts to how many takers and neighbours it went; replies come back the same way, and the last one says so. So
@@ -28,7 +28,9 @@ UNTOLD = "It does not say why."
 
 
 class Request(WireMessage, frozen=True):
-    """Ask all that take this notification. After `timeout` seconds what is missing is given up."""
+    """Request and reply: ask all that take this notification. After `timeout` seconds what is missing is given
+    up.
+    """
 
     number: Number
     notification: Notification
@@ -36,7 +38,7 @@ class Request(WireMessage, frozen=True):
 
 
 class Respond(Numbered, frozen=True):
-    """A taker's reply to a request; without a notification it has nothing to say, or a problem."""
+    """Reply to a request; without a notification the taker has nothing to say, or a problem."""
 
     id: str
     notification: Notification | None = None
@@ -44,21 +46,21 @@ class Respond(Numbered, frozen=True):
 
 
 class Trace(WireMessage, frozen=True):
-    """Who would get this notification, and by which way?"""
+    """Trace a notification: who would get it, and by which way?"""
 
     number: Number
     notification: Notification
 
 
 class Watch(Numbered, frozen=True):
-    """Tell me whether anybody wants what this advertisement describes. A `Release` of the handle ends it."""
+    """Watch whether anybody wants what this advertisement describes. A `Release` of the handle ends it."""
 
     handle: str
     advertisement: Advertisement
 
 
 class Inspect(WireMessage, frozen=True):
-    """A question about the broker itself; what can be asked, the broker knows."""
+    """Inspect the broker itself; what can be asked, the broker knows."""
 
     number: int
     what: str
@@ -109,21 +111,21 @@ class Hop(msgspec.Struct, frozen=True):
 
 
 class Traced(WireMessage, frozen=True):
-    """The whole way."""
+    """Answers `Trace`: the whole way."""
 
     number: Number
     route: Hop
 
 
 class Wanted(Numbered, frozen=True):
-    """Whether anybody wants what was asked about with this handle."""
+    """News of a watch: whether anybody wants what was asked about with this handle."""
 
     handle: str
     wanted: bool
 
 
 class Inspected(WireMessage, frozen=True):
-    """The answer, as plain data. A long one comes in parts; `last` is the end."""
+    """Answers `Inspect`, as plain data. A long answer comes in parts; `last` is the end."""
 
     number: int
     result: Any
@@ -135,14 +137,14 @@ class Inspected(WireMessage, frozen=True):
 
 
 class Probe(WireMessage, frozen=True):
-    """Who would get this at the receiver and behind it?"""
+    """Trace between brokers: who would get this at the receiver and behind it?"""
 
     envelope: Envelope
     within: Moment
 
 
 class Probed(WireMessage, frozen=True):
-    """The answer: the way from the sender on."""
+    """Answers `Probe`: the way from the sender on."""
 
     origin: str
     sequence: Number
@@ -150,14 +152,16 @@ class Probed(WireMessage, frozen=True):
 
 
 class Enquire(WireMessage, frozen=True):
-    """A request for all that take it at the receiver and behind it."""
+    """Request between brokers: for all that take it at the receiver and behind it."""
 
     envelope: Envelope
     within: Moment
 
 
 class Answered(WireMessage, frozen=True):
-    """A reply from the sender or behind it, or (`last`) that no more will come; `missing` did not answer."""
+    """Reply between brokers: from the sender or behind it, or (`last`) that no more will come; `missing` did
+    not answer.
+    """
 
     origin: str
     sequence: Number

@@ -42,15 +42,15 @@ class Pairing(Generic[Kept]):
         return request if request.number else msgspec.structs.replace(request, number=self.number())
 
     def add(self, request: Any, kept: Kept) -> None:
-        """A request with a number is made."""
+        """Add a request, with its number."""
         self._open[request.number] = OpenRequest(request, subject_of(request), kept)
 
     def get(self, number: int) -> OpenRequest[Kept] | None:
-        """What is not answered yet."""
+        """A request that is not answered yet."""
         return self._open.get(number)
 
     def pop(self, number: int) -> OpenRequest[Kept] | None:
-        """It is answered, or nobody waits any more."""
+        """Remove a request that is answered, or that nobody waits for any more."""
         return self._open.pop(number, None)
 
     def of(self, subject: str) -> OpenRequest[Kept] | None:

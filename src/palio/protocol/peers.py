@@ -1,4 +1,4 @@
-"""What neighbouring brokers say to each other about interest, and notifications on their way.
+"""Between neighbouring brokers: subscriptions and advertisements (interest), and notifications on their way.
 
 Between brokers every subscription travels as a *row*: a number that the sender gave it on that link, and a
 filter. Cancelling names the number, never a filter, so it cannot take more than it should. All that changes
@@ -51,7 +51,7 @@ class Hello(WireMessage, frozen=True):
 
 
 class Goodbye(WireMessage, frozen=True):
-    """The sender will not use this link, and why."""
+    """Refuse or end a link: the sender will not use it, and why."""
 
     reason: str
 
@@ -84,7 +84,7 @@ class Update(WireMessage, frozen=True):
 
 
 class Acknowledge(WireMessage, frozen=True):
-    """All updates of the link up to this version are known to everyone behind the sender."""
+    """Acknowledge updates: all of the link up to this version are known to everyone behind the sender."""
 
     version: Number
 

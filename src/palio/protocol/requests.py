@@ -1,4 +1,4 @@
-"""What clients ask of the broker that they are with, and what it answers: subscribing, advertising, publishing.
+"""Subscribing, advertising, publishing: what clients ask of the broker that they are with, and what it answers.
 
 A handle is the client's own name for a subscription or an advertisement.
 """
@@ -27,7 +27,7 @@ class Subscribe(Numbered, frozen=True):
 
 
 class Release(Numbered, frozen=True):
-    """Give a handle back; a subscription or an advertisement without handles ends."""
+    """Release a handle; a subscription or an advertisement without handles ends."""
 
     handle: str
 
@@ -39,7 +39,7 @@ class Unsubscribe(Numbered, frozen=True):
 
 
 class Advertise(Numbered, frozen=True):
-    """Say what will be published. Handles, repetition and `ready` are as in `Subscribe`."""
+    """Advertise what will be published. Handles, repetition and `ready` are as in `Subscribe`."""
 
     handle: str
     advertisement: Advertisement
@@ -53,7 +53,7 @@ class Unadvertise(Numbered, frozen=True):
 
 
 class Publish(WireMessage, frozen=True):
-    """Notifications, in the order in which their takers shall get them.
+    """Publish notifications, in the order in which their takers shall get them.
 
     Whoever publishes the same again, under the same ids, is recognised by its name: that of the session, or
     that of a `publisher` that has several sessions, at the same time or one after the other.
@@ -86,7 +86,7 @@ class Ended(Numbered, frozen=True):
 
 
 class Published(WireMessage, frozen=True):
-    """The notifications were taken and numbered from `sequence` on at this origin.
+    """Confirmation: the notifications were taken and numbered from `sequence` on at this origin.
 
     `sequences` names all of them, where some were known already and have other numbers.
     """
@@ -130,6 +130,6 @@ class Refused(Numbered, frozen=True):
 
     @classmethod
     def of(cls, subject: str, problem: PalioError, number: int = 0) -> Refused:
-        """What tells somebody of an error."""
+        """The refusal that tells somebody of an error."""
         plain = {name: value for name, value in problem.fields.items() if _travels(value)}
         return cls(subject, type(problem).__name__, str(problem), plain, number=number)

@@ -1,4 +1,4 @@
-"""Who may say what: all messages of the wire, by who says them to whom."""
+"""All messages of the wire, by who says them to whom."""
 
 from __future__ import annotations
 

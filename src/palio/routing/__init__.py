@@ -1,4 +1,4 @@
-"""Where it goes: the broker core. Messages in, effects out; no clock, socket, disk, task or random number."""
+"""The routing core of a broker: messages in, effects out; no clock, socket, disk, task or random number."""
 
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.router import Router

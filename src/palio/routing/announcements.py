@@ -1,4 +1,4 @@
-"""What the brokers of a general graph tell each other: everyone's interest, flooded to everyone.
+"""Announcements: the brokers of a general graph flood their links (link state) and their interest to everyone.
 
 To the tables of a broker the whole graph is one port. What they send on it is this broker's *interest*, for all
 others; the rows that come on it belong each to one of the other brokers. So covering and merging work within
@@ -44,7 +44,7 @@ class Announced:
 
 
 class Announcements:
-    """This broker's part in the flooding of links and interest."""
+    """This broker's part in flooding link states and interest."""
 
     def __init__(
         self, broker: str, incarnation: int, tables: Tables, waves: Waves, links: dict[str, Link]
@@ -64,7 +64,9 @@ class Announcements:
     # Links
 
     def link_established(self, link: Link, component: Component) -> list[Effect]:
-        """Tell the new neighbour all there is to know, and everyone of the new link."""
+        """Handles a new link of the graph: tell the neighbour all there is to know, and everyone of the
+        link.
+        """
         name = link.broker
         states = [state for state in self.graph.states.values() if state.broker != self._broker]
         effects: list[Effect] = [Send(name, state) for state in states]
@@ -72,14 +74,14 @@ class Announcements:
         return effects + self.announce_links(component)
 
     def link_lost(self, broker: str, component: Component) -> list[Effect]:
-        """A link of the graph is gone; nobody waits for an answer from there."""
+        """Handles a lost link of the graph; nobody waits for an answer from there."""
         effects = self.announce_links(component)
         for name, echoes in list(self._echoes.items()):
             effects += self._answered(name, max(echoes), broker)
         return effects
 
     def announce_links(self, component: Component) -> list[Effect]:
-        """Flood the state of this broker's links."""
+        """Floods the state of this broker's links."""
         self._state_version += 1
         costs = tuple(sorted([(link.broker, link.cost) for link in self._links.values()]))
         state = LinkState(self._broker, self._state_version, costs, component)
@@ -87,7 +89,7 @@ class Announcements:
         return [Send(name, state) for name in self._links]
 
     def hear_links(self, source: str, state: LinkState) -> list[Effect]:
-        """A neighbour passes on the state of somebody's links."""
+        """Handles a `LinkState` that a neighbour passes on."""
         if state.broker == self._broker or not self.graph.learn(state):
             return []
         return [Send(name, state) for name in self._links if name != source]
@@ -95,7 +97,7 @@ class Announcements:
     # Interest
 
     def announce(self, update: Update) -> list[Effect]:
-        """Flood an update of this broker's own interest."""
+        """Floods an update of this broker's own interest."""
         interest = Interest(self._broker, update)
         effects: list[Effect] = [Send(name, interest) for name in self._links]
         if update.confirm:
@@ -104,7 +106,7 @@ class Announcements:
         return effects
 
     def hear_interest(self, source: str, interest: Interest) -> list[Effect] | None:
-        """A neighbour passes on an update of somebody's interest. None if updates before it are missing."""
+        """Handles an `Interest` that a neighbour passes on. None if updates before it are missing."""
         update = interest.update
         answered = self._answered(interest.broker, update.version, source)
         if interest.broker == self._broker:
@@ -130,7 +132,7 @@ class Announcements:
         return effects
 
     def hear_known(self, source: str, known: Known) -> list[Effect]:
-        """Everyone behind a neighbour knows an update."""
+        """Handles a `Known`: everyone behind a neighbour knows an update."""
         return self._answered(known.broker, known.version, source)
 
     def _apply(self, interest: Interest, known: Announced) -> None:
@@ -164,7 +166,9 @@ class Announcements:
             yield Interest(broker, Update(known.version, add=rows, advertise=advertisements), whole=True)
 
     def _answered(self, broker: str, version: int, source: str | None) -> list[Effect]:
-        """A neighbour has answered, or sent such an update itself: it knows all versions up to this one."""
+        """Notes that a neighbour has answered, or sent such an update itself: it knows all versions up to this
+        one.
+        """
         effects: list[Effect] = []
         echoes = self._echoes.get(broker, {})
         for asked in [asked for asked in echoes if asked <= version]:

@@ -1,4 +1,6 @@
-"""All that can be asked of a network (see `inquiries`), as the router sees it."""
+"""Inquiries (see `inquiries`) at one broker: requests and replies, traces and watches, as the router
+sees them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ PASSING = frozenset((Trace, Request, Respond, Watch, Probe, Probed, Enquire, Ans
 
 
 class Asking:
-    """This broker's part in all inquiries."""
+    """This broker's part in requests, traces and watches."""
 
     def __init__(self, core: Core) -> None:
         self._echoes = echoes = Echoes(core)
@@ -38,22 +40,24 @@ class Asking:
         }
 
     def link_gained(self) -> None:
-        """There is a new neighbour."""
+        """Handles a new neighbour."""
         self.watching.links_changed()
 
     def link_lost(self, broker: str) -> None:
-        """A neighbour is gone."""
+        """Handles the loss of a neighbour."""
         self._echoes.link_lost(broker)
         self.watching.links_changed()
 
     def session_closed(self, session: str) -> None:
-        """A session is gone, with its questions; and it will not reply to those of others."""
+        """Handles the end of a session: its questions are forgotten, and it will not reply to those of
+        others.
+        """
         self._echoes.session_closed(session)
         self._requests.session_closed(session)
         self.watching.session_closed(session)
 
     def on_timer(self, name: str) -> None:
-        """A timer of inquiries."""
+        """Handles a timeout of inquiries."""
         self._echoes.on_timer()
 
     def statistics(self) -> EchoStatistics:

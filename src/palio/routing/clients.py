@@ -1,4 +1,6 @@
-"""Clients: their requests, and what is answered."""
+"""Requests of clients: subscribing, advertising, publishing and all else that a session asks for, and the
+answers.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class NoJournal(PalioError):
 
 
 class Clients:
-    """A router's dealings with sessions."""
+    """Handles what sessions ask of a router."""
 
     def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
@@ -61,7 +63,7 @@ class Clients:
             self._handlers |= core.durable.handlers
 
     def handle(self, kind: type, message: Any, session: str) -> None:
-        """A request. What is wrong with it is answered, and changes nothing.
+        """Handles a request of a session. What is wrong with it is answered, and changes nothing.
 
         It is of a session that is open: all that is remembered of sessions, by whatever part of the router, is
         of such, and forgotten when they close.

@@ -56,7 +56,7 @@ class Core:
             self.forwarding.epoch = lambda: service.epoch
 
     def begin(self, now: float) -> list[Effect]:
-        """A message or a timer is about to be handled. Returns where its effects will be."""
+        """Begin to handle a message or a timer. Returns where its effects will be."""
         effects: list[Effect] = []
         self.effects = effects
         self.now = now
@@ -105,7 +105,7 @@ class Core:
             self.effects.append(Send(port, update))
 
     def end_waves(self, effects: list[Effect]) -> None:
-        """Effects, of which answers that nobody waits for any more are left out."""
+        """Carries out the effects of waves that have ended, without answers that nobody waits for any more."""
         for effect in effects:
             match effect:
                 case Reply(session, Ready(handle)) if not self.sessions.has(session, handle):
@@ -132,7 +132,7 @@ class Core:
         self.waves.begin(ended, None)
 
     def send_on(self, envelopes: tuple[Envelope, ...]) -> None:
-        """What is on disk starts its way, in the epoch of now."""
+        """Forwards events that are on disk, in the epoch of now."""
         epoch = self.forwarding.epoch()
         stamped = [msgspec.structs.replace(envelope, epoch=epoch) for envelope in envelopes]
         self.effects += self.forwarding.take(tuple(stamped), None)

@@ -91,20 +91,20 @@ class Echo:
         self.until = 0.0
 
     def cut(self, branch: str, reason: str) -> None:
-        """A neighbour will not answer any more."""
+        """Note that a neighbour will not answer any more."""
         raise NotImplementedError
 
     def give_up(self) -> None:
-        """The time is over, and all neighbours that did not answer have been cut."""
+        """Handles the timeout: all neighbours that did not answer have been cut."""
 
     def forgotten(self) -> None:
-        """Whoever asked is gone, and nobody will be answered."""
+        """Handles that whoever asked is gone, and nobody will be answered."""
 
     def is_complete(self) -> bool:
         return not self.branches
 
     def conclude(self) -> None:
-        """All that there will be is there: answer."""
+        """Answer: all that there will be is there."""
         raise NotImplementedError
 
 
@@ -134,7 +134,7 @@ class Echoes:
     # Questions
 
     def begin(self, session: str, notification: Notification) -> Envelope:
-        """A session asks. Raises `NoSession` or `TooManyInquiries`."""
+        """Begins a question of a session. Raises `NoSession` or `TooManyInquiries`."""
         self._core.sessions.get(session)
         if len(self._asked.get(session, ())) >= MAX_PER_SESSION:
             raise TooManyInquiries(MAX_PER_SESSION)
@@ -146,7 +146,7 @@ class Echoes:
         return Envelope(broker, self._number, self._core.now, 0, broker, notification)
 
     def was_here(self, envelope: Envelope) -> bool:
-        """Whether a question came by another way before. It is noted."""
+        """Deduplication: whether a question came by another way before. It is noted."""
         return not self._seen.add(envelope.origin, envelope.sequence)
 
     def objection(self, envelope: Envelope) -> str | None:
@@ -189,13 +189,13 @@ class Echoes:
         return echo
 
     def settle(self, echo: Echo) -> None:
-        """Something was answered: if that was the last, so is the question."""
+        """Answers a question if that was the last answer that it waited for."""
         if echo.is_complete():
             self._forget(echo)
             echo.conclude()
 
     def tell(self, echo: Echo, to_session: InquiryAnswer, to_neighbour: InquiryPeerMessage) -> None:
-        """Say something to who asked."""
+        """Send an answer, or a part of one, to who asked."""
         neighbour = echo.asker.neighbour
         if neighbour is None:
             self._core.effects.append(Reply(echo.asker.session, to_session))
@@ -205,7 +205,7 @@ class Echoes:
     # What ends without an answer
 
     def link_lost(self, broker: str) -> None:
-        """Nobody waits for a neighbour that is gone, and nobody is there to be answered."""
+        """Handles a lost link: nobody waits for that neighbour, and nobody is there to be answered."""
         for echo in list(self._pending.values()):
             if echo.asker.neighbour == broker:
                 self._forget(echo)
@@ -215,14 +215,14 @@ class Echoes:
                 self.settle(echo)
 
     def session_closed(self, session: str) -> None:
-        """What a session has asked is forgotten; brokers that work on it find out that their time is over."""
+        """Forgets what a session has asked; brokers that work on it find out that their time is over."""
         for key in list(self._asked.get(session, ())):
             echo = self._pending[key]
             self._forget(echo)
             echo.forgotten()
 
     def on_timer(self) -> None:
-        """Questions whose time is over are answered with what there is."""
+        """Handles timeouts: questions whose time is over are answered with what there is."""
         self._timer = None
         now = self._core.now
         while self._deadlines:

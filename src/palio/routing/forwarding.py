@@ -1,4 +1,4 @@
-"""The way of a notification through one broker.
+"""Forwarding: the way of a notification through one broker, matched, delivered and passed on.
 
 It is matched once, together with all that came with it. Each local session with a subscription that it
 satisfies gets one copy, with the handles of all of these; each link behind which somebody wants it gets one
@@ -46,13 +46,13 @@ _sources_of = attrgetter("sources")
 
 
 class Seen:
-    """Which notifications were here, in bounded memory: for each origin a window below the highest sequence."""
+    """Deduplication of notifications in bounded memory: for each origin a window below the highest sequence."""
 
     def __init__(self) -> None:
         self._origins: dict[str, tuple[int, int]] = {}
 
     def add(self, origin: str, sequence: int) -> bool:
-        """Note a notification; False if it was noted before, or is too old to tell."""
+        """Note a notification; False if it is a duplicate, or too old to tell."""
         highest, bits = self._origins.get(origin, (0, 0))
         ahead = sequence - highest
         if ahead > 0:
@@ -95,7 +95,7 @@ _Delivery: TypeAlias = tuple[str, tuple[str, ...], list[Envelope]]  # session, h
 
 
 class _Passing:
-    """A batch that passes through: from where it came, and what is to be done with it so far."""
+    """A batch that is being forwarded: from where it came, and what is to be done with it so far."""
 
     __slots__ = ("_latest", "deliveries", "from_graph", "onward", "source")
 
@@ -158,7 +158,7 @@ class ForwardingStatistics(msgspec.Struct, frozen=True):
 
 
 class Forwarding:
-    """Matches notifications and sends them on."""
+    """Matches notifications, delivers them to sessions, and forwards them to neighbours."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class Forwarding:
         )
 
     def take(self, envelopes: tuple[Envelope, ...], source: Port | None) -> list[Effect]:
-        """Envelopes from a neighbour, or from a local session (no source), in their order.
+        """Forwards envelopes from a neighbour, or from a local session (no source), in their order.
 
         Raises `InvalidNotification`, before anything is done, if the bytes of one are none.
         """
@@ -245,12 +245,12 @@ class Forwarding:
         return True
 
     def forget_routes(self) -> None:
-        """Who wants what, or where they are, may have changed."""
+        """Forget cached routes: who wants what, or where they are, may have changed."""
         if self._routes:
             self._routes.clear()
 
     def _take_run(self, run: list[Envelope], entries: list[Entry[Filter]], passing: _Passing) -> None:
-        """Envelopes that satisfy the same entries."""
+        """Forwards envelopes that satisfy the same entries."""
         count = len(run)
         self._taken += count
         self._matched += count * len(entries)
@@ -278,7 +278,7 @@ class Forwarding:
             self._wasted += wasted
 
     def _send_on(self, envelope: Envelope, route: _Route, passing: _Passing) -> bool:
-        """To the neighbours that are next. Returns False if it came from elsewhere and there are none."""
+        """Sends to the neighbours that are next. Returns False if it came from elsewhere and there are none."""
         source = passing.source
         onward: Envelope | None = None
         for port in self._ports(route, envelope, source, passing.from_graph):

@@ -74,7 +74,7 @@ class Naming:
         self.toward = neighbour
 
     def lose(self, neighbour: str) -> bool:
-        """The link to a neighbour is gone. Returns whether this side has a new name by that."""
+        """Handles a lost link to a neighbour. Returns whether this side has a new name by that."""
         if neighbour != self.toward:
             return False
         self._count += 1

@@ -1,4 +1,4 @@
-"""Neighbours: how links begin and end, and what comes on them.
+"""Links to neighbours: the handshake, what comes on a link, and how it ends.
 
 A link is used once both ends have said hello and found that they go together; then each sends the other what
 it has to know, as an update like any other. When a link goes, all that came on it is dropped, and what that
@@ -27,7 +27,7 @@ _BEFORE_HELLO = frozenset((peers.Hello, peers.Goodbye, LinkDown))
 
 
 class Neighbours:
-    """A router's dealings with other brokers."""
+    """Handles what other brokers send to a router."""
 
     def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
@@ -41,7 +41,8 @@ class Neighbours:
             self._others |= core.durable.link_handlers
 
     def handle(self, kind: type, message: Any, source: str) -> bool:
-        """A message of a neighbour; ignored on a link that is not up: it was under way when the link went.
+        """Handles a message of a neighbour; ignored on a link that is not up: it was under way when the link
+        went.
 
         Returns False if it is nothing that neighbours say.
         """
@@ -146,7 +147,7 @@ class Neighbours:
         self._lost(link)
 
     def _lost(self, link: Link) -> None:
-        """A link is gone: what came on it is dropped, and nobody waits for it any more."""
+        """Handles a lost link: what came on it is dropped, and nobody waits for it any more."""
         name = link.broker
         del self._core.links[name]
         if not link.established:

@@ -1,4 +1,4 @@
-"""Requests: a notification that all its takers may answer, and the way back of their replies.
+"""Request and reply: a notification that all its takers may answer, and the way back of their replies.
 
 A request goes the way of a notification. Each broker counts to how many takers here and to how many neighbours
 it went. A reply is passed on towards the asker at once and not kept; a neighbour's last word says that none
@@ -54,7 +54,7 @@ class _Asked(Echo):
 
 
 class Requests:
-    """This broker's part in requests and their replies."""
+    """This broker's part in request and reply."""
 
     def __init__(self, core: Core, echoes: Echoes) -> None:
         self._core = core
@@ -64,7 +64,9 @@ class Requests:
     # The way there
 
     def ask(self, session: str, message: Request) -> None:
-        """A session asks. Raises `NoSession`, `NotAdvertised`, `WrongTimeout` or `TooManyInquiries`."""
+        """Begins a request of a session. Raises `NoSession`, `NotAdvertised`, `WrongTimeout` or
+        `TooManyInquiries`.
+        """
         if not 0.0 < message.timeout <= LONGEST_WAIT:
             raise WrongTimeout(message.timeout)
         if self._core.configuration.advertisements:
@@ -73,7 +75,7 @@ class Requests:
         self._spread(envelope, Asker(None, session, message.number), message.timeout)
 
     def enquire(self, broker: str, message: Enquire) -> None:
-        """A neighbour passes a request on."""
+        """Handles an `Enquire`: a neighbour passes a request on."""
         envelope = message.envelope
         was_here = self._echoes.was_here(envelope)
         if not was_here and self._echoes.objection(envelope) is None:
@@ -97,7 +99,7 @@ class Requests:
     # The way back
 
     def respond(self, session: str, message: Respond) -> None:
-        """A taker replies. What nobody waits for any more is dropped. Raises `NoSession`."""
+        """Handles the reply of a taker. What nobody waits for any more is dropped. Raises `NoSession`."""
         self._core.sessions.get(session)
         asked = self._echoes.get(_key(message.id))
         if not isinstance(asked, _Asked) or session not in asked.takers:
@@ -109,7 +111,7 @@ class Requests:
         self._echoes.settle(asked)
 
     def answered(self, broker: str, message: Answered) -> None:
-        """A neighbour passes a reply on, or has its last word."""
+        """Handles an `Answered`: a neighbour passes a reply on, or has its last word."""
         asked = self._echoes.of_branch((message.origin, message.sequence), broker)
         if not isinstance(asked, _Asked):
             return
@@ -129,7 +131,7 @@ class Requests:
         missing: int = 0,
         problem: str | None = None,
     ) -> None:
-        """Tell who asked, if it may see the reply."""
+        """Passes a reply on to who asked, if it may see it."""
         asker = asked.asker
         if notification is not None and asker.neighbour is None:
             if not self._core.scopes.sees(asker.session, notification, "reply"):
@@ -147,7 +149,7 @@ class Requests:
     # What ends without a reply
 
     def session_closed(self, session: str) -> None:
-        """A session that ends has nothing to say to any request."""
+        """Counts a session that ends as having nothing to say to any request."""
         for key in list(self._taking.get(session, ())):
             asked = self._echoes.get(key)
             if isinstance(asked, _Asked):
@@ -155,7 +157,7 @@ class Requests:
                 self._echoes.settle(asked)
 
     def dismiss(self, asked: _Asked) -> None:
-        """Nobody waits for the takers of a request any more."""
+        """Forgets the takers of a request: nobody waits for them any more."""
         for session in list(asked.takers):
             self._dismiss_one(asked, session)
 

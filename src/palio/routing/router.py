@@ -46,7 +46,7 @@ class RouterStatistics(msgspec.Struct, frozen=True):
 
 
 class Router:
-    """A broker without its sockets. `handle` and `on_timer` are the only ways in; they return what to do.
+    """A broker without its sockets. `handle` and `on_timer` are the only ways in; they return the effects.
 
     The effects are to be carried out in their order. Routers of one process may share their `facts`. A broker
     that begins anew is given what is `recovered` from its disk.
@@ -72,7 +72,7 @@ class Router:
         source: str,
         now: float,
     ) -> list[Effect]:
-        """Take a message from a session, from a neighbour, or about the link to a neighbour."""
+        """Handles a message from a session, from a neighbour, or about the link to a neighbour."""
         core = self._core
         effects = core.begin(now)
         durable = core.durable
@@ -104,7 +104,7 @@ class Router:
                 self._core.durable.scope_changed(message.owner)
 
     def on_timer(self, name: str, now: float) -> list[Effect]:
-        """A timer that was set has come due."""
+        """Handles a timer that was set and has come due."""
         core = self._core
         effects = core.begin(now)
         core.forwarding.forget_routes()

@@ -80,7 +80,7 @@ class Scopes:
         self.withheld: Counter[str] = Counter()  # by what it was: what would have been seen otherwise
 
     def set(self, message: SetScope) -> bool:
-        """Returns whether this changes anything."""
+        """Sets what an owner may see and publish. Returns whether this changes anything."""
         new = _Scope(message.subscribe or _NOTHING, message.publish or _NOTHING)
         old = self._scopes.get(message.owner, _NO_SCOPE)
         if (new.subscribe, new.publish) == (old.subscribe, old.publish):

@@ -1,4 +1,4 @@
-"""The clients of a broker: what each session has subscribed and advertised.
+"""Sessions: what each client of a broker has subscribed and advertised.
 
 A session holds a filter at most once; the handles by which the client calls it are counted by name. Releasing
 the last one ends the subscription. `unsubscribe` goes by covering, as in Siena: it ends all subscriptions of
@@ -87,7 +87,7 @@ class Held:
 
 
 class Session(msgspec.Struct, eq=False):
-    """What one client holds, by content and by handle."""
+    """What one client has subscribed and advertised, by content and by handle."""
 
     name: str
     heavy: int = 0  # in units of `WEIGHT`: what its filters and advertisements have beyond the first

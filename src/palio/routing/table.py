@@ -1,4 +1,4 @@
-"""The table of a broker: who wants what, and which of it the neighbours are told.
+"""The routing table of a broker: who wants what, and which of it the neighbours are told.
 
 An *entry* is a filter (or, in a second table, an advertisement) with its sources: the local sessions that
 hold it and the ports on which it came. A *port* is a link of an acyclic network, named by the neighbour, or
@@ -63,7 +63,7 @@ _NO_SOURCES = Sources(_NOBODY, _NOBODY, _NOBODY)
 
 
 class Entry(Generic[Item]):
-    """A filter or an advertisement in the table. `sent` is shared, too: never changed, only replaced."""
+    """A filter or an advertisement in the routing table. `sent` is shared, too: only ever replaced."""
 
     __slots__ = ("above", "item", "partners", "place", "rank", "sent", "sources")
 
@@ -134,7 +134,7 @@ class Table(Generic[Item]):
     # Sources come and go
 
     def hold(self, item: Item, holder: Any) -> tuple[Entry[Item], bool]:
-        """A local session wants it. Returns the entry, and whether it is new."""
+        """Adds a filter or advertisement of a local session. Returns the entry, and whether it is new."""
         place = self._place(item)
         entry = self._entries.get(place)
         if entry is None:
@@ -147,12 +147,14 @@ class Table(Generic[Item]):
         return entry, False
 
     def let_go(self, entry: Entry[Item], holder: Any) -> bool:
-        """A local session does not want it any more. Returns whether the entry is gone."""
+        """Removes a filter or advertisement of a local session. Returns whether the entry is gone."""
         del entry.sources.holders[holder]
         return self._source_lost(entry)
 
     def receive(self, item: Item, port: Port, broker: str | None = None) -> tuple[Entry[Item], bool]:
-        """A row came on a port, in the graph of some broker. Returns the entry, and whether it is new."""
+        """Adds a row that came on a port, in the graph of some broker. Returns the entry, and whether it is
+        new.
+        """
         place = self._place(item)
         entry = self._entries.get(place)
         if entry is None:
@@ -170,7 +172,7 @@ class Table(Generic[Item]):
         return entry, False
 
     def drop(self, entry: Entry[Item], port: Port, broker: str | None = None) -> bool:
-        """A row was removed on its port. Returns whether the entry is gone."""
+        """Removes a row that came on a port. Returns whether the entry is gone."""
         if entry.sources is self._one_from.get(port):
             entry.sources = _NO_SOURCES
             self._leave(entry, port)
@@ -266,13 +268,13 @@ class Table(Generic[Item]):
         return ()
 
     def _entered(self, entry: Entry[Item]) -> None:
-        """The entry is new and has its first source."""
+        """Handles a new entry, which has its first source."""
 
     def _changed(self, entry: Entry[Item], before: Port | None) -> None:
-        """The port that the entry is not for was another one."""
+        """Handles that the port which the entry is not for was another one."""
 
     def _left(self, entry: Entry[Item], before: Port | None) -> None:
-        """Nothing is a source of the entry any more; the port that it was not for is given."""
+        """Handles an entry that has no source any more; the port that it was not for is given."""
         del self._entries[entry.place]
 
     # The mechanics of sources

@@ -1,4 +1,4 @@
-"""Both tables of a broker, filters and advertisements, with the index that finds the filters by content."""
+"""Both routing tables of a broker, filters and advertisements, with the index that matches notifications."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UnknownRow(PalioError):
 
 
 class Side(Generic[Item]):
-    """A table, and what follows for the other one when entries come and go."""
+    """A routing table, and what follows for the other one when entries come and go."""
 
     def __init__(self, table: Table[Item], overlaps: Callable[[Item, Any], bool]) -> None:
         self.table = table
@@ -80,14 +80,14 @@ class Side(Generic[Item]):
         other._partner = self
 
     def hold(self, item: Item, holder: Any) -> Entry[Item]:
-        """A local session has it."""
+        """Adds an entry of a local session."""
         entry, fresh = self.table.hold(item, holder)
         if fresh:
             self._entered(entry)
         return entry
 
     def let_go(self, entry: Entry[Item], holder: Any) -> None:
-        """A local session has it no more."""
+        """Removes an entry of a local session."""
         if self.table.let_go(entry, holder):
             self._left(entry)
 
@@ -98,7 +98,7 @@ class Side(Generic[Item]):
         port: Port,
         broker: str | None = None,
     ) -> None:
-        """Rows came on a port, in the graph of some broker; they are noted by number."""
+        """Adds rows that came on a port, in the graph of some broker; they are noted by number."""
         table = self.table
         for number, item in add:
             if number in rows:
@@ -113,7 +113,7 @@ class Side(Generic[Item]):
     def drop(
         self, rows: dict[int, Entry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
     ) -> None:
-        """Rows were removed on their port."""
+        """Removes rows that came on a port."""
         for number in remove:
             if number not in rows:
                 raise UnknownRow(number)

@@ -59,12 +59,12 @@ class Tracing:
         self._echoes = echoes
 
     def ask(self, session: str, message: Trace) -> None:
-        """A session wants to know. Raises `NoSession` or `TooManyInquiries`."""
+        """Begins a trace of a session. Raises `NoSession` or `TooManyInquiries`."""
         envelope = self._echoes.begin(session, message.notification)
         self._walk(envelope, Asker(None, session, message.number), TRACE_WITHIN)
 
     def probe(self, broker: str, message: Probe) -> None:
-        """A neighbour wants to know."""
+        """Handles a `Probe` from a neighbour."""
         envelope = message.envelope
         again = self._echoes.was_here(envelope)
         objection = WAS_HERE if again else self._echoes.objection(envelope)
@@ -75,7 +75,7 @@ class Tracing:
             self._core.effects.append(Send(broker, Probed(envelope.origin, envelope.sequence, hop)))
 
     def probed(self, broker: str, message: Probed) -> None:
-        """A neighbour answers."""
+        """Handles a `Probed`: the answer of a neighbour."""
         echo = self._echoes.of_branch((message.origin, message.sequence), broker)
         if isinstance(echo, _Tracing):
             del echo.branches[broker]

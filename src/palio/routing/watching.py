@@ -1,4 +1,4 @@
-"""Watching: whether anybody wants what an advertisement describes, and when that changes.
+"""Watches: whether anybody wants what an advertisement describes, and when that changes.
 
 For each advertisement that is watched, the broker counts the filters of its table that overlap it: those of its
 own sessions and durable subscriptions, and those that came from neighbours; where owners have rights, as far as
@@ -64,7 +64,7 @@ class Watching:
         self._changed = False
 
     def watch(self, session: str, message: Watch) -> None:
-        """Begin to watch. Raises `NoSession`, `HandleInUse` or `TooManyWatches`."""
+        """Begins a watch. Raises `NoSession`, `HandleInUse` or `TooManyWatches`."""
         self._core.sessions.get(session)
         handle, advertisement = message.handle, message.advertisement
         mine = self._sessions.get(session, {})
@@ -86,7 +86,7 @@ class Watching:
         return handle in self._sessions.get(session, ())
 
     def release(self, session: str, handle: str) -> None:
-        """A session does not watch something any more."""
+        """Ends a watch of a session."""
         mine = self._sessions[session]
         advertisement = mine.pop(handle)
         if not mine:
@@ -100,23 +100,23 @@ class Watching:
                 self._core.tables.filters.noticed = None
 
     def session_closed(self, session: str) -> None:
-        """A session is gone, and watches nothing any more."""
+        """Ends all watches of a session that is gone."""
         for handle in list(self._sessions.get(session, ())):
             self.release(session, handle)
 
     def scope_changed(self, owner: str) -> None:
-        """An owner may publish something else: count anew what it watches."""
+        """Handles a change of rights: count anew what the owner watches."""
         for (one, advertisement), watched in self._watched.items():
             if one == owner:
                 watched.count = self._count(owner + SEPARATOR, advertisement)
                 self._changed = True
 
     def links_changed(self) -> None:
-        """There may be other neighbours that get everything."""
+        """Handles that there may be other neighbours that get everything."""
         self._changed = bool(self._watched)
 
     def settle(self) -> None:
-        """A message has been dealt with: tell those for whom it has changed something."""
+        """Tells those who watch something that the message just handled has changed."""
         if not self._changed:
             return
         self._changed = False
@@ -145,7 +145,7 @@ class Watching:
         return self._overlap(advertisement, self._scopes.wanted(name, filter))
 
     def _noticed(self, entry: Entry[Filter], step: int) -> None:
-        """A filter has entered the table, or left it."""
+        """Handles a filter that has entered the table, or left it."""
         for (owner, advertisement), watched in self._watched.items():
             if self._is_wanted(owner + SEPARATOR, advertisement, entry.item):
                 watched.count += step

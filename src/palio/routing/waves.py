@@ -1,4 +1,5 @@
-"""Waves: how a broker finds out that everyone behind its ports knows something.
+"""Waves: acknowledgements of updates, by which a broker finds out that everyone behind its ports knows
+something.
 
 Updates on a port are numbered, and the neighbour applies them in order. A neighbour that is asked to confirm
 an update answers once all behind it know that update and every one before. So "the whole network knows all
@@ -30,7 +31,7 @@ class Wave(msgspec.Struct, eq=False):
 
 
 class Progress:
-    """How far a port is: the latest version sent, the latest that was asked about, the latest confirmed."""
+    """Updates of a port: the latest version sent, the latest that was asked about, the latest acknowledged."""
 
     __slots__ = ("asked", "confirmed", "sent", "waiting")
 
@@ -48,12 +49,14 @@ class Progress:
         self.waiting.append((self.asked, wave))
 
     def confirm(self, version: int) -> list[Wave]:
-        """The neighbour confirms; returns the waves that have all their answers by that."""
+        """Handles an acknowledgement of a neighbour; returns the waves that have all their answers by that."""
         self.confirmed = max(self.confirmed, version)
         return self._ended(self.confirmed)
 
     def abandon(self) -> list[Wave]:
-        """The port is gone and nobody is behind it any more; returns the waves that have all their answers."""
+        """Handles the loss of a port, behind which nobody is any more; returns the waves that have all their
+        answers.
+        """
         return self._ended(self.asked)
 
     def _ended(self, version: int) -> list[Wave]:

@@ -1,4 +1,4 @@
-"""What a broker keeps: journal, durable subscriptions and their spools, in SQLite or PostgreSQL."""
+"""The store of a broker: journal, durable subscriptions and their spools, in SQLite or PostgreSQL."""
 
 from palio.store.contract import Store, StoreStatistics
 from palio.store.errors import (

@@ -1,4 +1,4 @@
-"""What the store needs to know of a database: how to reach it alone, and what its errors mean."""
+"""A database, as the store needs to know it: how to reach it alone (fencing), and what its errors mean."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows: TypeAlias = Sequence[tuple[Any, ...]]
 
 
 class Kind(Enum):
-    """What can be done about a failed write."""
+    """Kinds of failed writes, by what can be done about them."""
 
     FULL = "full"  # nothing can be added now: appends are refused at once, all else waits for room
     AWAY = "away"  # it cannot be reached, or used, for a moment: everything waits, and appends not for long
@@ -46,11 +46,11 @@ class Backend(ABC):
 
     @abstractmethod
     def lock(self, broker: str) -> None:
-        """Be the only one that writes for a broker. Raises `StoreInUse`."""
+        """Fencing: be the only one that writes for a broker. Raises `StoreInUse`."""
 
     @abstractmethod
     def unlock(self) -> None:
-        """Let others write."""
+        """Release the lock: let others write."""
 
     @abstractmethod
     def connect(self) -> Connection:
@@ -62,11 +62,11 @@ class Backend(ABC):
 
     @abstractmethod
     def prepare(self, connection: Connection) -> None:
-        """Before tables are looked for: nobody else shall create or migrate them meanwhile."""
+        """Keep others from creating or migrating tables meanwhile, before they are looked for."""
 
     @abstractmethod
     def claim(self, broker: str, others: Sequence[str]) -> None:
-        """A broker that is not in the store wants to begin there beside others. Raises `WrongBroker`."""
+        """Let a broker that is not in the store begin there beside others. Raises `WrongBroker`."""
 
     @abstractmethod
     def trouble(self, problem: BaseException) -> Trouble:
@@ -76,7 +76,7 @@ class Backend(ABC):
 
     @abstractmethod
     def append(self, connection: Connection, rows: Rows) -> None:
-        """Add to the journal: broker, sequence, time, publisher, id, body."""
+        """Append to the journal: broker, sequence, time, publisher, id, body."""
 
     @abstractmethod
     def spool(self, connection: Connection, rows: Rows) -> None:

@@ -1,4 +1,5 @@
-"""Holds: readers that are no subscriptions write down how far they are, and nothing after that is trimmed.
+"""Retention holds: readers that are no subscriptions write down how far they are, and nothing after that is
+trimmed.
 
 A reader that can speak to the broker asks it (`Client.hold`). One that has only the store writes the fact
 itself, in a short transaction beside the broker's: the store looks at these facts whenever something is
@@ -18,7 +19,7 @@ from palio.store.records import fact_columns, from_column, to_column
 
 
 def hold(url: str, broker: str, reader: str, sequence: int) -> None:
-    """Keep the journal of a broker for a reader that has all up to a sequence; -1 ends that.
+    """Places a hold on the journal of a broker, for a reader that has all up to a sequence; -1 ends that.
 
     Raises `NoSuchJournal`, `StoreTooOld`, `StoreUnavailable` and what opening a store raises.
     """

@@ -1,4 +1,4 @@
-"""What a broker reads in its lake: in a thread of its own, so that nothing else waits for it.
+"""The lake thread: what a broker reads in its lake, beside all else, so that nothing else waits for it.
 
 The writer hands over what lies below where its journal was trimmed. The same page is often asked for again
 while it is being read, by somebody who waits for longer than expected: it is read once, and all who asked are
@@ -47,7 +47,7 @@ class LakeThread:
         self._thread.start()
 
     def read(self, effect: Read, trimmed: int) -> None:
-        """Let a page be read of a journal that begins after `trimmed`. Never waits."""
+        """Submit a read of a page, of a journal that begins after `trimmed`. Never waits."""
         question = effect.filter.form, effect.after, effect.upto, effect.limit, effect.since
         with self._changed:
             if question in self._waiting:
@@ -60,7 +60,7 @@ class LakeThread:
         return LakeStatistics(self._pages, self._events, self._failures, self._last_error)
 
     def close(self) -> None:
-        """End; nobody is told of what was not read by then."""
+        """End the thread; nobody is told of what was not read by then."""
         with self._changed:
             self._closed = True
             self._changed.notify()

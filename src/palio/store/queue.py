@@ -1,4 +1,4 @@
-"""What waits to be written: in order, counted, and taken in groups."""
+"""The write queue: effects that wait to be written, in order, counted, and taken in groups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Queue:
         self.bytes = 0
 
     def put(self, effects: Sequence[StoreEffect]) -> None:
-        """Submit effects."""
+        """Submit effects to be written."""
         one = Waiting(effects, _size(effects))
         with self._condition:
             self._waiting.append(one)
@@ -67,7 +67,7 @@ class Queue:
             return group
 
     def finish(self) -> None:
-        """The group that was taken is completed, or lost: it no longer counts."""
+        """Count a group as completed, or lost."""
         with self._condition:
             self.effects -= self._taken_effects
             self.bytes -= self._taken_bytes
@@ -75,7 +75,7 @@ class Queue:
             self._taken = None
 
     def take_appends(self) -> list[Append]:
-        """Take all appends out, wherever they are."""
+        """Take all appends out, wherever they are in the queue."""
         taken: list[Append] = []
         with self._condition:
             for one in self._waiting:
@@ -90,13 +90,13 @@ class Queue:
         return taken
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, but not beyond the next effects that are submitted, nor the end."""
+        """Wait for so long, but not beyond the next effects that are submitted, nor the end."""
         with self._condition:
             if not self.closed:
                 self._condition.wait(seconds)
 
     def close(self) -> None:
-        """Nothing more is submitted."""
+        """Close the queue: nothing more is submitted."""
         with self._condition:
             self.closed = True
             self._condition.notify_all()

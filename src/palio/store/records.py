@@ -64,12 +64,12 @@ def decode_letter(data: bytes) -> tuple[Envelope, Failures]:
 
 
 def encode_retry(retry: Retry | None) -> bytes | None:
-    """How things are tried again, as a column keeps it."""
+    """A retry policy, as a column keeps it."""
     return None if retry is None else _encode(retry)
 
 
 def decode_retry(data: bytes | None) -> Retry | None:
-    """The other way. Raises `msgspec.DecodeError`."""
+    """The retry policy that a column keeps. Raises `msgspec.DecodeError`."""
     return None if data is None else _read_retry(data)
 
 

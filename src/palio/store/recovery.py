@@ -1,4 +1,5 @@
-"""What a broker finds when it begins: its standing, its subscriptions, and the ids that may come again.
+"""Recovery: what a broker finds on disk when it begins: its standing, its subscriptions, and ids for
+deduplication.
 
 A subscription or a letter that cannot be read does not keep the broker from starting: it is put aside.
 """
@@ -44,7 +45,9 @@ Letters = dict[int, list[tuple[int, int, Envelope]]]
 
 
 def enter(backend: Backend, connection: Connection, broker: str) -> tuple[Standing, int]:
-    """Begin another life of a broker. Returns how far its store is, and the number of that life."""
+    """Fencing: begin another life (incarnation) of a broker. Returns how far its store is, and the number of
+    that life.
+    """
     table = schema.brokers
     mine = table.c.name == to_column(broker)
     found = connection.execute(table.select().where(mine)).first()
@@ -69,7 +72,7 @@ def enter(backend: Backend, connection: Connection, broker: str) -> tuple[Standi
 
 
 def unchanged(connection: Connection, standing: Standing, incarnation: int) -> int | None:
-    """How many groups are committed; None if another broker has begun a life since."""
+    """Fencing: how many groups are committed; None if another broker has begun a life since."""
     table = schema.brokers
     found = connection.execute(table.select().where(table.c.broker == standing.broker)).first()
     return found.groups if found is not None and found.incarnation == incarnation else None
@@ -78,7 +81,7 @@ def unchanged(connection: Connection, standing: Standing, incarnation: int) -> i
 def recover(
     connection: Connection, standing: Standing, store: str, *, retention: float, remembered: int
 ) -> tuple[Recovered, dict[str, Kept]]:
-    """All that is on disk. Raises `StoreCorrupt`."""
+    """Recovers all that is on disk. Raises `StoreCorrupt`."""
     try:
         return _recover(connection, standing, retention, remembered)
     except (msgspec.DecodeError, PalioError, ValueError) as problem:
@@ -143,7 +146,7 @@ def _recover(
 def _recent(
     connection: Connection, standing: Standing, retention: float
 ) -> Iterator[tuple[str, str, int, float]]:
-    """The ids of what was published within the retention time before the last publish."""
+    """Deduplication: the ids of what was published within the retention time before the last publish."""
     wanted = {"broker": standing.broker, "horizon": standing.time - retention, "swept": standing.swept}
     for statement in (_RECENT_IDS, _RECENT):
         for publisher, id, sequence, time in connection.execute(statement, wanted):

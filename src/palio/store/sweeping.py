@@ -1,4 +1,4 @@
-"""Sweeping: rows of the journal that were trimmed are deleted, a few at a time.
+"""Sweeping, the second half of retention: rows of the journal that were trimmed are deleted, a few at a time.
 
 A long delete would let every publish wait. Each group of writes therefore takes a few of the rows with it that
 are nobody's any more, at least as many as it adds, and an idle writer takes the rest. The ids of what is

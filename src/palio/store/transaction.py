@@ -106,7 +106,7 @@ class Transaction:
         self.bytes = 0
 
     def carry_out(self, effects: Sequence[StoreEffect]) -> list[StoreMessage]:
-        """Do it. Returns what is to be told once it is committed."""
+        """Carry out an effect. Returns what is to be told once it is committed."""
         answers: list[StoreMessage] = []
         for effect in effects:
             match effect:
@@ -133,7 +133,9 @@ class Transaction:
         return answers
 
     def finish(self, swept: int) -> Standing | None:
-        """The last write of a transaction. Returns how far the store is with it; None if nothing changed."""
+        """Make the last write of a transaction. Returns how far the store is with it; None if nothing
+        changed.
+        """
         before = self._before
         standing = Standing(
             self._broker,
@@ -250,7 +252,9 @@ class Transaction:
         return read(self._connection, self._broker, self._name, effect, head=self._head, trimmed=self.trimmed)
 
     def _held(self, upto: int) -> int:
-        """Up to which sequence, at the most, no reader that is no subscription needs anything."""
+        """Retention holds: up to which sequence, at the most, no reader that is no subscription needs
+        anything.
+        """
         self._flush_facts()
         held = self._connection.execute(_HELD, {"broker": self._broker, "kind": FactKind.HELD.value}).scalar()
         return upto if held is None else min(upto, int(held))

@@ -1,4 +1,4 @@
-"""The writer: one thread that takes what is queued, writes it as one group, and tells.
+"""The writer: one thread that takes what is queued, writes it as one group (group commit), and tells.
 
 Group commit: while one group is being synced, the next gathers. So a commit costs the same for one event as for
 hundreds, nobody waits for a timer, and a lone event waits for one sync only.
@@ -188,7 +188,7 @@ class Writer:
         self._finish(outcome)
 
     def _finish(self, outcome: _Outcome) -> None:
-        """A group is on disk."""
+        """Handles a group that is on disk."""
         self._finished = outcome.group
         self.standing = outcome.standing
         for name, kept in outcome.changed.items():
@@ -225,7 +225,7 @@ class Writer:
     # Trouble
 
     def _pause(self, seconds: float, refusal: str | None) -> None:
-        """Let time pass, and refuse what is to be appended meanwhile."""
+        """Wait before the next attempt, and refuse what is to be appended meanwhile."""
         until = time.monotonic() + seconds
         while not self._queue.closed and (left := until - time.monotonic()) > 0:
             self._queue.wait(left)
@@ -275,7 +275,7 @@ class Writer:
                 log.debug("Closing a connection: %s", problem)
 
     def _reconnect(self) -> None:
-        """Try to be connected again."""
+        """Retry the connection."""
         if self.broken is None:
             try:
                 self._connect()
@@ -283,7 +283,7 @@ class Writer:
                 self._judge(problem)
 
     def _connect(self) -> Connection:
-        """Be connected again, and find out about what was in doubt."""
+        """Connect again, and find out about what was in doubt."""
         connection = self._backend.connect()
         self._connection = connection
         with connection.begin():

@@ -1,4 +1,4 @@
-"""Who may come in, and what they may do: principals, their tokens and certificates, and their rights.
+"""Authentication and authorization: principals, their tokens and certificates, and their rights.
 
 `Access.authenticate(token, certificate)` gives the `Principal`; its rights are filters, and always the current
 ones. Errors are `NotAuthenticated`, `TokenExpired` and `NotAllowed`.

@@ -94,7 +94,7 @@ class Access:
         return dict(self._rights)
 
     def refresh(self) -> frozenset[str]:
-        """Read what has changed. Returns those whose rights did."""
+        """Reads files again that have changed. Returns those principals whose rights did."""
         if not self.is_on:
             return frozenset()
         self._refresh_tokens()

@@ -57,7 +57,7 @@ class NotNow(PalioError):
 
 
 class Bodies:
-    """Reads bodies, and knows how much is being held of them."""
+    """Reads bodies, and bounds how much is held of them (backpressure)."""
 
     def __init__(self, settings: GatewaySettings) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""What the gateway counts."""
+"""Counters of the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request shows of whoever sends it: a token, or the certificate of its connection.
+"""Credentials of a request: a token, or the certificate of its connection.
 
 A certificate is shown by a browser whichever page wants something, so what a page of another place asks for by
 it is refused; a token is shown by nobody who does not mean to.

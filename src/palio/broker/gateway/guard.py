@@ -1,4 +1,4 @@
-"""Who may call at all, before anybody looks at what is wanted.
+"""Origin check: which requests are taken at all, before anybody looks at what is wanted.
 
 A browser lets any page send requests to any address, one of this machine too. So a request that says which page
 it comes from (`Origin`) must come from this broker's own pages or from one that the settings name; and a broker
@@ -69,7 +69,7 @@ class StrangeHost(PalioError):
 
 
 class Guard:
-    """Looks at origins and hosts."""
+    """Checks the origin and the host of requests."""
 
     def __init__(self, settings: GatewaySettings, *, local: bool) -> None:
         self._origins = frozenset(origin.rstrip("/").lower() for origin in settings.origins)

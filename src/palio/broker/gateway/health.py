@@ -1,4 +1,4 @@
-"""Whether the broker is well, and its metrics for Prometheus."""
+"""Health of the broker, and its metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METRICS = Operation(
 
 
 class Health:
-    """For whoever watches over a broker."""
+    """Health and metrics, for whoever watches over a broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

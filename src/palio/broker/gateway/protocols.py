@@ -1,4 +1,4 @@
-"""What holds on a connection of the HTTP port itself, before and beside the requests on it.
+"""Limits on connections of the HTTP port itself, before and beside the requests on them.
 
 So many in all, and from one address. A request head must come in time and may not be too long, and what is
 answered must be taken: a connection that stands still is ended. A WebSocket may not have a broker collect what
@@ -32,7 +32,7 @@ ABORT = "palio.abort"
 
 
 class Callers:
-    """Who is connected by HTTP."""
+    """The connections by HTTP, counted in all and by address."""
 
     def __init__(self, limits: Limits, refused: Callable[[PalioError, str], None]) -> None:
         self._all = Tally(limits.connections)
@@ -40,7 +40,7 @@ class Callers:
         self._refused = refused
 
     def enter(self, host: str) -> None:
-        """One more. Raises `TooManyConnections`; it counts all the same, until it leaves."""
+        """Counts a connection. Raises `TooManyConnections`; it counts all the same, until it leaves."""
         try:
             try:
                 self._all.add("")

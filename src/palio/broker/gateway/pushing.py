@@ -1,4 +1,4 @@
-"""`Pusher`: the taker of a durable subscription who calls a webhook for each delivery.
+"""`Pusher`: webhooks. The consumer (taker) of a durable subscription that calls one for each delivery.
 
 What the webhook has taken (2xx) is acknowledged, everything else rejected: durable delivery then tries it again
 after a pause that doubles, and keeps it as a dead letter after the last attempt. While the webhook cannot be
@@ -123,7 +123,7 @@ class Pusher:
         return float(min(doubled, settings.push_longest_pause))
 
     async def _visit(self, visitor: Visitor) -> None:
-        """Take deliveries until there is trouble."""
+        """Take deliveries and push them, until there is trouble."""
         await visitor.ask(self._attach())
         self._state = "trying again" if self._streak else "pushing"
         under_way: set[asyncio.Task[None]] = set()

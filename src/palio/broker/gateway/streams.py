@@ -212,7 +212,7 @@ class _Reaching(_Reader):
 
 
 class _Durable(_Reader):
-    """The taker of a durable subscription."""
+    """The consumer (taker) of a durable subscription, which reads it as a stream."""
 
     def __init__(
         self,

@@ -120,7 +120,7 @@ class Visitor:
     # Saying
 
     def say(self, message: AnyMessage) -> None:
-        """Say something. Raises `FrameTooLarge`, and `VisitEnded` or what the broker refused with."""
+        """Send a message. Raises `FrameTooLarge`, and `VisitEnded` or what the broker refused with."""
         if self._ended_for is not None:
             raise self._ended_for
         self._conversation.say(message)
@@ -131,7 +131,7 @@ class Visitor:
         self._transport.receive(frame(payload))
 
     async def ask(self, message: Any, timeout: float = 30.0) -> Any:
-        """Say a request and wait for its answer. Raises `NoAnswer`, and what `say` and the broker raise."""
+        """Send a request and wait for its answer. Raises `NoAnswer`, and what `say` and the broker raise."""
         pairing = self._conversation.pairing
         request = pairing.numbered(message)
         subject = subject_of(request)
@@ -187,7 +187,9 @@ class Visitor:
             self._inbox.clear()
 
     def _beat(self) -> None:
-        """A visitor that is slow to take what comes is there all the same. The broker is in this program."""
+        """Heartbeat: a visitor that is slow to take what comes is there all the same. The broker is in this
+        program.
+        """
         self._conversation.beat(self._loop.time(), listening=False)
         self._beating = self._loop.call_later(self._conversation.heartbeat.pause, self._beat)
 

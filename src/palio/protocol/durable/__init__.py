@@ -1,1 +1,1 @@
-"""What durable delivery says on the wire: of clients, to them, and between brokers."""
+"""The messages of durable delivery: of clients, to them, and between brokers."""

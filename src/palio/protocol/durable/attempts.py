@@ -1,4 +1,4 @@
-"""What became of each attempt to deliver something: when, to whom, and why it failed.
+"""Delivery attempts that failed: when, to whom, and why.
 
 So that whoever finds a dead letter need not guess. It is kept beside the delivery in memory, goes with it to
 another home, and is written with the dead letter; what is not dead yet has forgotten it after a crash. Of many
@@ -38,10 +38,10 @@ FailuresOf: TypeAlias = tuple[tuple[int, Failures], ...]
 
 
 def one_more(failures: Failures, failure: Failure) -> Failures:
-    """The last few, with one more."""
+    """The last few failures, with one more."""
     return (*failures[1 - MAX_FAILURES :], failure)
 
 
 def weight(failures: Failures) -> int:
-    """Bytes of what takers said, about; what else there is of a few failures is small, and bounded."""
+    """About how many bytes takers' reasons have; what else there is of a few failures is small, and bounded."""
     return sum([len(one.reason) for one in failures])

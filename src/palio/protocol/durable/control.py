@@ -1,4 +1,6 @@
-"""Messages that steer a durable subscription from outside: whoever takes its events is not disturbed."""
+"""Pause, resume and seek: messages that steer a durable subscription from outside, without disturbing its
+taker.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,20 @@ from palio.protocol.base import Moment, Number, Numbered
 
 
 class Pause(Numbered, frozen=True):
-    """Keep what comes for a durable subscription, and deliver nothing until it is resumed."""
+    """Pause a durable subscription: keep what comes, and deliver nothing until it is resumed."""
 
     name: str
 
 
 class Resume(Numbered, frozen=True):
-    """Deliver again."""
+    """Resume a paused durable subscription: deliver again."""
 
     name: str
 
 
 class Seek(Numbered, frozen=True):
-    """Move a durable subscription: `since` a time, "all" or "now", or `after` a position of some origins.
+    """Move a durable subscription to another position: `since` a time, "all" or "now", or `after` a position of
+    some origins.
 
     What follows comes, also what had been acknowledged, as far back as journals and lakes have it; what is
     before and was not acknowledged is dropped. With `dry` nothing is done: only what would be dropped is said.
@@ -31,14 +34,16 @@ class Seek(Numbered, frozen=True):
 
 
 class Paused(Numbered, frozen=True):
-    """Whether it is paused now, on disk."""
+    """Answers `Pause` and `Resume`: whether it is paused now, on disk."""
 
     name: str
     paused: bool
 
 
 class Sought(Numbered, frozen=True):
-    """It is moved, on disk. So many deliveries were dropped; `unread` if journals may have had more of them."""
+    """Answers `Seek`: it is moved, on disk. So many deliveries were dropped; `unread` if journals may have had
+    more of them.
+    """
 
     name: str
     dropped: Number

@@ -1,4 +1,6 @@
-"""Journals: what clients and operators ask about them, and the answers."""
+"""Journals: surveys, replays, retention holds and trimming, as clients and operators ask for them, and the
+answers.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from palio.protocol.envelope import Envelope
 
 
 class Forget(Numbered, frozen=True):
-    """From an operator: a broker is gone for good, and nobody shall wait for it any more."""
+    """Remove a member, from an operator: a broker is gone for good, and nobody shall wait for it any more."""
 
     broker: str
 
 
 class Survey(WireMessage, frozen=True):
-    """How many of all that is in the journals in reach does the filter select, from one time to another?
+    """Count what the filter selects in the journals in reach, from one time to another.
 
     The answer has a histogram of that time, and the newest as samples. Without an end it is until now.
     """
@@ -32,7 +34,7 @@ class Survey(WireMessage, frozen=True):
 
 
 class Replay(WireMessage, frozen=True):
-    """All that is in the journals in reach and that the filter selects, origin by origin, page by page.
+    """Replay what the filter selects in the journals in reach, origin by origin, page by page.
 
     With `ranges` only what those origins have after one sequence up to another.
     """
@@ -46,19 +48,19 @@ class Replay(WireMessage, frozen=True):
 
 
 class GoOn(WireMessage, frozen=True):
-    """The next page of a replay, please."""
+    """Ask for the next page of a replay."""
 
     number: Number
 
 
 class ListJournals(WireMessage, frozen=True):
-    """Which journals are in reach, and how far are they?"""
+    """Ask which journals are in reach, and how far they are."""
 
     number: Number
 
 
 class Hold(WireMessage, frozen=True):
-    """Keep this broker's journal for a reader that has all up to a sequence; -1 ends that.
+    """Retention hold: keep this broker's journal for a reader that has all up to a sequence; -1 ends that.
 
     A reader is no subscription: a lake, or a query that comes back later. Nothing is sent to it.
     """
@@ -69,7 +71,7 @@ class Hold(WireMessage, frozen=True):
 
 
 class TrimJournal(WireMessage, frozen=True):
-    """From an operator: let go all of this broker's journal that nobody needs, however new it is.
+    """Trim, from an operator: let go all of this broker's journal that nobody needs, however new it is.
 
     With `upto` nothing after that sequence. With `dry` nothing at all: only what would go is said.
     """
@@ -83,13 +85,15 @@ class TrimJournal(WireMessage, frozen=True):
 
 
 class Forgot(Numbered, frozen=True):
-    """That a broker is forgotten is on disk here, and on its way to all others."""
+    """Answers `Forget`: that a broker is forgotten is on disk here, and on its way to all others."""
 
     broker: str
 
 
 class Surveyed(WireMessage, frozen=True):
-    """What was counted. Times are those of the first and the last; `missing` are origins that did not say."""
+    """Answers `Survey`: what was counted. Times are those of the first and the last; `missing` are origins that
+    did not say.
+    """
 
     number: Number
     count: Number
@@ -102,7 +106,7 @@ class Surveyed(WireMessage, frozen=True):
 
 
 class Replayed(WireMessage, frozen=True):
-    """A page of a replay, all of one origin; or its end, with the origins that did not answer."""
+    """Answers `Replay`: a page, all of one origin; or its end, with the origins that did not answer."""
 
     number: Number
     origin: str = ""
@@ -120,7 +124,9 @@ class JournalRange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JournalsListed(WireMessage, frozen=True):
-    """The journals in reach; `missing` are brokers that were ever heard of and did not answer."""
+    """Answers `ListJournals`: those in reach; `missing` are brokers that were ever heard of and did not
+    answer.
+    """
 
     number: Number
     journals: tuple[JournalRange, ...]
@@ -128,14 +134,15 @@ class JournalsListed(WireMessage, frozen=True):
 
 
 class Held(WireMessage, frozen=True):
-    """That the journal is kept for a reader is on disk; what was trimmed before is gone."""
+    """Answers `Hold`: that the journal is kept for a reader is on disk; what was trimmed before is gone."""
 
     number: Number
     journal: JournalRange
 
 
 class JournalTrimmed(WireMessage, frozen=True):
-    """How far the journal is trimmed now, and by whom it is needed beyond that: readers, and how far each is.
+    """Answers `TrimJournal`: how far it is trimmed now, and who needs what is beyond: readers, and how far each
+    is.
 
     Not while brokers are `missing` of which it is not known whom they have. `gone` have gone, or would go.
     """

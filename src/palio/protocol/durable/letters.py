@@ -1,4 +1,4 @@
-"""Letters: from one broker to another, passed on hop by hop; and what they can say."""
+"""Letters: unicast messages from one broker to another, passed on hop by hop; and what they can say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from palio.protocol.envelope import Envelope
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
-    """Read what the filter selects after one sequence up to another.
+    """Catch-up: read what the filter selects after one sequence up to another.
 
     The reader is named by its identity: the name of a subscription is nobody's business on the way.
     """
@@ -28,7 +28,7 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
 
 
 class Page(msgspec.Struct, frozen=True, tag="page"):
-    """The answer: everything after one sequence up to another, in order; or why it cannot be read now."""
+    """Answers `Fetch`: everything after one sequence up to another, in order; or why it cannot be read now."""
 
     reader: str = msgspec.field(name="name")  # as it is called on the wire
     after: Number
@@ -38,20 +38,20 @@ class Page(msgspec.Struct, frozen=True, tag="page"):
 
 
 class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):
-    """A reader has ended: nothing needs to be kept for it."""
+    """A reader has ended: the journal need not keep anything for it."""
 
     reader: str
 
 
 class MoveOut(msgspec.Struct, frozen=True, tag="moveout"):
-    """Hand a durable subscription over to the sender, if its filter is the one that is expected."""
+    """Relocation: hand a durable subscription over to the sender, if its filter is the one that is expected."""
 
     name: str
     filter: Filter | None = None  # any
 
 
 class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
-    """A durable subscription, handed over: filter, position, and what was not acknowledged.
+    """Relocation: a durable subscription, handed over: filter, position, and what was not acknowledged.
 
     Its identity is that of its creation, of which one name may see several. The generation counts its homes, so
     that a letter that comes late cannot bring it back to a former one.
@@ -74,7 +74,7 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):
-    """The subscription is on disk at the sender; the receiver may forget it."""
+    """Relocation: the subscription is on disk at the sender; the receiver may forget it."""
 
     name: str
     identity: str
@@ -82,14 +82,14 @@ class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):
 
 
 class Differs(msgspec.Struct, frozen=True, tag="differs"):
-    """The subscription that was asked for is at the sender, and stays there: it has another filter."""
+    """Relocation refused: the subscription is at the sender, and stays there: it has another filter."""
 
     name: str
     filter: Filter
 
 
 class NotHere(msgspec.Struct, frozen=True, tag="nothere"):
-    """The subscription that was asked for is not at the sender."""
+    """Relocation refused: the subscription that was asked for is not at the sender."""
 
     name: str
 
@@ -102,7 +102,7 @@ class Newer(msgspec.Struct, frozen=True, tag="newer"):
 
 
 class Count(msgspec.Struct, frozen=True, tag="count"):
-    """Count what the filter selects in the receiver's journal, for a survey of the sender."""
+    """Survey: count what the filter selects in the receiver's journal."""
 
     number: Number
     filter: Filter
@@ -113,7 +113,7 @@ class Count(msgspec.Struct, frozen=True, tag="count"):
 
 
 class Counted(msgspec.Struct, frozen=True, tag="counted"):
-    """What was counted since the part before; `last` if that is all."""
+    """Answers `Count`: what was counted since the part before; `last` if that is all."""
 
     number: Number
     part: Number
@@ -127,7 +127,7 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
 
 
 class Browse(msgspec.Struct, frozen=True, tag="browse"):
-    """A page of the receiver's journal, for a replay of the sender."""
+    """Replay: read a page of the receiver's journal."""
 
     number: Number
     filter: Filter
@@ -139,7 +139,9 @@ class Browse(msgspec.Struct, frozen=True, tag="browse"):
 
 
 class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
-    """The page: everything after one sequence up to another, in order; unless that cannot be read now."""
+    """Answers `Browse`: everything after one sequence up to another, in order; unless that cannot be
+    read now.
+    """
 
     number: Number
     after: Number

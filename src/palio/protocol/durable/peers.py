@@ -1,4 +1,4 @@
-"""What neighbouring brokers say to each other about durable delivery: changes, marks, questions."""
+"""Between neighbouring brokers, about durable delivery: membership, marks (watermarks), progress, polls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from palio.protocol.base import Number, WireMessage
 
 
 class TopologyChanged(WireMessage, frozen=True):
-    """A broker's links have changed, or it began anew: the highest version of each counts; flooded.
+    """Membership: a broker's links have changed, or it began anew: the highest version of each counts; flooded.
 
     A broker that is `forgotten` up to a version is one again only with a higher one.
     """
@@ -18,7 +18,9 @@ class TopologyChanged(WireMessage, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """All that an origin published up to a sequence has gone before this mark, if the epoch is unbroken."""
+    """A watermark: all that an origin published up to a sequence has gone before it, if the epoch is
+    unbroken.
+    """
 
     origin: str
     sequence: Number
@@ -34,7 +36,7 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Marks(WireMessage, frozen=True):
-    """What is in no hurry, once a tick in one message: how far origins are, and how far their readers.
+    """Marks and progress, once a tick in one message: how far origins are, and how far their readers.
 
     Marks are for the receiver and everyone behind it; each progress goes on to its origin.
     """
@@ -44,7 +46,7 @@ class Marks(WireMessage, frozen=True):
 
 
 class Ask(WireMessage, frozen=True):
-    """A question to every broker in reach: how far is your journal, and are you the home of `about`?
+    """Poll every broker in reach: how far is your journal, and are you the home of `about`?
 
     Each of `readers` (identity and name) is registered at the journal: from then on nothing that it has not
     read is trimmed. Who is named in `introduce` shall say which readers have their home there, and anybody who
@@ -84,7 +86,9 @@ class Introduction(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Told(WireMessage, frozen=True):
-    """The answers of the sender and everyone behind it; `epochs` are the different epochs that they are in."""
+    """Answers `Ask`, for the sender and everyone behind it; `epochs` are the different epochs that they
+    are in.
+    """
 
     asker: str
     number: Number

@@ -1,4 +1,6 @@
-"""How often and after which pauses something is tried again: for a taker, and for a subscription."""
+"""Retry policies: how often and after which pauses a delivery is attempted again; of a taker, and of a
+subscription.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from palio.protocol.base import Moment, Number
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How a taker is treated. Times are in seconds."""
+    """The retry policy for a taker. Times are in seconds."""
 
     in_flight: int = 64
     acknowledge_within: float = 30.0
@@ -18,7 +20,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often and after which pauses a subscription wants things to be tried again; None: as otherwise.
+    """The retry policy of a subscription: how often, and after which pauses; None: as otherwise.
 
     It belongs to the subscription, whoever its taker is, while `Patience` is for a taker.
     """

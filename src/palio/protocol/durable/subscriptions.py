@@ -1,4 +1,4 @@
-"""Durable subscriptions: what clients ask for, and what they are told.
+"""Durable subscriptions: attaching, acknowledging, rejecting and ending, and what clients are told.
 
 `name` is the durable subscription's, unique in the network (principal and name).
 """
@@ -16,7 +16,7 @@ from palio.protocol.durable.retry import Patience, Retry
 
 
 class Attach(Numbered, frozen=True):
-    """Be the taker of a durable subscription from now on; create it if there is none of that name.
+    """Become the taker (consumer) of a durable subscription; create it if there is none of that name.
 
     `since` is for a new one: "now", "all", or a time in seconds; and so is `after`, a position: of the origins
     that it names, what follows those sequences is wanted. A subscription of that name at a home that cannot be
@@ -55,14 +55,14 @@ class Change(Numbered, frozen=True):
 
 
 class Acknowledged(Numbered, frozen=True):
-    """The client has done with these deliveries."""
+    """Acknowledge deliveries: the client has done with them."""
 
     name: str
     deliveries: tuple[Number, ...]
 
 
 class Rejected(Numbered, frozen=True):
-    """The client could not deal with these deliveries; they shall come again, or become dead letters.
+    """Reject deliveries: the client could not deal with them; they are redelivered, or become dead letters.
 
     They come after a pause, or after the `delay`, in seconds. A taker that knows that nobody ever will be able
     to deal with them wants them to be dead letters at once. The reason is for whoever looks at these.
@@ -76,7 +76,7 @@ class Rejected(Numbered, frozen=True):
 
 
 class Detach(Numbered, frozen=True):
-    """The client goes away; the subscription stays."""
+    """Stop being the taker; the subscription stays."""
 
     name: str
 
@@ -88,14 +88,14 @@ class Finish(Numbered, frozen=True):
 
 
 class Requeue(Numbered, frozen=True):
-    """These dead letters shall be delivered after all, as if for the first time, says whoever asks for it."""
+    """Redeliver dead letters after all, as if for the first time, says whoever asks for it."""
 
     name: str
     deliveries: tuple[Number, ...]
 
 
 class Discard(Numbered, frozen=True):
-    """These dead letters are not needed any more, says whoever asks for it."""
+    """Discard dead letters: they are not needed any more, says whoever asks for it."""
 
     name: str
     deliveries: tuple[Number, ...]
@@ -105,7 +105,9 @@ class Discard(Numbered, frozen=True):
 
 
 class Attached(Numbered, frozen=True):
-    """The session is the taker now; the subscription is on disk at this home, with this filter in force."""
+    """Answers `Attach`: the session is the taker now; the subscription is on disk at this home, with this
+    filter in force.
+    """
 
     name: str
     home: str
@@ -115,20 +117,26 @@ class Attached(Numbered, frozen=True):
 
 
 class DurableReady(WireMessage, frozen=True):
-    """Whatever is confirmed to its publisher from now on, anywhere in reach, will be delivered."""
+    """The durable subscription is ready: what is confirmed to its publisher from now on, anywhere in reach,
+    will be delivered.
+    """
 
     name: str
 
 
 class Done(Numbered, frozen=True):
-    """These acknowledgements are on disk: they will not be delivered again."""
+    """Answers `Acknowledged`: these acknowledgements are on disk, and the events will not be delivered
+    again.
+    """
 
     name: str
     deliveries: tuple[Number, ...]
 
 
 class Changed(Numbered, frozen=True):
-    """The new filter is in force; examples of what it drops and of what it adds, if there are any."""
+    """Answers `Change`: the new filter is in force; examples of what it drops and of what it adds, if there are
+    any.
+    """
 
     name: str
     drops: str | None
@@ -137,20 +145,20 @@ class Changed(Numbered, frozen=True):
 
 
 class Taken(WireMessage, frozen=True):
-    """Another session has become the taker, here or at another home."""
+    """Fencing: another session has become the taker, here or at another home."""
 
     name: str
 
 
 class Requeued(Numbered, frozen=True):
-    """These were dead letters and are deliveries again, on disk."""
+    """Answers `Requeue`: these were dead letters and are deliveries again, on disk."""
 
     name: str
     deliveries: tuple[Number, ...]
 
 
 class Discarded(Numbered, frozen=True):
-    """These were dead letters and are gone, on disk."""
+    """Answers `Discard`: these were dead letters and are gone, on disk."""
 
     name: str
     deliveries: tuple[Number, ...]

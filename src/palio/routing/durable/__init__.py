@@ -1,1 +1,3 @@
-"""Delivery that outlives crashes: journals at origins, homes of subscriptions, and how they agree."""
+"""Durable delivery: journals at origins, homes of durable subscriptions, and how they agree; it outlives
+crashes.
+"""

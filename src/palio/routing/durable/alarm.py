@@ -24,11 +24,11 @@ class Alarm:
         self._is_set = False
 
     def set(self) -> None:
-        """Let it ring, unless it will anyway."""
+        """Set the timer, unless it is set already."""
         if not self._is_set:
             self._is_set = True
             self._desk.effects.append(SetTimer(self._name, self._desk.now + self._seconds))
 
     def rang(self) -> None:
-        """It may be set again."""
+        """Note that the timer has come due: it may be set again."""
         self._is_set = False

@@ -63,7 +63,7 @@ def created_at(identity: str) -> tuple[int, str]:
 
 
 class Desk:
-    """Effects and what follows when the store has completed them."""
+    """Effects of the message that is being handled, and what follows when the store has completed them."""
 
     def __init__(
         self, broker: str, settings: DurableSettings, incarnation: int, scopes: Scopes | None = None
@@ -114,7 +114,7 @@ class Desk:
         return found is not None and found[1] == self.broker and int(found[2]) < self._incarnation
 
     def completed(self, token: int, *result: Any) -> None:
-        """The store has completed something."""
+        """Handles a completion of the store: does what waited for it."""
         then = self._then.pop(token, None)
         self._otherwise.pop(token, None)
         if then is not None:
@@ -123,7 +123,7 @@ class Desk:
             one()
 
     def failed(self, token: int, reason: str) -> None:
-        """The store could not do something."""
+        """Handles a write or a read that the store could not do."""
         self._then.pop(token, None)
         self._after.pop(token, None)
         otherwise = self._otherwise.pop(token, None)

@@ -1,4 +1,4 @@
-"""Housekeeping: what is done at each tick, while there is something to do."""
+"""Housekeeping: progress reports and retries at each tick, while there is something to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from palio.routing.durable.composition import DurableParts
 
 
 def keep_house(parts: DurableParts) -> None:
-    """Tell what is in no hurry, and ask again for what was not answered, as long as it is waited for."""
+    """Sends progress, and retries what was not answered, as long as it is waited for."""
     parts.tick.rang()
     if parts.letters.ways_missing:
         parts.letters.ways_missing = False

@@ -93,7 +93,7 @@ class Service:
         return self.topology.epoch
 
     def begin(self, effects: list[Any], now: float) -> None:
-        """A message is about to be handled; effects are put there."""
+        """Begin to handle a message; its effects are put there."""
         desk = self.parts.desk
         desk.effects, desk.now = effects, now
         if self._recovered is not None:
@@ -104,17 +104,17 @@ class Service:
                 self.parts.tick.set()
 
     def take(self, holder: Durable | FilterChange, envelope: Envelope) -> None:
-        """A filter of a durable subscription selects what came."""
+        """Takes an event that the filter of a durable subscription selects."""
         if envelope.epoch == self.topology.epoch:
             self.parts.spooling.take(holder, envelope)
 
     def link_lost(self, neighbour: str) -> None:
-        """A link of this broker went down."""
+        """Handles a link of this broker that went down."""
         self.parts.polling.link_lost(neighbour)
         self.parts.membership.link_lost(neighbour)
 
     def origin_changed(self) -> None:
-        """A publisher here advertises something new: filters that have not come here will come now.
+        """Handles a new advertisement of a publisher here: filters that have not come here will come now.
 
         Until they have, what it publishes does not reach everyone by itself; so that counts as a change of the
         network, after which all homes ask again.
@@ -122,24 +122,24 @@ class Service:
         self.parts.membership.change()
 
     def scope_changed(self, owner: str) -> None:
-        """An owner may see something else from now on."""
+        """Handles a change of what an owner may see."""
         self.parts.history.scope_changed(owner)
         self.parts.going_live.scope_changed(owner)
 
     def session_closed(self, session: str) -> None:
-        """A session is gone; its subscriptions stay."""
+        """Handles the end of a session; its subscriptions stay."""
         for part in (self.parts.history, self.parts.wishes, self.parts.takers):
             part.session_closed(session)
 
     def on_timer(self, name: str) -> None:
-        """A timer of durable delivery."""
+        """Handles a timer of durable delivery."""
         if name.startswith(DELIVER):
             self.parts.takers.on_timer(name.removeprefix(DELIVER))
         elif name in self._timers:
             self._timers[name]()
 
     def statistics(self) -> DurableStatistics:
-        """How it is doing."""
+        """How durable delivery at this broker is doing."""
         return statistics_of(self.parts)
 
     def phases(self) -> dict[str, str]:

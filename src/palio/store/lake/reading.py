@@ -159,7 +159,7 @@ class Archive:
             self._open.pop(next(iter(self._open))).close()
 
     def forget_places(self) -> None:
-        """Close all files."""
+        """Close all files, and forget where readers were."""
         for events in self._open.values():
             events.close()
         self._open.clear()

@@ -1,1 +1,3 @@
-"""A home: the durable subscriptions that live here, what they have to deliver, and to whom."""
+"""A home: the durable subscriptions that live here, what they have to deliver, and to which consumers
+(takers).
+"""

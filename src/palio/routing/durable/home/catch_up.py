@@ -30,7 +30,7 @@ FROM_NOW = -1.0
 
 @dataclass(eq=False, repr=False)
 class CatchingUp:
-    """The durable subscriptions here, as far as what they have missed goes.
+    """Catch-up of the durable subscriptions here: what each has missed, and has to fetch from journals.
 
     `settling` is set when one is to be brought up to date, `tick` when a page that does not come is to be asked
     for again.
@@ -61,13 +61,15 @@ class CatchingUp:
         )
 
     def begin_asking(self, names: Iterable[str]) -> None:
-        """A wave begins: what it will say is true of the filters that are there now."""
+        """Note, as a wave begins, for which changes of filters it asks: what it will say is true of these."""
         for name in names:
             if name in self._homes.changes:
                 self._homes.changes[name].asked = True
 
     def collect(self, names: Iterable[str]) -> None:
-        """Everyone is asked how far the journals are: from now on nothing that comes live may be missed."""
+        """Begin to buffer what comes live, as everyone is asked how far the journals are: nothing may be
+        missed.
+        """
         for name in names:
             durable = self._homes.subscriptions.get(name)
             if durable is not None and durable.state is HomeState.BEHIND:
@@ -79,7 +81,8 @@ class CatchingUp:
         return tuple([(here[name].identity, name) for name in names if name in here])
 
     def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
-        """Everyone in reach knows the filters, and how far the journals are, in one epoch (invariant 5).
+        """Starts the catch-up: everyone in reach knows the filters, and how far the journals are, in one epoch
+        (invariant 5).
 
         With `everyone`, these are all brokers that were ever heard of: none of them trims what we need.
         """
@@ -120,7 +123,7 @@ class CatchingUp:
                     self._fetch_next(durable, origin)
 
     def _save_beginning(self, durable: Durable, everyone: bool) -> None:
-        """From where on everything comes is written before anybody relies on it (invariant 3)."""
+        """Writes from where on everything comes, before anybody relies on it (invariant 3)."""
         position = dict(durable.position)
         durable.written_position.update(position)
 
@@ -135,7 +138,7 @@ class CatchingUp:
         self._writing.subscription(durable, filter, stored, position=tuple(position.items()))
 
     def _fetch_next(self, durable: Durable, origin: str) -> None:
-        """Ask for the next page, or go on with what comes live if nothing is missing."""
+        """Fetch the next page of a journal, or go on with what comes live if nothing is missing."""
         catching_up = durable.catching_up[origin]
         after = durable.position[origin]
         if after < catching_up.target:
@@ -161,7 +164,7 @@ class CatchingUp:
             self._changes.write(durable, change)
 
     def fetched(self, origin: str, page: Page) -> None:
-        """A page came, or cannot be read at its origin."""
+        """Handles a page of a journal, or that it cannot be read at its origin."""
         durable = self._homes.subscriptions.get(self._fetching.get(page.reader, ""))
         if durable is None or durable.identity != page.reader:
             return  # it is not here any more
@@ -182,7 +185,7 @@ class CatchingUp:
             self._fetch_next(durable, origin)
 
     def fetch_again(self) -> bool:
-        """Ask again for pages that did not come. Returns whether any are missing."""
+        """Retry: fetch again pages that did not come. Returns whether any are missing."""
         missing = False
         for durable in self._homes.subscriptions.values():
             for origin, catching_up in list(durable.catching_up.items()):
@@ -195,5 +198,5 @@ class CatchingUp:
         return missing
 
     def give_up(self, durable: Durable) -> None:
-        """No page is for a subscription any more."""
+        """Forget the fetches for a subscription: no page is for it any more."""
         self._fetching.pop(durable.identity, None)

@@ -1,4 +1,4 @@
-"""Dead letters, as far as anybody may ask at their home for what becomes of them."""
+"""Dead letters at their home: redelivering and discarding them, for whoever may ask for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from palio.routing.durable.home.writing import Writing
 
 
 class DeadLetterDesk:
-    """Puts dead letters back, or discards them. Raises `NotHome` for what is not at home here."""
+    """Redelivers dead letters, or discards them. Raises `NotHome` for what is not at home here."""
 
     def __init__(self, desk: Desk, homes: Homes, writing: Writing, handing: HandingOut) -> None:
         self._desk = desk
@@ -22,7 +22,7 @@ class DeadLetterDesk:
         self._handing = handing
 
     def requeue(self, session: str, message: Requeue) -> None:
-        """Dead letters are delivered after all."""
+        """Redelivers dead letters after all, as if for the first time."""
         durable = self._homes.named(message.name)
         letters = [(number, 0, durable.dead.take(number)) for number in _known(message.deliveries, durable)]
 
@@ -36,7 +36,7 @@ class DeadLetterDesk:
         self._writing.deliveries(durable, add=tuple(letters), then=stored)
 
     def discard(self, session: str, message: Discard) -> None:
-        """Dead letters are forgotten."""
+        """Discards dead letters: they are forgotten."""
         durable = self._homes.named(message.name)
         numbers = tuple(_known(message.deliveries, durable))
         for number in numbers:

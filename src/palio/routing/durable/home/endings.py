@@ -1,4 +1,4 @@
-"""Endings: which subscriptions have ended here, or gone on to another home; that is on disk, for ever.
+"""Tombstones: which subscriptions have ended here, or gone on to another home; that is on disk, for ever.
 
 No letter that comes late shall bring one back; and journals that are new shall hear of it.
 """
@@ -31,7 +31,7 @@ class Endings:
                     self._handed_over[fact.subject] = fact.home
 
     def note(self, durable: Durable, next_home: str | None) -> None:
-        """It has ended here: for good, or because it is at another home now."""
+        """Note that a subscription has ended here: for good, or because it is at another home now."""
         identity = durable.identity
         former = self._handed_over.pop(identity, None)
         generation = FOR_GOOD
@@ -46,7 +46,7 @@ class Endings:
             self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
 
     def upto(self, identity: str) -> int:
-        """The generation up to which a subscription is not to be taken back."""
+        """Fencing: the generation up to which a subscription is not to be taken back."""
         return self._ended.get(identity, 0)
 
     def has_ended(self, identity: str) -> bool:

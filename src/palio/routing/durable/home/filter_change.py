@@ -44,13 +44,13 @@ class FilterChanges:
             self._filters.let_go(former, holder)
 
     def let_go(self, durable: Durable) -> None:
-        """Nobody has to know of its filters any more."""
+        """Withdraw the filters of a subscription from the network: nobody has to know of them any more."""
         if durable.entry is not None:
             self._filters.let_go(durable.entry, durable)
         self.give_up(durable)
 
     def scope_changed(self, owner: str) -> bool:
-        """An owner may see something else: what comes after the present positions is looked at anew.
+        """Handles a change of rights: what comes after the present positions is looked at anew.
 
         Returns whether there is anything of that owner.
         """
@@ -79,7 +79,9 @@ class FilterChanges:
         self._settling.set()
 
     def write(self, durable: Durable, change: FilterChange) -> None:
-        """The old filter has everything up to the agreed position: the new one is in force from there on."""
+        """Writes the new filter, which is in force from the agreed position on; the old one has everything up
+        to there.
+        """
         if change.writing:
             return
         change.writing = True
@@ -115,7 +117,7 @@ class FilterChanges:
                 self._spooling.drain(durable, catching_up)
 
     def give_up(self, durable: Durable) -> None:
-        """A change that is under way, if there is one, is not wanted any more."""
+        """Gives up a change of a filter that is under way, if there is one."""
         change = self._homes.changes.pop(durable.name, None)
         if change is not None and change.entry is not None:
             self._filters.let_go(change.entry, change)

@@ -1,4 +1,4 @@
-"""The way to live: how the subscriptions here that are behind come to be live, all of them together.
+"""Going live: how the subscriptions here that are behind catch up and come to be live, all of them together.
 
 When the network has changed, or a subscription is new, this broker waits a moment for further changes
 (`settling`), lets a *wave* go out (when it ends, everyone in reach knows our filters), and *polls* everyone for
@@ -35,7 +35,7 @@ class WaveEnded(msgspec.Struct, frozen=True):
 
 
 class LiveStage(Enum):
-    """Where the way to live stands."""
+    """The stages of going live."""
 
     RESTING = "resting"
     WAVE = "wave"
@@ -65,7 +65,9 @@ BEGIN_AGAIN = frozenset(("network changed", "overdue", "scope changed"))
 
 @dataclass(eq=False, repr=False)
 class GoingLive:
-    """The way of the subscriptions here. `begin_wave` gives back its argument once everyone in reach knows."""
+    """Brings the subscriptions here to live. `begin_wave` gives back its argument once everyone in
+    reach knows.
+    """
 
     _desk: Desk
     _topology: Topology
@@ -92,7 +94,9 @@ class GoingLive:
             self._settling.set()
 
     def settled(self) -> None:
-        """No change was heard of for a moment, or it is time all the same: begin."""
+        """Handles the end of the settling time: no change was heard of for a moment, or it is time all the
+        same. Begins.
+        """
         self._settling.rang()
         names = self._catching_up.behind()
         if not names:
@@ -106,7 +110,7 @@ class GoingLive:
         self._begin_wave(WaveEnded(self._wave))
 
     def wave_ended(self, ended: WaveEnded) -> None:
-        """Everyone in reach knows the filters of the subscriptions here."""
+        """Handles the end of a wave: everyone in reach knows the filters of the subscriptions here."""
         if self.stage is not LiveStage.WAVE or ended.number != self._wave:
             return
         if self._epoch != self._topology.epoch:
@@ -119,7 +123,7 @@ class GoingLive:
         self._answering.answer(ask)
 
     def _answered(self, told: Told) -> None:
-        """Everyone in reach has said how far its journal is."""
+        """Handles the answers to a poll: everyone in reach has said how far its journal is."""
         if self.stage is not LiveStage.POLL or told.number != self._question:
             return
         if set(told.epochs) == {self._epoch} and self._epoch == self._topology.epoch:
@@ -136,19 +140,19 @@ class GoingLive:
         return self.stage is not LiveStage.RESTING
 
     def again(self) -> None:
-        """Begin again if an answer was lost."""
+        """Retry: begin again if an answer was lost."""
         if self.is_under_way and self._until <= self._desk.now:
             self._go("overdue")
 
     def epoch_changed(self) -> None:
-        """The network has changed: nobody is known to be complete any more."""
+        """Handles another epoch: the network has changed, and nobody is known to be complete any more."""
         for durable in self._homes.subscriptions.values():
             durable.interrupt()
         if self._homes.subscriptions:
             self._settling.set()
 
     def scope_changed(self, owner: str) -> None:
-        """An owner may see something else: what is under way has told of what was wanted before."""
+        """Handles a change of rights: what is under way has told of what was wanted before."""
         if self._changes.scope_changed(owner):
             self._wave += 1
             self._go("scope changed")

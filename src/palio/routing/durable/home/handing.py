@@ -1,4 +1,4 @@
-"""Handing out: what is on disk goes to the taker, as much as it may have at a time.
+"""Delivering: what is on disk goes to the consumer (the taker), as much as it may have in flight.
 
 Nothing goes out that is not on disk (invariant 3 of `subscription`), nothing while the subscription is paused,
 stored or moved, and nothing that its owner may not see any more.
@@ -21,7 +21,7 @@ Going: TypeAlias = tuple[int, int, Envelope]  # delivery, attempt, what
 
 
 class HandingOut:
-    """Deliveries on their way out. `settling` is set when there is room again for what did not fit."""
+    """Delivers to takers. `settling` is set when there is room again for what did not fit."""
 
     def __init__(self, desk: Desk, writing: Writing, room: Room, settling: Alarm) -> None:
         self._desk = desk
@@ -31,7 +31,7 @@ class HandingOut:
         self.handed = 0  # deliveries that went out, also those that came again
 
     def pump(self, durable: Durable) -> None:
-        """Let deliveries go out as long as the taker may have more."""
+        """Deliver as long as the taker may have more in flight."""
         desk, outbox = self._desk, durable.outbox
         if durable.taker is None or durable.paused or durable.state in (HomeState.STORING, HomeState.MOVING):
             return
@@ -55,7 +55,7 @@ class HandingOut:
             self._settling.set()
 
     def _withhold(self, durable: Durable, going: list[Going]) -> list[Going]:
-        """What its owner may not see any more is not delivered, and gone."""
+        """Drops deliveries that their owner may not see any more."""
         visible = self._desk.scopes.visible(durable.name, [envelope for *_, envelope in going], "spool")
         if visible is None:
             return going

@@ -1,4 +1,6 @@
-"""How durable subscriptions begin and end at this home, and what is found of them after a restart."""
+"""The life cycle of durable subscriptions at this home: creating, adopting, ending, and recovering them after a
+restart.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from palio.routing.durable.origin.retention import Retention
 
 @dataclass(eq=False, repr=False)
 class Lifecycle:
-    """Beginning and end of the subscriptions here.
+    """Creates, recovers and ends the subscriptions here.
 
     A new one reads this broker's own journal (`retention`) from its first moment on. `settling` is set when one
     is to be brought up to date, `tick` when one is to be handed over until that is answered.
@@ -47,7 +49,7 @@ class Lifecycle:
     _tick: Alarm
 
     def recover(self, recovered: Recovered) -> None:
-        """Take up what is on disk."""
+        """Recovers the subscriptions that are on disk."""
         paused = set(values_of(FactKind.PAUSED, recovered.facts))
         for identity in paused - {stored.identity for stored in recovered.subscriptions}:
             self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(identity), None))
@@ -75,7 +77,7 @@ class Lifecycle:
                 durable.go("moving")
 
     def create(self, session: str, attach: Attach, filter: Filter) -> None:
-        """A subscription that is nowhere yet."""
+        """Creates a subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
         identity = self._desk.identity()
         durable = self._new(attach.name, filter, float(since), identity, 1)
@@ -99,7 +101,7 @@ class Lifecycle:
         self._writing.subscription(durable, filter, stored, position=tuple(durable.position.items()))
 
     def begin_moving(self, durable: Durable, home: str, then: Callable[[], None]) -> None:
-        """Hand a subscription over to another home: from now on nothing happens to it here.
+        """Hands a subscription over to another home: from now on nothing happens to it here.
 
         `then` is called once that is on disk. What was asked of the store before is there by then, too, so what
         is handed over is what would be found after a crash.
@@ -119,7 +121,7 @@ class Lifecycle:
         self._writing.subscription(durable, durable.filter, stored, moving_to=home)
 
     def adopt(self, durable: Durable, then: Callable[[], None]) -> None:
-        """A subscription that was handed over; `then` is called once it is on disk."""
+        """Adopts a subscription that was handed over; `then` is called once it is on disk."""
         self._homes.subscriptions[durable.name] = durable
         if durable.paused:  # which is there when the subscription is
             self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(durable.identity), 1))
@@ -143,7 +145,7 @@ class Lifecycle:
         )
 
     def finish(self, durable: Durable, event: str = "finished", then: Callable[[], None] | None = None) -> None:
-        """End a subscription here: for good, or because it is at another home now."""
+        """Ends a subscription here: for good, or because it is at another home now."""
         self._changes.let_go(durable)
         durable.go(event)
         del self._homes.subscriptions[durable.name]
@@ -157,18 +159,20 @@ class Lifecycle:
             self._letters.reader_ended(durable)
 
     def finish_for(self, session: str, message: Finish) -> None:
-        """The taker ends a subscription for good. Raises `NotTaker`."""
+        """Ends a subscription for good, for its taker. Raises `NotTaker`."""
         answer = Ended((message.name,), number=message.number)
         durable = self._homes.of(session, message.name)
         self.finish(durable, then=lambda: self._desk.answer(session, answer))
 
     def retire(self, durable: Durable) -> None:
-        """Another one of that name was created later, while this one could not be reached."""
+        """Ends a subscription because another one of that name was created later, while this one could not be
+        reached.
+        """
         self._takers.tell_taken(durable)
         self.finish(durable)
 
     def abandon(self) -> None:
-        """End what has had no taker for too long."""
+        """Ends subscriptions that have had no taker for longer than they linger."""
         for durable in self._takers.abandoned():
             self.finish(durable)
 

@@ -1,4 +1,4 @@
-"""Two subscriptions of one name: a client began anew while the home could not be reached.
+"""Duplicate subscriptions: two of one name, because a client began anew while the home could not be reached.
 
 Homes hear of each other when they ask how far the journals are. The one that was created later stays, the older
 one retires.
@@ -22,7 +22,7 @@ class Namesakes:
         self._letters = letters
 
     def hear_of(self, name: str, identity: str, home: str) -> None:
-        """Another broker speaks of a subscription that it has: of two of one name, the older one retires."""
+        """Handles news of a subscription at another broker: of two of one name, the older one retires."""
         durable = self._homes.subscriptions.get(name)
         if durable is None or durable.identity == identity:
             return
@@ -32,7 +32,7 @@ class Namesakes:
             self._letters.write(home, Newer(name, durable.identity))
 
     def newer(self, sender: str, letter: Newer) -> None:
-        """Another broker has one that was created later."""
+        """Handles a `Newer`: another broker has one of that name that was created later."""
         durable = self._homes.subscriptions.get(letter.name)
         if durable is not None and created_at(durable.identity) < created_at(letter.identity):
             self._lifecycle.retire(durable)

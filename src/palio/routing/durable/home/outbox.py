@@ -1,4 +1,4 @@
-"""The outbox of a durable subscription: what is on disk for its taker, in which order, and what became of it.
+"""The outbox of a durable subscription: deliveries for its taker, acknowledgements, retries and dead letters.
 
 Deliveries go out by priority, and within one in the order in which they came, at most so many at a time. A
 delivery that is not acknowledged in time, or rejected, comes again after a pause that doubles each time, or as
@@ -76,7 +76,7 @@ class Outbox:
         return going
 
     def remove(self, number: int) -> OutboxDelivery | None:
-        """Done with, by acknowledgement or otherwise."""
+        """Remove a delivery that is done with, by acknowledgement or otherwise."""
         self._out.pop(number, None)
         delivery = self.deliveries.pop(number, None)
         if delivery is not None:
@@ -92,7 +92,8 @@ class Outbox:
         delay: float | None = None,
         last: bool = False,
     ) -> bool:
-        """It has failed: it comes again after a pause, or the delay. Returns False if that was its last time.
+        """Redelivers later what has failed: after a pause, or the delay. Returns False if that was its last
+        attempt.
 
         What may not be given up comes again and again, after the longest pause.
         """
@@ -116,11 +117,13 @@ class Outbox:
         self.bytes += more
 
     def overdue(self, now: float) -> list[int]:
-        """The deliveries that are out and should have been acknowledged by now."""
+        """The deliveries in flight whose acknowledgement is overdue."""
         return [number for number, delivery in self._out.items() if delivery.due <= now]
 
     def recall(self, failure: Failure) -> None:
-        """The taker is gone: what is out was perhaps not received, and goes out again to the next one."""
+        """Take back what is in flight, as the taker is gone: perhaps it was not received, so the next one gets
+        it again.
+        """
         for delivery in self._out.values():
             self._note(delivery, failure)
             delivery.out = False
@@ -129,7 +132,7 @@ class Outbox:
         self._out = {}
 
     def wake_at(self) -> float | None:
-        """When something becomes due next."""
+        """When the next retry or acknowledgement timeout is due."""
         while self._waiting and self._stale(*self._waiting[0]):
             heappop(self._waiting)
         return self._waiting[0][0] if self._waiting else None
@@ -150,7 +153,7 @@ class Outbox:
 
 
 class DeadLetters:
-    """What was given up after the last attempt: by number, how often it was tried, and what; and why."""
+    """Dead letters, given up after the last attempt: by number, how often each was tried, what, and why."""
 
     def __init__(self, letters: Iterable[tuple[int, int, Envelope]] = (), failures: FailuresOf = ()) -> None:
         self._letters: dict[int, tuple[int, Envelope]] = {}
@@ -172,7 +175,7 @@ class DeadLetters:
 
     @property
     def failures(self) -> FailuresOf:
-        """Why, by number, where that is known."""
+        """Why each became a dead letter, by number, where that is known."""
         return tuple(self._failures.items())
 
     def failures_of(self, number: int) -> Failures:
@@ -186,7 +189,7 @@ class DeadLetters:
         self.bytes += envelope.notification.body.size + weight(failures)
 
     def take(self, number: int) -> Envelope:
-        """Take one out."""
+        """Take one dead letter out."""
         _, envelope = self._letters.pop(number)
         self.bytes -= envelope.notification.body.size + weight(self._failures.pop(number, ()))
         return envelope

@@ -67,7 +67,7 @@ class Relocation:
     # At the next home
 
     def attach(self, session: str, attach: Attach) -> None:
-        """A session wants a subscription. It is the taker now, or when the subscription is here.
+        """Attach a session: it becomes the taker now, or when the subscription has been moved here.
 
         If another one here is waiting for it, that one waits in vain: the latest is the taker. Raises
         `WrongAttachment`, `ContradictoryFilter` or `NotAllowed`.
@@ -88,7 +88,9 @@ class Relocation:
             self._tick.set()
 
     def detach(self, session: str, message: Detach) -> None:
-        """A session does not want a subscription any more, or does not take it any more. Raises `NotTaker`."""
+        """Detach a session: it does not want the subscription any more, or does not take it any more. Raises
+        `NotTaker`.
+        """
         if not self._wishes.withdraw(session, message.name):
             self._takers.detach(self._homes.of(session, message.name))
 
@@ -106,12 +108,12 @@ class Relocation:
             self._answering.answer(ask)
 
     def _grant(self, wish: AttachWish, durable: Durable) -> None:
-        """It is here: the wish is fulfilled."""
+        """Makes the session that waits the taker: the subscription is here."""
         self._wishes.by_name.pop(durable.name, None)
         self._takers.give_to(durable, wish.session, wish.attach)
 
     def _told(self, told: Told) -> None:
-        """Everyone has answered who has it."""
+        """Handles the answers to who is the home of a subscription."""
         wish = next((one for one in self._wishes.by_name.values() if one.question == told.number), None)
         if wish is not None:
             self._go_on(wish, told)
@@ -148,7 +150,7 @@ class Relocation:
             self._lifecycle.create(wish.session, wish.attach, wish.attach.filter)
 
     def come(self, sender: str, letter: MoveIn) -> None:
-        """A subscription is handed over."""
+        """Handles a `MoveIn`: a subscription is handed over."""
         name = letter.name
         durable = self._homes.subscriptions.get(name)
         here = durable is not None and durable.identity == letter.identity
@@ -195,14 +197,14 @@ class Relocation:
         self._lifecycle.adopt(durable, stored)
 
     def differs(self, sender: str, letter: Differs) -> None:
-        """It is there, with another filter than the session asked for."""
+        """Handles a `Differs`: it is there, with another filter than the session asked for."""
         wish = self._wishes.by_name.get(letter.name)
         if wish is not None and wish.home is not None and wish.attach.expected is not None:
             wanted = str(wish.attach.expected)
             self._refuse(wish, FilterDiffers(self._desk.called(letter.name), str(letter.filter), wanted))
 
     def not_here(self, sender: str, letter: NotHere) -> None:
-        """The broker that should have had it has not: look again."""
+        """Handles a `NotHere`: the broker that should have had it has not, so look again."""
         wish = self._wishes.by_name.get(letter.name)
         if wish is not None and wish.home == sender:
             wish.rest()
@@ -210,7 +212,7 @@ class Relocation:
     # At the former home
 
     def asked_for(self, sender: str, letter: MoveOut) -> None:
-        """The next home asks for a subscription."""
+        """Handles a `MoveOut`: the next home asks for a subscription."""
         durable = self._homes.subscriptions.get(letter.name)
         if durable is None or durable.state is HomeState.STORING:
             self._letters.write(sender, NotHere(letter.name))
@@ -224,7 +226,7 @@ class Relocation:
             self._hand_over_again(durable)
 
     def gone(self, sender: str, letter: MovedIn) -> None:
-        """The next home has it on disk."""
+        """Handles a `MovedIn`: the next home has it on disk, and this one may forget it."""
         durable = self._homes.subscriptions.get(letter.name)
         if durable is None or durable.moving_to != sender or durable.identity != letter.identity:
             return
@@ -232,7 +234,9 @@ class Relocation:
             self._lifecycle.finish(durable, "handed over")
 
     def again(self) -> bool:
-        """Write again what was not answered, give up what cannot be reached. Returns whether anything waits."""
+        """Retry: write again what was not answered, give up what cannot be reached. Returns whether anything
+        waits.
+        """
         for name, wish in list(self._wishes.by_name.items()):
             durable = self._homes.subscriptions.get(name)
             if wish.until <= self._desk.now:

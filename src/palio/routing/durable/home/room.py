@@ -1,4 +1,6 @@
-"""How much a home keeps for one durable subscription; what is beyond stays in the journals of its origins."""
+"""Backpressure of a home: how much it keeps for one durable subscription; the rest stays in the journals of its
+origins.
+"""
 
 from __future__ import annotations
 

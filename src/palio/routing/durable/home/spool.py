@@ -22,7 +22,7 @@ from palio.routing.durable.home.writing import Writing
 
 @dataclass(eq=False, repr=False)
 class Spooling:
-    """What is taken for the subscriptions here. `settling` is set when one is to be brought up to date."""
+    """Spools events for the subscriptions here. `settling` is set when one has to catch up."""
 
     _desk: Desk
     _homes: Homes
@@ -35,7 +35,7 @@ class Spooling:
         self._taken: dict[Durable, list[Envelope]] = {}
 
     def take(self, holder: Durable | FilterChange, envelope: Envelope) -> None:
-        """A filter here selects what came in the present epoch."""
+        """Takes an event of the present epoch that the filter of a subscription here selects."""
         durable = holder.owner if isinstance(holder, FilterChange) else holder
         if durable.name in self._homes.changes and not durable.buffers(envelope.origin):
             if not durable.filter.matches(envelope.notification):
@@ -53,7 +53,7 @@ class Spooling:
             taken.append(envelope)
 
     def mark(self, origin: str, sequence: int) -> None:
-        """Everything of an origin up to a sequence has come."""
+        """Handles a mark (a watermark): everything of an origin up to a sequence has come."""
         for durable in self._homes.subscriptions.values():
             durable.advance(origin, sequence)
 
@@ -65,7 +65,7 @@ class Spooling:
                 self.spool(durable, envelopes)
 
     def drop(self, durable: Durable) -> None:
-        """Nothing that was taken for a subscription is spooled any more."""
+        """Drops what was taken for a subscription and is not spooled yet."""
         self._taken.pop(durable, None)
 
     def save_positions(self) -> None:
@@ -101,7 +101,7 @@ class Spooling:
             self.no_room(durable)
 
     def drain(self, durable: Durable, catching_up: CatchUp) -> None:
-        """Take what waited in the buffer of an origin that was caught up with (invariant 6)."""
+        """Takes what waited in the buffer of an origin that was caught up with (invariant 6)."""
         waiting = [envelope for envelope in catching_up.buffer if durable.filter.matches(envelope.notification)]
         room = self._room.left(durable)
         taken = [envelope for envelope in waiting[:room] if durable.take(envelope)]
@@ -111,7 +111,9 @@ class Spooling:
             self.no_room(durable)
 
     def no_room(self, durable: Durable) -> None:
-        """What does not fit stays where it is, and is fetched when there is room; perhaps there is by then."""
+        """Backpressure: what does not fit stays in its journal, and is fetched when there is room; perhaps
+        there is by then.
+        """
         durable.interrupt()
         if self._room.is_half_empty(durable):
             self._settling.set()

@@ -1,4 +1,4 @@
-"""Steering durable subscriptions at their home: pausing, resuming, and moving them to another position.
+"""Steering durable subscriptions at their home: pause, resume, and seek (moving them to another position).
 
 1. A pause is on disk, under the identity of the subscription, and goes with it to other homes. What comes is
    kept as ever; nothing is handed out. What is out when it begins may still be acknowledged or rejected.
@@ -80,7 +80,7 @@ class SoughtPlace:
 
 
 class Steering:
-    """What can be asked about a subscription that is at home here. Raises `NotHome` for any other."""
+    """Pause, resume and seek for a subscription that is at home here. Raises `NotHome` for any other."""
 
     def __init__(self, desk: Desk, homes: Homes, writing: Writing, takers: Takers, settling: Alarm) -> None:
         self._desk = desk
@@ -90,11 +90,11 @@ class Steering:
         self._settling = settling
 
     def pause(self, session: str, message: Pause) -> None:
-        """Nothing goes out any more."""
+        """Pauses a subscription: nothing is delivered any more."""
         self._set(session, self._homes.named(message.name), message, True)
 
     def resume(self, session: str, message: Resume) -> None:
-        """Everything goes on."""
+        """Resumes a paused subscription."""
         durable = self._homes.named(message.name)
         self._set(session, durable, message, False)
         self._takers.go_on(durable)
@@ -106,7 +106,7 @@ class Steering:
         self._desk.effects.append(SaveFact(token, FactKind.PAUSED.of(durable.identity), 1 if paused else None))
 
     def seek(self, session: str, message: Seek) -> None:
-        """Move it."""
+        """Moves a subscription to another position."""
         durable = self._homes.named(message.name)
         place = SoughtPlace(message, self._desk.now)
         if message.dry:

@@ -86,7 +86,7 @@ TRANSITIONS: dict[HomeState, dict[str, HomeState]] = {
 
 @dataclass(eq=False, repr=False, slots=True)
 class CatchUp:
-    """An origin from which something has to be fetched: up to `target`; then what is buffered follows."""
+    """Catch-up with one origin: what has to be fetched, up to `target`; then what is buffered follows."""
 
     target: int
     limit: int = 0  # how many were asked for and have not come
@@ -96,7 +96,7 @@ class CatchUp:
     bytes: int = 0  # that wait there, about
 
     def hold(self, envelope: Envelope) -> None:
-        """Something came live. What does not fit is fetched with the rest."""
+        """Buffers an event that came live. What does not fit is fetched with the rest."""
         if envelope.sequence <= self.target:
             return
         if self.buffer and envelope.sequence <= self.buffer[-1].sequence:
@@ -179,11 +179,13 @@ class Durable:
         return found
 
     def saved(self) -> None:
-        """Positions that marks had moved are on disk."""
+        """Note that positions which marks had moved are on disk."""
         self.saving = False
 
     def interrupt(self) -> None:
-        """Nothing is known to come by itself any more; what was being fetched is asked for anew."""
+        """Interrupts live delivery and catch-up: nothing is known to come by itself, and what was being fetched
+        is asked for anew.
+        """
         if self.state in (HomeState.LIVE, HomeState.BEHIND, HomeState.MOVING):
             self.go("interrupted")
             self.epoch = 0
@@ -195,7 +197,7 @@ class Durable:
         return self.collecting is not None or origin in self.catching_up
 
     def take(self, envelope: Envelope) -> bool:
-        """Something came live in the present epoch. Returns whether it is to be spooled now."""
+        """Takes an event that came live in the present epoch. Returns whether it is to be spooled now."""
         origin, sequence = envelope.origin, envelope.sequence
         if self.collecting is not None:
             self.collecting.setdefault(origin, CatchUp(0)).hold(envelope)
@@ -212,7 +214,7 @@ class Durable:
         return True
 
     def advance(self, origin: str, sequence: int) -> bool:
-        """A mark: everything of the origin up to a sequence has come. Returns whether that is news."""
+        """Handles a mark: everything of the origin up to a sequence has come. Returns whether that is news."""
         if self.state is not HomeState.LIVE or origin in self.catching_up or origin not in self.position:
             return False
         if sequence <= self.position[origin]:

@@ -1,4 +1,4 @@
-"""Takers: who gets the deliveries of a subscription, how they are treated, and what they say of it."""
+"""Takers: the consumers of durable subscriptions, who get deliveries and acknowledge or reject them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from palio.routing.effects import SetTimer
 
 
 class Takers:
-    """The takers of the subscriptions here, and how long each has had none."""
+    """The takers (consumers) of the subscriptions here, and how long each has had none."""
 
     def __init__(self, desk: Desk, homes: Homes, writing: Writing, handing: HandingOut) -> None:
         self._desk = desk
@@ -63,7 +63,9 @@ class Takers:
             self.welcome(durable)
 
     def treat(self, durable: Durable, attach: Attach) -> None:
-        """Its taker is treated as it wishes, or else as the broker says; and as the subscription wants it."""
+        """Applies the retry policy and the bound on deliveries in flight: the subscription's, else its taker's,
+        else the broker's.
+        """
         durable.asked = attach.number
         patience = attach.patience or self._desk.settings.patience
         durable.outbox.patience = patience if durable.retry is None else durable.retry.applied(patience)
@@ -86,13 +88,13 @@ class Takers:
             self._handing.pump(durable)
 
     def tell_taken(self, durable: Durable) -> None:
-        """The taker, if there is one, is the taker no more."""
+        """Fencing: tell the taker, if there is one, that another one has taken its place."""
         if durable.taker is not None:
             self._desk.answer(durable.taker, Taken(durable.name))
             self.detach(durable)
 
     def detach(self, durable: Durable) -> None:
-        """There is no taker any more."""
+        """Detach the taker: the subscription has none any more."""
         durable.outbox.recall(self._failure(durable, "taker left"))
         durable.taker = None
         change = self._homes.changes.get(durable.name)
@@ -101,13 +103,13 @@ class Takers:
         self.leave_alone(durable)
 
     def session_closed(self, session: str) -> None:
-        """Whoever is gone takes nothing; the subscriptions stay."""
+        """Detach a session that is gone from all that it takes; the subscriptions stay."""
         for durable in self._homes.subscriptions.values():
             if durable.taker == session:
                 self.detach(durable)
 
     def history_missing(self, durable: Durable, origin: str, page: Page) -> None:
-        """An origin cannot read what comes next. It is asked again, and nothing is passed over.
+        """Handles that an origin cannot read what comes next. It is asked again, and nothing is passed over.
 
         After a while the taker is told, and is the taker no more: it may come back at any time.
         """
@@ -125,12 +127,12 @@ class Takers:
     # Without a taker
 
     def leave_alone(self, durable: Durable) -> None:
-        """From now on it has no taker, and that is watched."""
+        """Starts the time for which a subscription may linger without a taker."""
         durable.detached_at = self._desk.now
         self._watch(durable)
 
     def abandoned(self) -> Iterator[Durable]:
-        """Those that have had no taker for too long; the timer is set for when the next one is due."""
+        """The subscriptions without a taker for too long; the timer is set for when the next one is due."""
         self._abandon_at = inf
         for durable in list(self._homes.subscriptions.values()):
             if durable.state is not HomeState.MOVING:
@@ -155,7 +157,7 @@ class Takers:
     # What becomes of deliveries
 
     def acknowledge(self, session: str, message: Acknowledged) -> None:
-        """Deliveries are done with; the client is told when that is on disk (invariant 3)."""
+        """Acknowledges deliveries; the client is told when that is on disk (invariant 3)."""
         durable = self._homes.of(session, message.name)
         done = tuple([number for number in message.deliveries if durable.outbox.remove(number) is not None])
         durable.outbox.done += len(done)
@@ -164,7 +166,7 @@ class Takers:
         self._handing.pump(durable)  # what goes out next is on disk already, and need not wait for this to be
 
     def reject(self, session: str, message: Rejected) -> None:
-        """Deliveries come again, or become dead letters. Raises `WrongAttachment`."""
+        """Rejects deliveries: they are redelivered, or become dead letters. Raises `WrongAttachment`."""
         durable = self._homes.of(session, message.name)
         require_delay(message.delay)
         known = [number for number in message.deliveries if number in durable.outbox.deliveries]
@@ -172,7 +174,7 @@ class Takers:
         self._back(durable, known, failure, message.delay, last=message.dead_letter)
 
     def on_timer(self, name: str) -> None:
-        """A delivery is overdue, or a pause has ended."""
+        """Handles a timer: an acknowledgement is overdue, or the pause before a retry has ended."""
         durable = self._homes.subscriptions.get(name)
         if durable is not None:
             durable.timer = None
@@ -180,7 +182,7 @@ class Takers:
                 self.go_on(durable)
 
     def go_on(self, durable: Durable) -> None:
-        """What is overdue comes again, and what may go out does."""
+        """Redelivers what is overdue, and delivers what may go out."""
         overdue = durable.outbox.overdue(self._desk.now)
         self._back(durable, overdue, self._failure(durable, "not acknowledged in time"))
 

@@ -33,7 +33,7 @@ class AttachWish(msgspec.Struct, eq=False):
     )  # who else was heard to look for it since the last answer
 
     def rest(self) -> None:
-        """Nothing is under way for it."""
+        """Note that nothing is under way for it."""
         self.question = self.home = None
 
     @property
@@ -53,7 +53,7 @@ class Wishes:
         self.by_name: dict[str, AttachWish] = {}
 
     def withdraw(self, session: str, name: str) -> bool:
-        """A session does not want a subscription any more. Returns whether it was waiting for it."""
+        """Withdraw the wish of a session. Returns whether it was waiting for the subscription."""
         wish = self.by_name.get(name)
         if wish is None or wish.session != session:
             return False
@@ -61,7 +61,7 @@ class Wishes:
         return True
 
     def session_closed(self, session: str) -> None:
-        """Whoever is gone wants nothing, and becomes the taker of nothing."""
+        """Withdraw all wishes of a session that is gone, so that it becomes the taker of nothing."""
         self.by_name = {name: wish for name, wish in self.by_name.items() if wish.session != session}
 
     def home_of(self, name: str, asker: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Writing a durable subscription: all that the store is asked to write of one is made here.
+"""Persisting a durable subscription: all that the store is asked to write of one is made here.
 
 Each write is one atomic change (`Spool`): invariants 2 and 8 of `subscription`. Positions are noted twice:
 as far as they were asked to be written, and as far as they are on disk, which is what journals are told

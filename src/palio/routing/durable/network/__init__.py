@@ -1,1 +1,1 @@
-"""How origins and homes find each other: who is there, what they are asked, and how letters reach them."""
+"""Membership and messaging: which brokers there are, what they are asked, and how letters reach them."""

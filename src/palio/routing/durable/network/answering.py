@@ -1,4 +1,4 @@
-"""Answering: what this broker says to a question, its own included.
+"""Answers to polls: what this broker says to a question to everyone, its own included.
 
 It says how far its journal is, where a subscription lives that somebody looks for, which readers have their
 home here (see `introductions`), and which have ended. Who asks for something that lasts (a reader, an
@@ -41,7 +41,7 @@ class Answering:
     _tick: Alarm
 
     def hear(self, source: str, ask: Ask) -> None:
-        """A question came from a neighbour."""
+        """Handles a question from a neighbour."""
         if self._polling.hear(ask, source):
             self.answer(ask)
 

@@ -1,4 +1,4 @@
-"""History: what the journals in reach hold of a filter, counted or read page by page.
+"""Surveys and replays: what the journals in reach hold of a filter, counted or read page by page.
 
 Who asks wants to know of all origins. First everyone in reach is asked how far its journal is (a question, see
 `polling`); then each origin reads its own journal, page by page, and never holds more than one.
@@ -124,7 +124,9 @@ class JournalHistory:
         self._tick.set()
 
     def survey(self, session: str, message: journals.Survey) -> None:
-        """Count. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
+        """Begins a survey (a count). Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or
+        `NotAllowed`.
+        """
         if not 1 <= message.buckets <= MAX_BUCKETS:
             raise WrongSurvey("buckets", f"It is from 1 to {MAX_BUCKETS:,}.")
         if not 0 <= message.samples <= MAX_SAMPLES:
@@ -138,7 +140,7 @@ class JournalHistory:
         self._tick.set()
 
     def replay(self, session: str, message: journals.Replay) -> None:
-        """Read. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
+        """Begins a replay. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if message.page < 1:
             raise WrongSurvey("page", "It is at least 1.")
         self._desk.scopes.exactly(session, message.filter, "read these")
@@ -152,7 +154,7 @@ class JournalHistory:
         self._tick.set()
 
     def go_on(self, session: str, message: journals.GoOn) -> None:
-        """The client wants the next page of a replay; ignored if there is none to come."""
+        """Handles a `GoOn`: the client wants the next page of a replay; ignored if there is none to come."""
         for number, replay in self._replays.items():
             if replay.session == session and replay.message.number == message.number and replay.until is None:
                 self._turn(number, replay)
@@ -160,7 +162,7 @@ class JournalHistory:
         self._tick.set()
 
     def _told(self, told: Told) -> None:
-        """Everyone in reach has answered where the journals are."""
+        """Handles the answers to where the journals in reach are."""
         number = self._asking.pop(told.number, None)
         if number is None:
             return
@@ -186,7 +188,7 @@ class JournalHistory:
         self._tick.set()
 
     def counted(self, sender: str, letter: Counted) -> None:
-        """An origin has counted, or is still counting."""
+        """Handles a `Counted` for a survey: an origin has counted, or is still counting."""
         survey = self._surveys.get(letter.number)
         if survey is None or sender not in survey.counting:
             return
@@ -205,7 +207,7 @@ class JournalHistory:
         self._finish_survey(letter.number, survey)
 
     def browsed(self, sender: str, letter: Browsed) -> None:
-        """A page of a replay came."""
+        """Handles a `Browsed`: a page of a replay."""
         replay = self._replays.get(letter.number)
         if replay is None or replay.until is None or not replay.origins:
             return
@@ -229,7 +231,9 @@ class JournalHistory:
     # What ends without an answer
 
     def again(self) -> bool:
-        """Ask again, and give up who has said nothing for too long. Returns whether anything is waited for."""
+        """Retry: ask again, and give up who has said nothing for too long. Returns whether anything is waited
+        for.
+        """
         now = self._desk.now
         for number, survey in list(self._surveys.items()):
             if survey.until is not None and survey.until <= now:
@@ -259,7 +263,9 @@ class JournalHistory:
         return bool(self._surveys) or bool(self._lists) or waiting
 
     def scope_changed(self, owner: str) -> None:
-        """What was counted before and after must not be one sum."""
+        """Ends surveys whose owner's rights have changed: what was counted before and after must not be one
+        sum.
+        """
         for number, survey in list(self._surveys.items()):
             if owner_of(survey.session) == owner:
                 del self._surveys[number]
@@ -271,7 +277,7 @@ class JournalHistory:
         self._desk.answer(asked.session, Refused.of(subject_of(message), problem, message.number))
 
     def session_closed(self, session: str) -> None:
-        """Nobody waits for what a session has asked."""
+        """Ends the surveys and replays of a session that is gone."""
         self._surveys = {number: one for number, one in self._surveys.items() if one.session != session}
         self._replays = {number: one for number, one in self._replays.items() if one.session != session}
         self._lists = {number: one for number, one in self._lists.items() if one[0] != session}

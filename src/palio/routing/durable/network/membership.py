@@ -1,4 +1,4 @@
-"""Members: the brokers that were ever heard of, and were not forgotten; who they are is on disk.
+"""Membership: the brokers that were ever heard of, and were not forgotten; who they are is on disk.
 
 Everyone in the network waits for all of them where a promise is made, so nobody may slip anyone's mind by a
 crash. See `topology` for how they are counted, and for what it means to be forgotten.
@@ -51,7 +51,9 @@ class CountingLinks:
 
 @dataclass(eq=False, repr=False)
 class Membership:
-    """Who is known, on disk and at the neighbours. `listeners` hear, in this order, of another epoch."""
+    """The members of the network, on disk and at the neighbours. `changed` hear, in this order, that the epoch
+    is another.
+    """
 
     _desk: Desk
     _topology: Topology
@@ -61,7 +63,7 @@ class Membership:
     _listeners: tuple[Callable[[], None], ...]
 
     def link_gained(self, neighbour: str) -> None:
-        """A link of this broker came up."""
+        """Handles a link of this broker that came up."""
         if neighbour in self._topology.known:
             self._count_when_saved(neighbour)
         if neighbour not in self._links.counting:
@@ -69,7 +71,7 @@ class Membership:
             self.change()
 
     def link_lost(self, neighbour: str) -> None:
-        """A link of this broker went down."""
+        """Handles a link of this broker that went down."""
         self._links.counting.discard(neighbour)
         self.change()
 
@@ -84,7 +86,7 @@ class Membership:
         self._changed()
 
     def hear(self, source: str, message: TopologyChanged) -> None:
-        """A neighbour tells of changes; it is heard when the link to it counts."""
+        """Handles a `TopologyChanged` from a neighbour; it is heard when the link to it counts."""
         if source in self._links.counting:
             self._hear(source, message)
             return
@@ -121,7 +123,7 @@ class Membership:
         self._retention.when_saved((FactKind.KNOWN.of(neighbour),), lambda: self._count(neighbour))
 
     def _count(self, neighbour: str) -> None:
-        """A neighbour is on disk, so it may hear of everyone, and everyone of it."""
+        """Lets a link count: the neighbour is on disk, so it may hear of everyone, and everyone of it."""
         if neighbour in self._links.counting or neighbour not in self._links.neighbours():
             return
         if neighbour not in self._topology.known:
@@ -136,7 +138,7 @@ class Membership:
         return self._topology.forgotten.get(broker, -1) + 1
 
     def forget(self, session: str, message: Forget) -> None:
-        """An operator says that a broker is gone for good. Raises `UnknownBroker`."""
+        """Removes a member that an operator says is gone for good. Raises `UnknownBroker`."""
         broker = message.broker
         topology = self._topology
         if broker == self._desk.broker or not (broker in topology.known or broker in topology.forgotten):
@@ -151,7 +153,9 @@ class Membership:
             self._desk.answer(session, forgot)
 
     def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
-        """Wait no more for a broker, and keep nothing for its subscriptions. False if that is no news."""
+        """Removes a member: wait no more for it, and keep nothing for its subscriptions. False if that is no
+        news.
+        """
         was_known = broker in self._topology.known
         if not self._topology.forget(broker, version):
             return False

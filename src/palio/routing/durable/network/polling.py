@@ -1,4 +1,4 @@
-"""Questions to every broker in reach, and letters to one of them.
+"""Polls: questions to every broker in reach, and the ways for letters to one of them.
 
 A question is flooded over all links, and the answers come back the way it went (an echo): each broker answers
 the neighbour from which it first heard the question, once all its other neighbours have answered it, or have
@@ -32,7 +32,7 @@ from palio.routing.effects import Send
 
 
 class PendingPoll(msgspec.Struct, eq=False):
-    """A question that is being answered here."""
+    """A poll that is being answered here."""
 
     parent: str | None
     missing: set[str]
@@ -45,7 +45,7 @@ class PendingPoll(msgspec.Struct, eq=False):
     ended: list[str] = []
 
     def add(self, told: Told, heads: Iterable[Head]) -> None:
-        """What somebody answers; the heads are those of the answer, as far as they are from here."""
+        """Add the answer of somebody; the heads are those of the answer, as far as they are from here."""
         self.epochs.update(dict.fromkeys(told.epochs))
         self.heads += heads
         self.homes += told.homes
@@ -54,7 +54,7 @@ class PendingPoll(msgspec.Struct, eq=False):
 
 
 class Polling:
-    """This broker's part in questions, its own and those of others."""
+    """This broker's part in polls, its own and those of others."""
 
     def __init__(
         self, desk: Desk, neighbours: Callable[[], Iterable[str]], topology: Topology, first: int
@@ -78,7 +78,7 @@ class Polling:
         doubted: tuple[str, ...] = (),
         then: Callable[[Told], None] | None = None,
     ) -> Ask:
-        """Ask everyone; `then` hears what all in reach have answered.
+        """Poll everyone; `then` hears what all in reach have answered.
 
         This broker's own answer has to be given, too (`answering`).
         """
@@ -96,7 +96,7 @@ class Polling:
         return ask
 
     def hear(self, ask: Ask, source: str) -> bool:
-        """A question came. Returns whether it is new, and an answer is due."""
+        """Handles an `Ask` from a neighbour. Returns whether it is new, and an answer is due."""
         self._learn(ask.asker, ask.distance + 1, source, sure=ask.epoch == self._topology.epoch)
         key = ask.asker, ask.number
         question = self._questions.get(key)
@@ -114,7 +114,7 @@ class Polling:
         return True
 
     def answer(self, told: Told) -> None:
-        """This broker's own answer."""
+        """Add this broker's own answer to a poll."""
         question = self._questions.get((told.asker, told.number))
         if question is not None:
             question.answered = True
@@ -122,7 +122,7 @@ class Polling:
             self._finish((told.asker, told.number))
 
     def told(self, told: Told, source: str) -> None:
-        """A neighbour gives the answers of all behind it."""
+        """Handles a `Told`: a neighbour gives the answers of all behind it."""
         heads = [msgspec.structs.replace(head, distance=head.distance + 1) for head in told.heads]
         sure = set(told.epochs) == {self._topology.epoch}
         for head in heads:
@@ -149,7 +149,7 @@ class Polling:
         return broker in self._neighbours() or (broker in self._ways and not self._ways[broker][0])
 
     def forget_ways(self) -> None:
-        """The network has changed: ways may be longer now, or lead nowhere."""
+        """Forget all ways, as the network has changed: they may be longer now, or lead nowhere."""
         self._ways.clear()
 
     def _learn(self, broker: str, distance: int, way: str, *, sure: bool) -> None:
@@ -158,7 +158,7 @@ class Polling:
             self._ways[broker] = not sure, distance, way
 
     def link_lost(self, broker: str) -> None:
-        """Nobody waits for a neighbour that is gone, and ways through it are forgotten."""
+        """Handles a lost link: nobody waits for that neighbour, and ways through it are forgotten."""
         self.forget_ways()
         for key, question in list(self._questions.items()):
             if question.parent == broker:

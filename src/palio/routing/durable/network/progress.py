@@ -1,4 +1,4 @@
-"""What is in no hurry: how far origins are (marks), and how far their readers (progress).
+"""Progress reports: how far origins are (marks, their watermarks), and how far the readers of their journals.
 
 Both go out on the tick, in one message to each neighbour that they concern. Marks take the ways of events;
 progress goes towards its origin, a hop a tick.
@@ -24,7 +24,7 @@ from palio.routing.effects import Send
 
 @dataclass(eq=False, repr=False)
 class ProgressReports:
-    """What waits for the tick. `ways` are those of a mark."""
+    """Marks and progress that wait for the tick. `ways` are those of a mark."""
 
     _desk: Desk
     _journal: OriginJournal
@@ -43,7 +43,7 @@ class ProgressReports:
         self._progress: dict[str, dict[str, int]] = {}  # by origin: how far readers are, to be passed on
 
     def hear(self, source: str, message: Marks) -> None:
-        """A neighbour tells."""
+        """Handles a progress message (`Marks`) from a neighbour."""
         for one in message.progress:
             self._pass_on(one.origin, one.positions)
         for mark in message.marks:
@@ -53,7 +53,9 @@ class ProgressReports:
                 self._tick.set()
 
     def tell(self) -> bool:
-        """Tell what there is to tell. Returns whether the way to an origin is missing."""
+        """Sends marks and progress to the neighbours that they concern. Returns whether the way to an origin is
+        missing.
+        """
         epoch = self._topology.epoch
         self._collect_progress()
         own, broker = self._journal.stored, self._desk.broker
@@ -82,7 +84,7 @@ class ProgressReports:
         return missing
 
     def epoch_changed(self) -> None:
-        """Everything is told again."""
+        """Handles another epoch: everything is sent again."""
         self._own_mark = 0
         self._told.clear()
         self._progress.clear()  # the homes will tell it again
@@ -100,7 +102,7 @@ class ProgressReports:
             self._pass_on(origin, tuple(positions))
 
     def _pass_on(self, origin: str, positions: tuple[tuple[str, int], ...]) -> None:
-        """How far readers are: for the journal here, or for one that hears of it some ticks later."""
+        """Passes on how far readers are: for the journal here, or for one that hears of it some ticks later."""
         if origin == self._desk.broker:
             self._retention.progress(positions)
         else:

@@ -59,11 +59,11 @@ class Topology:
         return self.versions.keys()
 
     def change(self) -> tuple[tuple[str, int], ...]:
-        """A link of this broker came or went. Returns the news."""
+        """Count a link of this broker that came or went. Returns the news."""
         return self._take(self._broker, self.versions[self._broker] + 1)
 
     def hear(self, versions: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-        """Counts from a neighbour. Returns what of it is news."""
+        """Handles counts from a neighbour. Returns what of it is news."""
         news: tuple[tuple[str, int], ...] = ()
         for broker, version in versions:
             if broker == self._broker and version > MAX_OWN:
@@ -74,7 +74,7 @@ class Topology:
         return news
 
     def forget(self, broker: str, version: int) -> bool:
-        """A broker is gone for good, up to a version. Returns whether that is news."""
+        """Forget a broker that is gone for good, up to a version. Returns whether that is news."""
         if version <= self.forgotten.get(broker, -1):
             return False
         self.forgotten[broker] = version

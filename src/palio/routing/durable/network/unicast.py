@@ -1,4 +1,4 @@
-"""Letters: from one broker to another, hop by hop, on the ways that questions have shown.
+"""Unicast: letters from one broker to another, hop by hop, on the ways that polls have shown.
 
 A letter whose way is not known is lost; whoever wrote it writes again. That the way is missing is remembered
 where it is missing, at the writer or on the way, so that a question from there shows it. Only the end of a
@@ -38,7 +38,7 @@ class Unicast:
         self._ending: dict[tuple[str, str], int] = {}  # origins to be told of readers: how often it is tried
 
     def write(self, receiver: str, content: Content) -> bool:
-        """Write to a broker. False if the way to it is not known."""
+        """Send a letter to a broker. False if the way to it is not known."""
         letter = Carry(self._desk.broker, receiver, 0, content)
         if receiver == self._desk.broker:
             self.deliver(letter)
@@ -46,7 +46,7 @@ class Unicast:
         return self._send(letter)
 
     def deliver(self, letter: Carry) -> None:
-        """A letter came: it is for this broker, or goes on."""
+        """Handles a letter: it is for this broker, or is passed on."""
         if letter.receiver == self._desk.broker:
             self._handlers[type(letter.content)](letter.sender, letter.content)
         elif letter.hops < MAX_LETTER_HOPS:
@@ -65,17 +65,17 @@ class Unicast:
     # The end of readers
 
     def reader_ended(self, durable: Durable) -> None:
-        """A subscription has ended here: the origins that it has read are told."""
+        """Tell the origins that a subscription which has ended here has read: they keep nothing for it."""
         self._ending |= {(origin, durable.identity): ANSWER_WITHIN for origin in durable.position}
         self._write_endings()
 
     def again(self) -> None:
-        """Write again what has not found its way."""
+        """Retry: write again what has not found its way."""
         if any(attempts > 0 for attempts in self._ending.values()):
             self._write_endings()
 
     def epoch_changed(self) -> None:
-        """There may be ways now that there were not."""
+        """Handles another epoch: there may be ways now that there were not."""
         if self._ending:
             self._ending = dict.fromkeys(self._ending, ANSWER_WITHIN)
             self._tick.set()

@@ -1,1 +1,1 @@
-"""An origin: what was published here, who reads it, and what is kept for whom."""
+"""An origin: its journal, with deduplication and confirmation of publishes, readers, and retention."""

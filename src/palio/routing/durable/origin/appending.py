@@ -1,4 +1,4 @@
-"""Appending: what is published here is journaled, and when it is on disk it is confirmed and sent on."""
+"""Appending: what is published here is journaled, and when it is on disk it is confirmed and forwarded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from palio.routing.occurrences import Failed, Stored
 
 
 class Appending:
-    """Publishes on their way to the disk. `send_on` lets them start their way into the network from there."""
+    """Publishes on their way to the disk. `send_on` forwards them into the network from there."""
 
     def __init__(
         self, desk: Desk, journal: OriginJournal, tick: Alarm, send_on: Callable[[tuple[Envelope, ...]], None]
@@ -24,7 +24,7 @@ class Appending:
         self._send_on = send_on
 
     def publish(self, session: str, message: Publish) -> None:
-        """Journal notifications."""
+        """Journals notifications that were published here."""
         append = self._journal.publish(
             session,
             message.number,
@@ -38,7 +38,7 @@ class Appending:
         self._confirm()
 
     def stored(self, message: Stored) -> None:
-        """Something is on disk; perhaps it was published here."""
+        """Handles a completed write; if it is of something published here, confirms it and forwards it."""
         if self._journal.is_appending(message.token):
             envelopes = self._journal.appended(message.token)
             self._confirm()
@@ -48,7 +48,7 @@ class Appending:
         self._desk.completed(message.token)
 
     def failed(self, message: Failed) -> None:
-        """Something could not be written; perhaps it was published here."""
+        """Handles a failed write; if it is of something published here, refuses it."""
         if self._journal.is_appending(message.token):
             for request in self._journal.failed(message.token):
                 self._desk.answer(

@@ -1,4 +1,5 @@
-"""Readers of this broker's journal that are no subscriptions: the lake, and queries that come back later.
+"""Retention holds: readers of this broker's journal that are no subscriptions (the lake, queries that come back
+later).
 
 Each says up to where it has everything, and what follows is kept for it, also from one life of the broker
 to the next. The store has these facts, too, and trims beyond none of them, whoever asks: so a reader that
@@ -17,7 +18,7 @@ from palio.routing.durable.origin.retention import Retention
 
 
 class Holding:
-    """What others want to be kept, and what an operator wants to be let go."""
+    """The holds on this journal, and what an operator wants to be trimmed."""
 
     def __init__(
         self, desk: Desk, journal: OriginJournal, retention: Retention, introduced: Introduced
@@ -28,7 +29,7 @@ class Holding:
         self._introduced = introduced
 
     def hold(self, session: str, message: Hold) -> None:
-        """Somebody has read up to here, or does not read any more."""
+        """Places, moves or ends the hold of a reader, which has read up to here."""
         value = None if message.sequence < 0 else message.sequence
         if value is None:
             self._journal.held.pop(message.reader, None)
@@ -44,7 +45,7 @@ class Holding:
             self._retention.trim()
 
     def trim(self, session: str, message: TrimJournal) -> None:
-        """Let go what nobody needs."""
+        """Trims what nobody needs."""
         journal = self._journal
         before = journal.trimmed
         upto = journal.unneeded() if message.upto is None else min(journal.unneeded(), message.upto)

@@ -39,12 +39,12 @@ class Introduced:
         return tuple(sorted(self.missing))
 
     def add(self, broker: str) -> None:
-        """The readers of a broker are known."""
+        """Note that the readers of a broker are known."""
         self._brokers.add(broker)
         self._desk.effects.append(SaveFact(self._desk.token(), FactKind.INTRODUCED.of(broker), 1))
 
     def forget(self, broker: str) -> None:
-        """A broker is gone for good; if that is this one, everyone has lived without it."""
+        """Forget a broker that is gone for good; if that is this one, everyone has lived without it."""
         gone = self._brokers if broker == self._desk.broker else self._brokers & {broker}
         for one in sorted(gone):
             self._brokers.discard(one)

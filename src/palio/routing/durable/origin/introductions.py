@@ -67,7 +67,7 @@ class Introductions:
         self._doubt_at = 0.0
 
     def look(self) -> bool:
-        """Ask what there is to ask. Returns whether an answer is waited for."""
+        """Ask for the introductions that are missing. Returns whether an answer is waited for."""
         now, tick, introduced = self._desk.now, self._desk.settings.tick, self._introduced
         if self._waiting is not None and self._until <= now:
             introduced.asked_in = None  # the answer was lost

@@ -40,7 +40,7 @@ class PendingPublish(msgspec.Struct):
 
 
 class OriginJournal:
-    """Numbers, duplicates, confirmations and readers. The content itself is in the store."""
+    """Sequence numbers, deduplication, confirmations and readers. The content itself is in the store."""
 
     def __init__(self, broker: str, recovered: Recovered, settings: DurableSettings) -> None:
         self._broker = broker
@@ -80,7 +80,9 @@ class OriginJournal:
         *,
         publisher: str,
     ) -> Append | None:
-        """Number notifications. Returns what to append; nothing if all of them are known already."""
+        """Deduplicates and numbers notifications. Returns what to append; nothing if all of them are known
+        already.
+        """
         self._forget_old(now)
         fresh: list[Envelope] = []
         sequences: list[int] = []
@@ -111,14 +113,16 @@ class OriginJournal:
         return token in self._appending
 
     def appended(self, token: int) -> tuple[Envelope, ...]:
-        """An append is on disk. Returns what can be sent on."""
+        """Handles an append that is on disk. Returns what can be forwarded."""
         assert token == next(iter(self._appending)), "The store completes appends in their order."
         envelopes = self._appending.pop(token)
         self.stored = envelopes[-1].sequence
         return envelopes
 
     def failed(self, token: int) -> list[PendingPublish]:
-        """An append failed, and with it all after it. Returns the requests that are not carried out by that."""
+        """Handles an append that failed, and with it all after it. Returns the requests that are not carried
+        out by that.
+        """
         self._appending.clear()
         self.head = self.stored
         self._recent = {key: known for key, known in self._recent.items() if known <= self.stored}
@@ -150,7 +154,9 @@ class OriginJournal:
         return FactKind.READER.of(reader, self._homes[reader])
 
     def register(self, reader: str, home: str) -> bool:
-        """Keep everything that there is for a reader. Returns whether it is new, or new at that home."""
+        """Registers a reader: everything that there is is kept for it. Returns whether it is new, or new at
+        that home.
+        """
         if self._homes.get(reader) == home:
             return False
         if reader in self.readers:
@@ -164,14 +170,14 @@ class OriginJournal:
         return [reader for reader, place in self._homes.items() if place == home]
 
     def progress(self, reader: str, sequence: int) -> bool:
-        """A reader is further. Returns whether that is news; who is not registered is no reader."""
+        """Moves a reader forward. Returns whether that is news; who is not registered is no reader."""
         if sequence <= self.readers.get(reader, sequence):
             return False
         self.readers[reader] = sequence
         return True
 
     def forget(self, reader: str) -> Fact | None:
-        """A reader has ended. Returns the fact to be forgotten, if there is one."""
+        """Removes a reader that has ended. Returns the fact to be forgotten, if there is one."""
         if self.readers.pop(reader, None) is None:
             return None
         fact = self.fact(reader)
@@ -183,7 +189,9 @@ class OriginJournal:
         return {reader: sequence for reader, sequence in self.readers.items() if sequence < self.stored}
 
     def trimmable(self, now: float) -> int:
-        """The sequence up to which no reader needs anything, and nobody who looks back expects anything."""
+        """Retention: the sequence up to which no reader needs anything, and nobody who looks back expects
+        anything.
+        """
         return min(self.unneeded(), self._old(now))
 
     def unneeded(self) -> int:
@@ -191,7 +199,7 @@ class OriginJournal:
         return min([*self.readers.values(), *self.held.values(), self.stored])
 
     def _old(self, now: float) -> int:
-        """The sequence up to which everything has been kept for long enough.
+        """Retention: the sequence up to which everything has been kept for long enough.
 
         Marks are made in memory and not more often than needed. After a restart there are none: then everything
         is kept for that long once more, which does no harm.

@@ -14,7 +14,7 @@ from palio.routing.durable.origin.journal import OriginJournal
 
 
 class Retention:
-    """The facts about readers, and what depends on them. Nothing is trimmed before all are `introduced`."""
+    """The facts about readers, and what is trimmed. Nothing is before all brokers are `introduced`."""
 
     def __init__(self, desk: Desk, journal: OriginJournal, introduced: Introduced) -> None:
         self._desk = desk
@@ -24,12 +24,12 @@ class Retention:
         self._waiting: list[tuple[set[Fact], Callable[[], None]]] = []
 
     def register(self, reader: str, home: str) -> None:
-        """Somebody reads this journal from now on, or has another home."""
+        """Registers a reader of this journal, or its new home."""
         if self._journal.register(reader, home):
             self.save(self._journal.fact(reader), self._journal.readers[reader])
 
     def register_here(self, reader: str) -> int:
-        """A new subscription at this home reads this journal from now on. Returns how far it is."""
+        """Registers a new subscription at this home as a reader of this journal. Returns how far it is."""
         self.register(reader, self._desk.broker)
         return self._journal.stored  # what is being written may fail, and its numbers be given again
 
@@ -64,7 +64,7 @@ class Retention:
             self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
 
     def progress(self, positions: Iterable[tuple[str, int]]) -> None:
-        """Readers are further."""
+        """Handles progress of readers: they are further."""
         for reader, sequence in positions:
             if self._journal.progress(reader, sequence):
                 fact = self._journal.fact(reader)
@@ -72,28 +72,28 @@ class Retention:
         self.trim()
 
     def end(self, reader: str) -> None:
-        """Nothing is kept for a reader any more."""
+        """Ends a reader: nothing is kept for it any more."""
         fact = self._journal.forget(reader)
         if fact is not None:
             self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
 
     def hear_end(self, sender: str, letter: ReaderEnded) -> None:
-        """The home of a reader says that it has ended."""
+        """Handles a `ReaderEnded` from the home of a reader."""
         self.end(letter.reader)
         self.trim()
 
     def end_all_at(self, home: str) -> None:
-        """Nothing is kept for the subscriptions of a broker that is gone for good."""
+        """Ends the readers of a broker that is gone for good."""
         for reader in self._journal.at_home(home):
             self.end(reader)
         self.trim()
 
     def trim(self) -> None:
-        """Let go what nobody needs any more."""
+        """Trims what nobody needs any more."""
         self.trim_to(self._journal.trimmable(self._desk.now))
 
     def trim_to(self, upto: int) -> None:
-        """Let go all up to a sequence, if everyone is known who could need it."""
+        """Trims all up to a sequence, if everyone is known who could need it."""
         if upto > self._journal.trimmed and not self._introduced.wanted():
             self._journal.trimmed = upto
             self._desk.effects.append(Trim(upto))

@@ -93,7 +93,7 @@ class _Counting:
 
 
 class Serving:
-    """What this broker reads of its journal for others."""
+    """Serves this broker's journal to others: surveys, replays and catch-up."""
 
     def __init__(self, desk: Desk, journal: OriginJournal, letters: Unicast) -> None:
         self._desk = desk
@@ -102,7 +102,7 @@ class Serving:
         self._counting: dict[tuple[str, int], _Counting] = {}
 
     def count(self, sender: str, count: Count) -> None:
-        """Count here for somebody. Who asks too much of this broker hears nothing, and says so."""
+        """Serves a survey: count here. Who asks too much of this broker hears nothing, and says so."""
         key = sender, count.number
         modest = 1 <= count.buckets <= MAX_BUCKETS and count.samples <= MAX_SAMPLES
         if key not in self._counting and len(self._counting) < MAX_COUNTING and modest:
@@ -112,7 +112,7 @@ class Serving:
             self._count_on(key, counting)
 
     def browse(self, sender: str, letter: Browse) -> None:
-        """Read a page here for a replay of somebody."""
+        """Serves a replay: read a page here."""
 
         def found(result: Found) -> None:
             envelopes = tuple([one for one in result.envelopes if one.time <= letter.until])
@@ -124,7 +124,7 @@ class Serving:
         self._read((found, failed), letter)
 
     def fetch(self, sender: str, letter: Fetch) -> None:
-        """Read a page here for a durable subscription of somebody."""
+        """Serves the catch-up of a durable subscription: read a page here."""
 
         def found(result: Found) -> None:
             self._letters.write(sender, Page(letter.reader, letter.after, result.upto, result.envelopes))
