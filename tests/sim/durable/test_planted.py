@@ -46,6 +46,7 @@ FAULTS = {
 
 # What a run must have so that a fault can show itself.
 NEEDS = {
+    planted.AdvancesWithoutSpooling: {"crashes": 3},
     planted.KeepsTheEpoch: {"cuts": 4, "lags": 3},
     planted.ForgetsTheLastAcknowledgement: {"batched": True},
     planted.WritesAllAcknowledgementsButTheLast: {"batched": True, "crashes": 3},
