@@ -74,6 +74,13 @@ def test_an_outline_never_denies_what_covers():
     assert related > 2 * len(filters)
 
 
+def test_an_outline_does_not_ask_for_what_may_be_anything():
+    """Whatever `a` is, one side or the other allows it: who asks nothing of it can be covered."""
+    outline = Outline(Filter.parse("a != 1 and b > 1 or (a = 1 or absent(a)) and b > 2"))
+    assert set(outline.outer) == {"b"}
+    assert outline.may_cover(Outline(Filter.parse("b > 3")))
+
+
 def test_attributes_that_nobody_names_any_more_are_forgotten():
     index, anything = Candidates(), Outline(Filter.parse("true"))
 

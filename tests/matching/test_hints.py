@@ -112,7 +112,8 @@ def test_an_index_files_by_what_it_is_told():
 def test_conditions_are_ordered_by_what_they_let_through():
     level = AttributeHints(1.0, quantiles=[float(n) for n in range(101)])
     name = AttributeHints(0.5, distinct=10, values=[("often", 0.4), ("seldom", 0.01)])
-    hints = Hints({"level": level, "name": name}, events=1000)
+    urgent = AttributeHints(0.8, values=[(False, 0.7), (True, 0.1)])
+    hints = Hints({"level": level, "name": name, "urgent": urgent}, events=1000)
 
     def share(text: str) -> float:
         (box,) = palio.Filter.parse(text).conjunctions
@@ -126,6 +127,8 @@ def test_conditions_are_ordered_by_what_they_let_through():
     assert share('name contains "e"') > share('name contains "seldom"')
     assert share("absent(name)") == pytest.approx(0.5)
     assert share("unheard = 1") == 0.0
+    assert (share("urgent = true"), share("urgent = false")) == (0.1, 0.7)
+    assert share("exists(bool urgent)") == pytest.approx(0.8)
     (box,) = palio.Filter.parse('level > 10 and name = "seldom" and level2 = 1').conjunctions
     assert [attribute for attribute, _ in hints.ordered(box.sides)] == ["level2", "name", "level"]
 

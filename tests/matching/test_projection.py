@@ -81,6 +81,22 @@ def test_numbers_convert_where_nothing_is_lost():
     assert found.unconverted == [3, 4]
 
 
+@pytest.mark.parametrize(
+    ("value", "kind", "found"),
+    [
+        (3, Kind.FLOAT, 3.0),
+        (2**53 + 1, Kind.FLOAT, None),
+        (4.0, Kind.INT, 4),
+        (2.0**63, Kind.INT, None),
+        (-0.0, Kind.INT, None),
+        (True, Kind.INT, None),
+    ],
+)
+def test_the_model_converts_where_nothing_is_lost(value, kind, found):
+    assert projection.converted(value, kind, converts=True) == found
+    assert projection.converted(value, kind, converts=False) is None
+
+
 def test_bodies_come_apart_and_together():
     several = [
         palio.Notification({"a": 1}),

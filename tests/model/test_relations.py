@@ -106,6 +106,7 @@ def test_no_covers_and_no_overlap_is_missed_or_invented_in_a_domain_that_can_be_
         ("x > 50", "x >= 51"),
         ("x >= 9007199254740993", "x > 9007199254740992 and int x < 9007199254740994"),
         ("exists(x)", "x != 5"),
+        ("x < 5 or x > 3 and y = 1", "x < 10 and y = 1"),
         ("not x = 5", "x != 5"),
         ("x != 5", 'x = "5"'),
         ("x > 3 or x < 5", "x = 4"),

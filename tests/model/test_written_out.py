@@ -29,6 +29,11 @@ def test_a_filter_of_many_text_conditions_is_read_back_from_its_own_text(text):
     assert len(str(f)) < 2 * len(text)
 
 
+def test_what_asks_nothing_is_one_term():
+    below = Filter.parse('x < "m"').conjunctions[0].sides["x"].parts[Kind.STRING]
+    assert cover(Kind.STRING, below) == [((), below)]
+
+
 def test_a_filter_that_cannot_be_simplified_in_time_is_taken_as_it_is():
     assert len(Filter.parse(MANY).conjunctions) == 25
 

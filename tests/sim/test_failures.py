@@ -2,6 +2,8 @@
 
 import shlex
 
+import pytest
+
 from palio.sim.failures import optional_steps, replay_command, shrink, story
 from palio.sim.run import Run, simulate
 from palio.sim.scenario import Scenario
@@ -25,8 +27,14 @@ def lossy(scenario: Scenario) -> Run:
     )
 
 
-def test_a_lost_notification_becomes_a_story_of_a_few_lines():
-    run = shrink(lossy(LARGE), lossy)
+@pytest.fixture(scope="module")
+def shortened() -> Run:
+    """A run in which a notification is lost, and hardly anything else happens."""
+    return shrink(lossy(LARGE), lossy)
+
+
+def test_a_lost_notification_becomes_a_story_of_a_few_lines(shortened):
+    run = shortened
     scenario = run.scenario
     violation = run.verdict.violations[0]
     assert isinstance(violation, Missing)
@@ -49,12 +57,11 @@ def test_a_difference_of_tables_is_told_by_the_updates_of_the_link():
     assert any("update" in line for line in story(run, violation))
 
 
-def test_what_is_printed_fails_again():
-    run = shrink(lossy(LARGE), lossy)
-    program, *words, text = shlex.split(replay_command(run.scenario))
+def test_what_is_printed_fails_again(shortened):
+    program, *words, text = shlex.split(replay_command(shortened.scenario))
     assert [program, *words] == ["palio", "sim", "replay"]
     again = lossy(Scenario.from_json(text))
-    assert again.verdict.violations == run.verdict.violations
+    assert again.verdict.violations == shortened.verdict.violations
 
 
 def test_shrinking_has_its_bounds():

@@ -1,6 +1,7 @@
 """The detector finds what the definition says, however events and watermarks come."""
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import msgspec
 import pytest
@@ -43,9 +44,22 @@ def played(patterns: PatternSet, events, random) -> list:
     return found
 
 
+# Draws with what few have: a comparison without a value, an absence that takes events, two ways to one match.
+RARE = (390, 10, 240)
+
+
+@pytest.mark.parametrize("seed", RARE)
+def test_it_finds_what_is_rare(seed):
+    agrees(Random(seed))
+
+
 @examples(600)
 @given(st.randoms(use_true_random=False))
 def test_it_finds_what_the_definition_says(random):
+    agrees(random)
+
+
+def agrees(random: Random) -> None:
     maker = Maker(random)
     pattern, events = maker.pattern(), maker.events()
     found = played(PatternSet({"p": pattern}), events, random)

@@ -9,7 +9,7 @@ from palio.routing.durable.desk import created_at
 from palio.routing.durable.home import subscription
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.subscription import CatchUp
-from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.network.topology import MAX_OWN, Topology
 from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import SETTINGS, World, number
 
@@ -272,6 +272,14 @@ def test_who_was_never_heard_of_cannot_be_forgotten(broker):
     world = line(0)
     forget(world, "a", broker)
     assert any(entry[1] == "refused" and entry[4] == "UnknownBroker" for entry in world.history)
+
+
+def test_a_count_of_its_own_that_no_broker_can_have_reached_is_not_believed():
+    topology = Topology("a", 1, {}, {})
+    before = topology.versions["a"]
+    assert topology.hear((("a", MAX_OWN + 1),)) == ()
+    assert topology.versions["a"] == before
+    assert topology.hear((("a", before + 5),)) == (("a", before + 6),)
 
 
 def test_everyone_comes_to_the_same_epoch_in_whatever_order_they_hear():

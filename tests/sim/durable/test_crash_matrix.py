@@ -23,8 +23,8 @@ FEWEST = {
     "join": 350,
     "end": 100,
 }
-SHARES = 5
-SHARES_OF_PAIRS = 15
+SHARES = 7
+SHARES_OF_PAIRS = 35
 
 
 def explain(run) -> str:

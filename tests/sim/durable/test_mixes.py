@@ -133,7 +133,7 @@ def test_all_that_can_be_reached_is_listed_the_rarest_first():
 
 
 def test_knots_reach_what_the_same_number_of_even_runs_does_not():
-    seeds = range(1, 61)
+    seeds = range(1, 31)
     mixed, even = missing(measured(map(drawn_mixed, seeds))), missing(measured(map(drawn_evenly, seeds)))
     assert len(mixed) < 0.7 * len(even)
 

@@ -11,6 +11,7 @@ from palio.sim.faults.oracle import CHECKS
 from palio.sim.faults.run import FaultRun, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import drawn
+from palio.sim.faults.steps import Say, Take
 from palio.sim.faults.violations import BrokenPromise
 from tests.sim.durable import planted
 
@@ -46,6 +47,7 @@ FAULTS = {
 
 # What a run must have so that a fault can show itself.
 NEEDS = {
+    planted.AdvancesWithoutSpooling: {"crashes": 3},
     planted.KeepsTheEpoch: {"cuts": 4, "lags": 3},
     planted.ForgetsTheLastAcknowledgement: {"batched": True},
     planted.WritesAllAcknowledgementsButTheLast: {"batched": True, "crashes": 3},
@@ -97,6 +99,17 @@ def test_a_failing_run_is_shrunk_to_a_short_story():
     assert "never came" in lines[0]
     assert any("crashes" in line for line in lines)
     assert len(lines) < 40
+
+
+def test_a_story_is_not_about_who_says_nothing():
+    steps = (
+        Take(time=0.1, name="s0", broker="b0", filter="n > 0"),
+        Say(time=0.5, publisher="p0", contents=((1, 1, 1),), number=1),
+    )
+    run = simulate(FaultScenario(shape="single", brokers=1, takers=1, publishers=2, script=steps))
+    told = "\n".join(story(run, violations.Lost(number=1)))
+    assert "p0 publishes at b0" in told
+    assert "p1 publishes" not in told
 
 
 def test_a_story_is_not_about_parts_that_never_met():
