@@ -25,17 +25,16 @@ from palio.sim.violations import Name, NotReady, Violation, WrongAnswer
 FOREVER = sys.maxsize  # a moment that never comes
 
 
-class Held:
+class Held(msgspec.Struct, eq=False):
     """Something that a session holds from the moment `begin` up to, not including, the moment `end`.
 
     From `known` on the whole network knows of it. `handles` has the span of each handle.
     """
 
-    def __init__(self, begin: int) -> None:
-        self.begin = begin
-        self.known = FOREVER
-        self.end = FOREVER
-        self.handles: dict[str, tuple[int, int]] = {}
+    begin: int
+    known: int = FOREVER
+    end: int = FOREVER
+    handles: dict[str, tuple[int, int]] = {}
 
     def handles_at(self, moment: int) -> list[str]:
         return [handle for handle, (begin, end) in self.handles.items() if begin <= moment < end]
@@ -44,20 +43,16 @@ class Held:
         return self.begin <= end and begin < self.end
 
 
-class Subscription(Held):
+class Subscription(Held, eq=False, kw_only=True):
     """A filter that a session has subscribed."""
 
-    def __init__(self, begin: int, filter: Filter) -> None:
-        super().__init__(begin)
-        self.filter = filter
+    filter: Filter
 
 
-class Advertised(Held):
+class Advertised(Held, eq=False, kw_only=True):
     """An advertisement that a session has made."""
 
-    def __init__(self, begin: int, advertisement: Advertisement) -> None:
-        super().__init__(begin)
-        self.advertisement = advertisement
+    advertisement: Advertisement
 
 
 class Session(msgspec.Struct, eq=False):
@@ -132,14 +127,16 @@ class _Replay:
             case requests.Subscribe(handle, filter):
                 known = session.by_filter.get(filter)
                 if known is None:
-                    known = session.by_filter[filter] = Subscription(moment, filter)
+                    known = session.by_filter[filter] = Subscription(moment, filter=filter)
                     session.subscriptions.append(known)
                 self._take(session, request, known, handle)
                 self._expect(request, answers, requests.Accepted(handle))
             case requests.Advertise(handle, advertisement):
                 made = session.by_advertisement.get(advertisement)
                 if made is None:
-                    made = session.by_advertisement[advertisement] = Advertised(moment, advertisement)
+                    made = session.by_advertisement[advertisement] = Advertised(
+                        moment, advertisement=advertisement
+                    )
                     session.advertisements.append(made)
                 self._take(session, request, made, handle)
                 self._expect(request, answers, requests.Accepted(handle))

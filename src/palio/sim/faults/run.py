@@ -10,6 +10,7 @@ from palio.protocol.durable.retry import Patience
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.router import Router
+from palio.sim.faults import steps
 from palio.sim.faults.clients import Clients
 from palio.sim.faults.inspection import describe_rest, look_at_end
 from palio.sim.faults.oracle import judge
@@ -18,30 +19,8 @@ from palio.sim.faults.reach import Reach
 from palio.sim.faults.record import Record
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES
-from palio.sim.faults.script import kept, steps
+from palio.sim.faults.script import drawn_steps, kept
 from palio.sim.faults.station import DISK_EACH, Plan, Station
-from palio.sim.faults.steps import (
-    Crash,
-    Cut,
-    End,
-    Full,
-    Halt,
-    Join,
-    Jump,
-    Lag,
-    Leave,
-    OfTaker,
-    Pause,
-    Refilter,
-    Rewind,
-    Say,
-    Shift,
-    Slow,
-    SlowDisk,
-    Step,
-    Take,
-    Twice,
-)
 from palio.sim.faults.takers import Taker
 from palio.sim.faults.violations import BrokenPromise
 from palio.sim.faults.world import RouterMaker, World
@@ -59,7 +38,7 @@ class FaultRun(msgspec.Struct, eq=False):
 
     scenario: FaultScenario
     world: World
-    script: list[Step]
+    script: list[steps.Step]
     violations: list[BrokenPromise]
 
     @property
@@ -67,13 +46,13 @@ class FaultRun(msgspec.Struct, eq=False):
         return self.world.record
 
 
-def prepare(scenario: FaultScenario) -> tuple[Layout, list[Step]]:
+def prepare(scenario: FaultScenario) -> tuple[Layout, list[steps.Step]]:
     """The network of a scenario, and what happens on it."""
     chance = Random(f"network {scenario.seed}")
     layout = lay_out(draw(scenario.shape, scenario.brokers, chance), scenario.topology, chance)
     if scenario.script:
         return layout, list(scenario.script)
-    return layout, kept(scenario, SCENES[scenario.scene] if scenario.scene else steps(scenario, layout))
+    return layout, kept(scenario, SCENES[scenario.scene] if scenario.scene else drawn_steps(scenario, layout))
 
 
 def simulate(
@@ -101,7 +80,7 @@ class Stage:
         self,
         scenario: FaultScenario,
         layout: Layout,
-        script: list[Step],
+        script: list[steps.Step],
         *,
         make_router: RouterMaker = Router,
         trace: bool = False,
@@ -134,7 +113,7 @@ class Stage:
             batch=_BATCH,
             make_router=make_router,
             trace=trace,
-            absent=frozenset([step.broker for step in script if isinstance(step, Join)]),
+            absent=frozenset([step.broker for step in script if isinstance(step, steps.Join)]),
             archived=scenario.lake,
             independent=scenario.independent,
         )
@@ -195,46 +174,46 @@ class Stage:
         for taker in self.clients.takers.values():
             taker.come_back()
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: steps.Step) -> None:
         world = self.world
         if self._healed:
             return
         world.record.tick()
         if world.reach is not None:
             world.reach.step(world, step)
-        about = (_about(step),) if isinstance(step, Say | OfTaker) else ()
+        about = (_about(step),) if isinstance(step, steps.Say | steps.OfTaker) else ()
         world.note("", str(step), *about)
         match step:
-            case Crash(broker=broker, effects=effects, share=share, down=down):
+            case steps.Crash(broker=broker, effects=effects, share=share, down=down):
                 station = world.stations[broker]
                 if station.router is not None and not station.plans:
                     plan = Plan(broker, station.carried + effects, False, share, down)
                     station.plans.append(plan)
                     world.after(_CRASH_WITHIN, self._crash_now, station, plan)
-            case Pause(broker=broker, seconds=seconds):
+            case steps.Pause(broker=broker, seconds=seconds):
                 station = world.stations[broker]
                 station.free_at = max(station.free_at, world.now + seconds)
-            case Slow(broker=broker, seconds=seconds, each=each):
+            case steps.Slow(broker=broker, seconds=seconds, each=each):
                 world.stations[broker].each = each
                 world.after(seconds, setattr, world.stations[broker], "each", 0.0)
-            case Cut(links=links, seconds=seconds, noticed=noticed):
+            case steps.Cut(links=links, seconds=seconds, noticed=noticed):
                 for link in links:
                     wire = world.wires[link]
                     wire.cut_until = max(wire.cut_until, world.now + seconds)
                     world.cut(wire, *noticed)
                     world.after(seconds, world.connect, wire)
-            case Lag(link=link, seconds=seconds, more=more):
+            case steps.Lag(link=link, seconds=seconds, more=more):
                 world.wires[link].more = more
                 world.after(seconds, setattr, world.wires[link], "more", 0.0)
-            case Full(broker=broker, seconds=seconds):
+            case steps.Full(broker=broker, seconds=seconds):
                 world.stations[broker].disk.full = True
                 world.after(seconds, world.room, world.stations[broker])
-            case SlowDisk(broker=broker, seconds=seconds, each=each):
+            case steps.SlowDisk(broker=broker, seconds=seconds, each=each):
                 world.stations[broker].disk_each = each
                 world.after(seconds, setattr, world.stations[broker], "disk_each", DISK_EACH)
-            case Jump(broker=broker, by=by):
+            case steps.Jump(broker=broker, by=by):
                 world.jump(world.stations[broker], by)
-            case Join(broker=broker):
+            case steps.Join(broker=broker):
                 world.begin(world.stations[broker])
             case _:
                 self._client_step(step)
@@ -243,14 +222,14 @@ class Stage:
         if station.plans and station.plans[0] is plan:
             self.world.crash(station, plan.share, plan.down)
 
-    def _client_step(self, step: Step) -> None:
+    def _client_step(self, step: steps.Step) -> None:
         clients = self.clients
         match step:
-            case Say():
+            case steps.Say():
                 clients.publisher(step.publisher).say(step)
-            case Shift(publisher=publisher, broker=broker):
+            case steps.Shift(publisher=publisher, broker=broker):
                 clients.shift(publisher, broker)
-            case Take():
+            case steps.Take():
                 taker = clients.takers[step.name] = Taker(
                     self.world,
                     step,
@@ -259,19 +238,19 @@ class Stage:
                     retries=self._scenario.retries,
                 )
                 taker.connect(step.broker)
-            case Leave(name=name) if name in clients.takers:
+            case steps.Leave(name=name) if name in clients.takers:
                 clients.takers[name].leave(step.manner, step.seconds, step.broker)
-            case Twice(name=name) if name in clients.takers:
+            case steps.Twice(name=name) if name in clients.takers:
                 clients.takers[name].twice(step.brokers)
-            case Refilter(name=name) if name in clients.takers:
+            case steps.Refilter(name=name) if name in clients.takers:
                 clients.takers[name].change(step.filter)
-            case Halt(name=name) if name in clients.takers:
+            case steps.Halt(name=name) if name in clients.takers:
                 clients.takers[name].halt(step.seconds)
-            case Rewind(name=name) if name in clients.takers:
+            case steps.Rewind(name=name) if name in clients.takers:
                 clients.takers[name].rewind()
-            case End(name=name) if name in clients.takers:
+            case steps.End(name=name) if name in clients.takers:
                 clients.takers[name].end()
 
 
-def _about(step: Say | OfTaker) -> object:
-    return step.contents[0][0] if isinstance(step, Say) else step.name
+def _about(step: steps.Say | steps.OfTaker) -> object:
+    return step.contents[0][0] if isinstance(step, steps.Say) else step.name

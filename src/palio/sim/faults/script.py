@@ -7,29 +7,9 @@ from random import Random
 
 import msgspec
 
+from palio.sim.faults import steps
 from palio.sim.faults.knots import Knots, early
 from palio.sim.faults.scenario import FaultScenario
-from palio.sim.faults.steps import (
-    Crash,
-    Cut,
-    End,
-    Full,
-    Halt,
-    Join,
-    Jump,
-    Lag,
-    Leave,
-    Pause,
-    Refilter,
-    Rewind,
-    Say,
-    Shift,
-    Slow,
-    SlowDisk,
-    Step,
-    Take,
-    Twice,
-)
 from palio.sim.topologies import Layout
 
 FILTERS = (
@@ -45,7 +25,7 @@ FILTERS = (
 )
 
 
-def steps(scenario: FaultScenario, layout: Layout) -> tuple[Step, ...]:
+def drawn_steps(scenario: FaultScenario, layout: Layout) -> tuple[steps.Step, ...]:
     """All steps of a scenario, as they are drawn."""
     drawn = tuple(_Drawing(scenario, layout).all())
     mix = scenario.mix
@@ -64,7 +44,7 @@ def are_one_network(brokers: set[str], links: list[set[str]]) -> bool:
     return reached == brokers
 
 
-def kept(scenario: FaultScenario, script: tuple[Step, ...]) -> list[Step]:
+def kept(scenario: FaultScenario, script: tuple[steps.Step, ...]) -> list[steps.Step]:
     """The steps that the scenario keeps, numbered in the order of their times."""
     found = sorted(script, key=lambda step: step.time)
     numbered = [msgspec.structs.replace(step, number=number) for number, step in enumerate(found)]
@@ -108,7 +88,7 @@ class _Drawing:
         chance = self._chance
         return chance.choice((chance.uniform(0.0, 0.5), chance.uniform(0.2, 3.0), chance.uniform(2.0, 10.0)))
 
-    def all(self) -> Iterator[Step]:
+    def all(self) -> Iterator[steps.Step]:
         scenario = self._scenario
         yield from self._takes()
         yield from self._says()
@@ -124,32 +104,32 @@ class _Drawing:
             for _ in range(scenario.lags):
                 yield self._lag()
         for _ in range(scenario.full_disks):
-            yield Full(time=self._time(), broker=self._broker(), seconds=self._span())
+            yield steps.Full(time=self._time(), broker=self._broker(), seconds=self._span())
         for _ in range(scenario.slow_disks):
             each = self._chance.choice((0.05, 0.3, 1.0))
-            yield SlowDisk(time=self._time(), broker=self._broker(), seconds=self._span(), each=each)
+            yield steps.SlowDisk(time=self._time(), broker=self._broker(), seconds=self._span(), each=each)
         for _ in range(scenario.jumps):
             by = self._chance.choice((self._chance.uniform(0.5, 60.0), self._chance.uniform(-2.0, 0.0)))
-            yield Jump(time=self._time(), broker=self._broker(), by=by)
+            yield steps.Jump(time=self._time(), broker=self._broker(), by=by)
         for _ in range(scenario.leaves):
             yield self._leave()
         for _ in range(scenario.refilters):
-            yield Refilter(
+            yield steps.Refilter(
                 time=self._time(), name=self._chance.choice(self._takers), filter=self._chance.choice(FILTERS)
             )
         for name in self._chance.sample(self._takers, min(scenario.ends, len(self._takers))):
-            yield End(time=self._time(), name=name)
+            yield steps.End(time=self._time(), name=name)
         for broker in self._joining():
-            yield Join(time=self._time(), broker=broker)
+            yield steps.Join(time=self._time(), broker=broker)
         for _ in range(scenario.shifts):
             publisher = f"p{self._chance.randrange(scenario.publishers)}"
-            yield Shift(time=self._time(), publisher=publisher, broker=self._broker())
+            yield steps.Shift(time=self._time(), publisher=publisher, broker=self._broker())
         for _ in range(scenario.halts):
-            yield Halt(time=self._time(), name=self._chance.choice(self._takers), seconds=self._span())
+            yield steps.Halt(time=self._time(), name=self._chance.choice(self._takers), seconds=self._span())
         for _ in range(scenario.rewinds):
-            yield Rewind(time=self._time(), name=self._chance.choice(self._takers))
+            yield steps.Rewind(time=self._time(), name=self._chance.choice(self._takers))
 
-    def _takes(self) -> Iterator[Step]:
+    def _takes(self) -> Iterator[steps.Step]:
         chance = self._chance
         for position, name in enumerate(self._takers):
             # Most are there when it begins, the others find a history.
@@ -158,9 +138,11 @@ class _Drawing:
             since: str | float = "now"
             if chance.random() < (0.7 if late else 0.2):
                 since = chance.choice(("all", round(chance.uniform(0.0, time), 3)))
-            yield Take(time=time, name=name, broker=self._broker(), filter=chance.choice(FILTERS), since=since)
+            yield steps.Take(
+                time=time, name=name, broker=self._broker(), filter=chance.choice(FILTERS), since=since
+            )
 
-    def _says(self) -> Iterator[Step]:
+    def _says(self) -> Iterator[steps.Step]:
         chance, scenario = self._chance, self._scenario
         number = 0
         priorities = chance.choice(((4,), (4,), (2, 4, 7)))
@@ -176,7 +158,7 @@ class _Drawing:
                 )
                 number += size
                 time += chance.uniform(0.0, 0.05)
-                yield Say(
+                yield steps.Say(
                     time=time,
                     publisher=f"p{chance.randrange(scenario.publishers)}",
                     contents=contents,
@@ -195,12 +177,12 @@ class _Drawing:
                 found.append(broker)
         return found
 
-    def _crash(self) -> Iterator[Step]:
+    def _crash(self) -> Iterator[steps.Step]:
         chance = self._chance
         broker, time = self._broker(), self._time()
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             down = chance.choice((0.0, chance.uniform(0.0, 1.0), self._span()))
-            yield Crash(
+            yield steps.Crash(
                 time=time,
                 broker=broker,
                 effects=chance.choice((0, chance.randint(0, 10), chance.randint(0, 60))),
@@ -209,23 +191,23 @@ class _Drawing:
             )
             time += down + chance.uniform(0.0, 2.0)  # some crash again while they begin
 
-    def _pause(self) -> Step:
+    def _pause(self) -> steps.Step:
         chance = self._chance
         broker, time, seconds = self._broker(), self._time(), self._span()
         if chance.random() < 0.5:
-            return Pause(time=time, broker=broker, seconds=seconds)
-        return Slow(time=time, broker=broker, seconds=seconds, each=chance.choice((0.005, 0.03, 0.1)))
+            return steps.Pause(time=time, broker=broker, seconds=seconds)
+        return steps.Slow(time=time, broker=broker, seconds=seconds, each=chance.choice((0.005, 0.03, 0.1)))
 
-    def _cut(self) -> Step:
+    def _cut(self) -> steps.Step:
         chance = self._chance
         links = (chance.randrange(len(self._layout.links)),)
-        return Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
+        return steps.Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
 
     def _noticed(self) -> tuple[float, float]:
         chance = self._chance
         return chance.choice(((0.0, 0.0), (0.0, chance.uniform(0.0, 2.0)), (chance.uniform(0.0, 2.0), 0.0)))
 
-    def _partition(self) -> Iterator[Step]:
+    def _partition(self) -> Iterator[steps.Step]:
         """Some brokers on one side, the others on the other: all links between them are cut."""
         chance = self._chance
         side = set(chance.sample(range(len(self._brokers)), chance.randint(1, max(1, len(self._brokers) // 2))))
@@ -235,17 +217,19 @@ class _Drawing:
             if (link.one in side) != (link.other in side)
         )
         if links:
-            yield Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
+            yield steps.Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
 
-    def _lag(self) -> Step:
+    def _lag(self) -> steps.Step:
         chance = self._chance
         link = chance.randrange(len(self._layout.links))
-        return Lag(time=self._time(), link=link, seconds=self._span(), more=chance.choice((0.05, 0.3, 1.5)))
+        return steps.Lag(
+            time=self._time(), link=link, seconds=self._span(), more=chance.choice((0.05, 0.3, 1.5))
+        )
 
-    def _leave(self) -> Step:
+    def _leave(self) -> steps.Step:
         chance = self._chance
         time, name = self._time(), chance.choice(self._takers)
         if chance.random() < 0.2:
-            return Twice(time=time, name=name, brokers=(self._broker(), self._broker()))
+            return steps.Twice(time=time, name=name, brokers=(self._broker(), self._broker()))
         manner = chance.choice(("closes", "detaches", "vanishes", "moves"))
-        return Leave(time=time, name=name, manner=manner, seconds=self._span(), broker=self._broker())
+        return steps.Leave(time=time, name=name, manner=manner, seconds=self._span(), broker=self._broker())

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -181,41 +182,32 @@ class _Times:
         raise WrongOption(TIME, f"The column {self._column!r} is no time, but {found.type}.")
 
 
-class Counting:
+class Counting(msgspec.Struct, frozen=True):
     """What each task does: it counts into parts of time, and keeps the newest few of each."""
 
-    def __init__(
-        self,
-        first: str,
-        second: str | None,
-        *,
-        every: Every,
-        time: str,
-        column: str | None,
-        span: tuple[float, float],
-        samples: int,
-    ) -> None:
-        if not 0 <= samples <= MAX_SAMPLES:
+    first: str
+    second: str | None
+    every: Every
+    time: str
+    column: str | None
+    span: tuple[float, float]
+    samples: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.samples <= MAX_SAMPLES:
             raise WrongOption("samples", f"It is from 0 to {MAX_SAMPLES}.")
-        if span[0] >= span[1]:
+        if self.span[0] >= self.span[1]:
             raise WrongOption("since", "It is not before until.")
-        self._first = first
-        self._second = second
-        self._every = every
-        self._time = time
-        self._column = column
-        self._span = span
-        self._samples = samples
 
     def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All batches of a task, counted."""
         index = MatchIndex()
-        index.add(1, self._first)
-        if self._second is not None:
-            index.add(2, self._second)
-        times = _Times(self._time, column=self._column)
+        index.add(1, self.first)
+        if self.second is not None:
+            index.add(2, self.second)
+        times = _Times(self.time, column=self.column)
         counts: dict[int, Any] = {}
-        newest = _Newest(self._samples)
+        newest = _Newest(self.samples)
         for batch in batches:
             if batch.num_rows:
                 self._count(batch, index, times, counts, newest)
@@ -230,13 +222,13 @@ class Counting:
         newest: _Newest,
     ) -> None:
         moments = times.of(batch)
-        parts = _micros(self._every.floor(moments))
+        parts = _micros(self.every.floor(moments))
         seconds = _micros(moments)
         inside = np.ones(batch.num_rows, bool)
-        if math.isfinite(self._span[0]):
-            inside &= seconds >= round(self._span[0] * 1e6)
-        if math.isfinite(self._span[1]):
-            inside &= (seconds < round(self._span[1] * 1e6)) & (seconds != _UNTIMED)
+        if math.isfinite(self.span[0]):
+            inside &= seconds >= round(self.span[0] * 1e6)
+        if math.isfinite(self.span[1]):
+            inside &= (seconds < round(self.span[1] * 1e6)) & (seconds != _UNTIMED)
         sides = np.zeros(batch.num_rows, np.int64)
         rows, ids = index.match_batch(self._attributes(batch))
         np.add.at(sides, np.asarray(rows), np.asarray(ids))
@@ -246,7 +238,7 @@ class Counting:
             counts[part] = counts[part] + row if part in counts else row
         if len(counts) > MAX_PARTS:
             raise WrongOption("every", f"There are more than {MAX_PARTS:,} parts of time; make them longer.")
-        if self._samples:
+        if self.samples:
             chosen = np.flatnonzero(inside & (sides > 0))
             newest.add(batch, chosen, parts[chosen], sides[chosen], seconds[chosen])
 
