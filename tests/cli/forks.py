@@ -1,4 +1,4 @@
-"""Processes of the program that are ready at once: forked from one that has loaded it, and has done nothing else.
+"""Processes of the program that are ready at once: forked from one that has loaded it, and did nothing else.
 
 Each is a process of its own, with its own memory, files and signals: it can be killed, frozen and limited as
 any other. Only what happens between `exec` and the first line of the program is left out; the tests of the
@@ -236,9 +236,9 @@ def _become(request: dict[str, Any], streams: list[int]) -> Callable[[], Any]:
         os.dup2(one, place)
     for one in set(streams) - {0, 1, 2}:
         os.close(one)
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, encoding="utf-8", closefd=False)
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -21,9 +20,12 @@ PATIENCE = 60.0  # for what takes a second on a machine with nothing else to do
 Process = Forked | subprocess.Popen[str]
 
 
-def in_foreground() -> None:
-    """For a process that shall end by Ctrl-C: what runs in the background has been told to ignore that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+# A process that is started in the background ignores Ctrl-C, and so does what it starts. Who begins with these
+# words is in the foreground, as if a shell had started it there.
+IN_FOREGROUND = [
+    sys.executable, "-S", "-E", "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+]  # fmt: skip
 
 
 def await_condition(holds: Callable[[], Any], process: Process | None = None) -> Any:
@@ -47,7 +49,7 @@ def started(
     process: Process
     if anew:
         process = subprocess.Popen(
-            [*PALIO, *arguments], cwd=folder, env=environment, encoding="utf-8", preexec_fn=in_foreground,
+            [*IN_FOREGROUND, *PALIO, *arguments], cwd=folder, env=environment, encoding="utf-8",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
     else:
