@@ -26,7 +26,7 @@ from tests.live.talking import inspect
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60.0  # seconds for which a condition may not hold; a busy machine is slow
-_PAUSE = 0.02
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.02  # seconds between two looks; what takes long is asked for less often
 _LINES = 60  # of a log that are printed when a test fails
 
 
@@ -41,6 +41,7 @@ async def until(
     Patience begins anew whenever `progress` gives something else.
     """
     deadline, reached = time.monotonic() + patience, progress()
+    pause = _FIRST_PAUSE
     while True:
         if reached != (now := progress()):
             deadline, reached = time.monotonic() + patience, now
@@ -51,7 +52,8 @@ async def until(
             return result
         if time.monotonic() > deadline:
             raise AssertionError(f"After {patience:g} seconds: not {what}.")
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)
+        pause = min(1.5 * pause, _LONGEST_PAUSE)
 
 
 def play(scene: Callable[[], Any]) -> None:
