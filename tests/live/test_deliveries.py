@@ -1,4 +1,4 @@
-"""Many subscriptions in networks of real processes, slowly a thousand: what is delivered is what `Filter.matches` says.
+"""Hundreds of subscriptions, slowly a thousand, in networks of processes: `Filter.matches` says what comes.
 
 Half of the sessions speak the protocol by hand, so that it is seen what a session gets: one copy of each
 notification, with all its subscriptions that select it. The other half are clients as users have them.
