@@ -54,7 +54,8 @@ async def test_a_slow_reader_is_treated_as_on_a_socket():
     async with (
         calling(journal=False, limits=Limits(outgoing=100_000)) as (broker, session),
         palio.connect(broker.address) as client,
-        session.ws_connect("/palio") as socket,
+        # Who does not read does not hear that its connection is closed either, and need not wait for that.
+        session.ws_connect("/palio", timeout=aiohttp.ClientWSTimeout(ws_close=0.1)) as socket,
     ):
         await socket.send_bytes(frame(encode(Greet(PROTOCOL, Role.CLIENT, "slow"))))
         await socket.send_bytes(frame(encode(Subscribe("s", palio.Filter.parse("true")))))
