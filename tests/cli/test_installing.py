@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution, packages_dist
 from pathlib import Path
 from typing import Any
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -26,6 +27,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {name: wanted for name, wanted in PROJECT["optional-dependencies"].items() if name != "dev"}
 NONE = "none"
 CASES = [NONE, *EXTRAS]
+NEEDED = ["broker", "sim", "spark"]
 HEAVY = ("pyarrow", "numpy", "pandas", "pyspark", "sqlalchemy", "starlette", "aiohttp", "matplotlib", "uvicorn")
 ADVICE = re.compile(r"This needs \S+, which is not installed; `pip install 'palio\[(\w+)\]'` brings it\.")
 
@@ -169,7 +171,14 @@ def attempted(
     return lines
 
 
-def test_every_command_works_or_says_what_it_needs_with_each_extra(environment, tmp_path):
+@pytest.mark.parametrize(
+    "extras",
+    [
+        pytest.param(NEEDED, id="those that commands need"),
+        pytest.param([one for one in EXTRAS if one not in NEEDED], id="the others", marks=pytest.mark.slow),
+    ],
+)
+def test_every_command_works_or_says_what_it_needs_with_each_extra(extras, environment, tmp_path):
     """With none all are tried; with one extra, those that said something of extras without any."""
     helps = {one: [*one.split(), "--help"] for one in commands()}
     plain = {one: words(one, tmp_path) for one in commands()}
@@ -182,7 +191,7 @@ def test_every_command_works_or_says_what_it_needs_with_each_extra(environment, 
     missed = {call for call, one in bare.items() if ADVICE.search(" ".join(one["said"].split()))}
     assert len(missed) > len(JOBS)
     calls = {}
-    for case in EXTRAS:
+    for case in extras:
         here = packages_of(case)
         busy = {one for one, extra in AT_WORK.items() if here >= BRINGS[extra]}
         tried = [helps[one] for one in helps] + [plain[one] for one in plain if one not in busy]

@@ -88,11 +88,11 @@ def test_what_is_wrong_in_a_file_is_told_with_its_place(document, path, reason):
 
 
 def write_network(folder, **more) -> None:
-    settings = {"brokers": 3, "shape": '"ring"', "data": '"data"'} | more
+    settings = {"brokers": 2, "shape": '"chain"', "data": '"data"'} | more
     (folder / "network.toml").write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
 
 
-def running(folder, count: int = 3):
+def running(folder, count: int = 2):
     """The pids of the brokers once that many are up."""
 
     def pids():
@@ -115,9 +115,9 @@ def is_gone(pid: int) -> bool:
 
 
 def test_brokers_are_up_together_find_each_other_and_end_together(environment, tmp_path):
-    write_network(tmp_path)
+    write_network(tmp_path, brokers=3, shape='"ring"')
     with started("network", "up", "network.toml", environment=environment, folder=tmp_path) as process:
-        pids = await_condition(running(tmp_path), process)
+        pids = await_condition(running(tmp_path, 3), process)
 
         def well():
             with started(
@@ -159,15 +159,15 @@ def test_a_broker_that_is_killed_is_restarted_where_it_was_if_that_is_wanted(env
 
 
 def test_one_that_fails_ends_all_if_that_is_wanted(environment, tmp_path):
-    write_network(tmp_path, shape='"chain"')
+    write_network(tmp_path)
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "b3").mkdir()
-    (tmp_path / "data" / "b3" / "palio.db").write_text("This is no database.\n" * 1000)
+    (tmp_path / "data" / "b2").mkdir()
+    (tmp_path / "data" / "b2" / "palio.db").write_text("This is no database.\n" * 1000)
     wanted = ("network", "up", "network.toml", "--strict")
     with started(*wanted, environment=environment, folder=tmp_path) as process:
         _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 1
-        [line] = [line for line in said.splitlines() if line.startswith("b3 is failed")]
+        [line] = [line for line in said.splitlines() if line.startswith("b2 is failed")]
         assert "palio.db" in line
         assert "b1 is stopped." in said
 

@@ -6,20 +6,21 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 from palio.broker.access.rights import parse_rights, write_rights
 from palio.broker.access.tokens import create_token
 from palio.broker.settings import Security
-from palio.cli.main import Commands
+from palio.cli.main import Commands, app
 from palio.cli.program.contexts import chosen
 from palio.cli.program.credentials import OPTIONS, SAID, said
 from palio.cli.program.nearest import SYNONYMS, nearest
 from tests.cli.live import live_broker
-from tests.cli.processes import PATIENCE, broker_up
+from tests.cli.processes import PALIO, PATIENCE, broker_up, started
 from tests.security.papers import Papers
 
 
@@ -122,13 +123,10 @@ def test_what_a_broker_with_tls_says_to_type_works(environment, tmp_path):
             words = shlex.split(line.replace("FILE", str(token)))
             if words[0] == "sub":
                 words += ["--since", "all", "--count", "1", "--timeout", "20s"]
-            done = subprocess.run(
-                [sys.executable, "-m", "palio.cli.main", *words],
-                cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8",
-                timeout=PATIENCE, check=False,
-            )  # fmt: skip
-            assert done.returncode == 0, (line, done.stderr)
-    assert "ACME" in done.stdout
+            with started(*words, environment=environment, folder=tmp_path) as done:
+                shown, complaints = done.communicate(PATIENCE)
+            assert done.returncode == 0, (line, complaints)
+    assert "ACME" in shown
 
 
 def test_a_word_of_other_systems_names_our_command(command):
@@ -154,26 +152,31 @@ def test_nearest_names_are_near_and_there():
             assert nearest(slip, names)[0] == name
 
 
-def complete(words: str, environment: dict[str, str]) -> list[str]:
+def asked_of_bash(words: str) -> dict[str, str]:
+    """How bash asks what to offer for the last word."""
+    return {"_PALIO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+
+
+def complete(words: str) -> list[str]:
     """What bash would offer for the last word."""
-    asked = {"_PALIO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    done = subprocess.run(
-        [sys.executable, "-m", "palio.cli.main"],
-        env=environment | asked, capture_output=True, encoding="utf-8", check=True,
-    )  # fmt: skip
-    assert done.stderr == ""
-    return done.stdout.split()
+    result = CliRunner().invoke(app, [], env=asked_of_bash(words), prog_name="palio")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout.split()
 
 
 def test_a_shell_completes_commands_and_options(environment, tmp_path):
-    assert complete("palio su", environment) == ["sub", "subs"]
-    assert "archive" in complete("palio spark a", environment)
-    assert complete("palio sub --dur", environment) == ["--durable"]
-    assert complete("palio sub --token", environment) == ["--token-file"]
+    done = subprocess.run(
+        PALIO, env=environment | asked_of_bash("palio su"), capture_output=True, encoding="utf-8", check=True
+    )
+    assert (done.stdout.split(), done.stderr) == (["sub", "subs"], "")
+    assert complete("palio su") == ["sub", "subs"]
+    assert "archive" in complete("palio spark a")
+    assert complete("palio sub --dur") == ["--durable"]
+    assert complete("palio sub --token") == ["--token-file"]
     home = environment | {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     for flag in ("--show-completion", "--install-completion"):
         done = subprocess.run(
-            [sys.executable, "-m", "palio.cli.main", flag, "bash"],
+            [*PALIO, flag, "bash"],
             env=home, capture_output=True, encoding="utf-8", check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

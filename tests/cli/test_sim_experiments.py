@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from typer.testing import CliRunner, Result
 
+from palio.cli.main import app
 from palio.sim.experiments.results import JOURNAL, RUNS
+from tests.cli.processes import IN_FOREGROUND, PALIO
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "examples/experiment.toml"
@@ -29,14 +32,35 @@ def test_the_ready_experiments_are_listed(command):
         assert name in result.stdout
 
 
-def test_an_experiment_gives_runs_and_a_report(command, tmp_path):
-    result = command("sim", "run", EXAMPLE, "--quick", "--workers", "1", "--output", str(tmp_path / "out"))
+def run_once(folder: Path, *more: str) -> Result:
+    """The example, in this process alone."""
+    words = ["sim", "run", str(ROOT / EXAMPLE), *more, "--workers", "1", "--output", str(folder)]
+    return CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory) -> tuple[Result, Path]:
+    """The example as a quick look, and the folder in which its results are."""
+    folder = tmp_path_factory.mktemp("quick")
+    return run_once(folder, "--quick"), folder
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> list[dict[str, object]]:
+    """What all of the example comes to."""
+    folder = tmp_path_factory.mktemp("whole")
+    run_once(folder)
+    return rows(folder)
+
+
+def test_an_experiment_gives_runs_and_a_report(quick):
+    result, folder = quick
     assert result.exit_code == 0
     assert "Tables are smaller with covering" in result.stdout
-    found = rows(tmp_path / "out")
+    found = rows(folder)
     assert len(found) == 2 * 2 * 2
     assert all(row["violations"] == 0 and row["published"] == 24 for row in found)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+    assert {path.name for path in folder.iterdir()} == {
         RUNS,
         "report.md",
         "tables.png",
@@ -44,28 +68,26 @@ def test_an_experiment_gives_runs_and_a_report(command, tmp_path):
     }
 
 
-def test_the_number_of_processes_changes_nothing(command, tmp_path):
-    for workers in ("1", "2"):
-        command("sim", "run", EXAMPLE, "--quick", "--workers", workers, "--output", str(tmp_path / workers))
-    assert rows(tmp_path / "1") == rows(tmp_path / "2")
+def test_the_number_of_processes_changes_nothing(command, quick, tmp_path):
+    command("sim", "run", EXAMPLE, "--quick", "--workers", "2", "--output", str(tmp_path))
+    assert rows(tmp_path) == rows(quick[1])
 
 
-def test_resuming_a_finished_experiment_only_writes_the_report(command, tmp_path):
-    arguments = ("sim", "run", EXAMPLE, "--quick", "--workers", "1", "--output", str(tmp_path))
-    command(*arguments)
+def test_resuming_a_finished_experiment_only_writes_the_report(quick, tmp_path):
+    shutil.copytree(quick[1], tmp_path, dirs_exist_ok=True)
     first = pyarrow.parquet.read_table(tmp_path / RUNS)
     (tmp_path / "report.md").unlink()
-    command(*arguments, "--resume")
+    run_once(tmp_path, "--quick", "--resume")
     assert (tmp_path / "report.md").exists()
     assert pyarrow.parquet.read_table(tmp_path / RUNS) == first, "even the wall seconds are the same"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_interrupt_keeps_what_is_finished(command, environment, tmp_path, workers):
+def test_an_interrupt_keeps_what_is_finished(command, environment, whole, tmp_path, workers):
     folder = tmp_path / "out"
     arguments = ["sim", "run", EXAMPLE, "--workers", workers, "--output", str(folder)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "palio.cli.main", *arguments],
+        [*IN_FOREGROUND, *PALIO, *arguments],
         cwd=ROOT, env=environment, encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     with process:
@@ -82,13 +104,12 @@ def test_an_interrupt_keeps_what_is_finished(command, environment, tmp_path, wor
     kept = journal.read_bytes().count(b"\n")
     assert 3 <= kept < 60
     assert command(*arguments, "--resume").exit_code == 0
-    command("sim", "run", EXAMPLE, "--workers", "1", "--output", str(tmp_path / "again"))
-    assert rows(folder) == rows(tmp_path / "again")
+    assert rows(folder) == whole
 
 
 def test_the_workers_end_with_the_first_process(environment, tmp_path):
     arguments = ["sim", "run", EXAMPLE, "--workers", "2", "--output", str(tmp_path)]
-    process = subprocess.Popen([sys.executable, "-m", "palio.cli.main", *arguments], cwd=ROOT, env=environment)
+    process = subprocess.Popen([*PALIO, *arguments], cwd=ROOT, env=environment)
     with process:
         deadline = time.monotonic() + 60
         while not (tmp_path / JOURNAL).exists():
@@ -117,6 +138,7 @@ def test_mistakes_are_sentences(command, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_quick_look_at_siena(command, tmp_path):
     result = command("sim", "run", "siena", "--quick", "--output", str(tmp_path))
     assert result.exit_code == 0, result.stdout

@@ -12,8 +12,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +20,13 @@ from typing import Any, Self
 
 import uvloop
 
+from tests.cli.forks import PROGRAM, Forked, forks
 from tests.live.proxy import Proxy
 from tests.live.talking import inspect
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60.0  # seconds for which a condition may not hold; a busy machine is slow
-_PAUSE = 0.02
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.02  # seconds between two looks; what takes long is asked for less often
 _LINES = 60  # of a log that are printed when a test fails
 
 
@@ -42,6 +41,7 @@ async def until(
     Patience begins anew whenever `progress` gives something else.
     """
     deadline, reached = time.monotonic() + patience, progress()
+    pause = _FIRST_PAUSE
     while True:
         if reached != (now := progress()):
             deadline, reached = time.monotonic() + patience, now
@@ -52,7 +52,8 @@ async def until(
             return result
         if time.monotonic() > deadline:
             raise AssertionError(f"After {patience:g} seconds: not {what}.")
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)
+        pause = min(1.5 * pause, _LONGEST_PAUSE)
 
 
 def play(scene: Callable[[], Any]) -> None:
@@ -73,7 +74,7 @@ class Node:
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._port.bind(("127.0.0.1", 0))
         self.port: int = self._port.getsockname()[1]
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
         self.clock: Path | None = None
         self._ready = self.folder / "ready.json"
 
@@ -102,17 +103,15 @@ class Node:
         } | self.settings
         file.write_text("".join(f"{key} = {_toml(value)}\n" for key, value in all_settings.items()))
         self._ready.unlink(missing_ok=True)
-        command = ["palio.cli.main", "up", "--config", str(file), "--ready-file", str(self._ready)]
+        function = PROGRAM
+        words = ["up", "--config", str(file), "--ready-file", str(self._ready)]
         if self.clock is not None:
-            command = ["tests.live.serve", str(file), str(self._ready), str(self.clock)]
+            function = "tests.live.serve:main"
+            words = [str(file), str(self._ready), str(self.clock)]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PALIO_")}
         with (self.folder / "log.txt").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", *command],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={name: value for name, value in os.environ.items() if not name.startswith("PALIO_")},
+            self.process = forks().start(
+                *words, environment=environment, folder=ROOT, function=function, output=log
             )
 
     async def up(self) -> None:

@@ -1,4 +1,4 @@
-"""`palio up` with a clock that can be set: `python -m tests.live.serve SETTINGS READY CLOCK`.
+"""`palio up` with a clock that can be set: `main`, with the arguments SETTINGS, READY and CLOCK.
 
 The file CLOCK has the seconds by which the clock is wrong, and is read again on SIGUSR1; a copy of it,
 CLOCK.read, tells that. READY is written when the broker is up.
@@ -52,5 +52,5 @@ async def serve(settings: Path, ready: Path, clock_file: Path) -> None:
     await broker.stop()
 
 
-if __name__ == "__main__":
+def main() -> None:
     uvloop.run(serve(*map(Path, sys.argv[1:])))

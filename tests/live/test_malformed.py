@@ -153,7 +153,7 @@ async def bombard(folder: Path, frames: int) -> None:
 
 
 def test_malformed_frames_disturb_nobody(tmp_path: Path) -> None:
-    play(lambda: bombard(tmp_path, 5_000))
+    play(lambda: bombard(tmp_path, 2_500))
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ def events(draw):
     return event
 
 
+@settings(max_examples=50)  # each is drawn slowly
 @given(events())
 def test_what_is_sent_in_either_mode_is_read_again(event):
     expected = palio.Notification.from_cloudevent(event, by_source=True)

@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 
 import palio
+from palio.broker.gateway.protocols import BoundedSocket
 from palio.broker.settings import Limits
 from palio.client.dialling import Backoff
 from palio.client.errors import WrongAddress
@@ -54,7 +55,8 @@ async def test_a_slow_reader_is_treated_as_on_a_socket():
     async with (
         calling(journal=False, limits=Limits(outgoing=100_000)) as (broker, session),
         palio.connect(broker.address) as client,
-        session.ws_connect("/palio") as socket,
+        # Who does not read does not hear that its connection is closed either, and need not wait for that.
+        session.ws_connect("/palio", timeout=aiohttp.ClientWSTimeout(ws_close=0.1)) as socket,
     ):
         await socket.send_bytes(frame(encode(Greet(PROTOCOL, Role.CLIENT, "slow"))))
         await socket.send_bytes(frame(encode(Subscribe("s", palio.Filter.parse("true")))))
@@ -82,6 +84,17 @@ async def test_what_is_no_frame_ends_the_connection():
             assert refused.error == "FrameTooLarge"
             assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
         await broker.until(lambda: not broker.running.connections)
+
+
+async def test_a_broker_stops_while_a_connection_is_being_closed():
+    """It was ended by its client, and is not gone yet: with TLS that takes a while."""
+    async with calling() as (broker, session), session.ws_connect("/palio"):
+        server = broker.running._http._server
+        [protocol] = [one for one in server.server_state.connections if isinstance(one, BoundedSocket)]
+        protocol.data_received(bytes([0x88, 0x80, 0, 0, 0, 0]))  # an empty close frame, masked by nothing
+        assert protocol.transport.is_closing()
+        assert protocol in server.server_state.connections
+        protocol.shutdown()
 
 
 async def test_frames_may_be_cut_anywhere():

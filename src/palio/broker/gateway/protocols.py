@@ -174,3 +174,8 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         # What the broker says waits while it is not taken, so more than that are answers to pings.
         if len(self.frames) > MAX_PARTS or self.transport.get_write_buffer_size() > MAX_MESSAGE:
             self.transport.abort()
+
+    def shutdown(self) -> None:
+        # The other side may have ended it already, of which uvicorn hears only when the transport is closed.
+        if not self.transport.is_closing():
+            super().shutdown()
