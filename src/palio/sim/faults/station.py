@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,7 +25,8 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     down: float = 0.3
 
 
-class Station(msgspec.Struct, eq=False):
+@dataclass(eq=False, repr=False, slots=True)
+class Station:
     """A broker, its disk and its clock. `life` is another one after each crash and each beginning."""
 
     name: str
@@ -32,9 +34,9 @@ class Station(msgspec.Struct, eq=False):
     router: Router | None = None
     incarnation: int = 0
     life: int = 0
-    wires: dict[str, Wire] = {}
-    timers: dict[str, tuple[int, float]] = {}  # number, when by the broker's clock
-    inbox: deque[tuple[Any, str]] = msgspec.field(default_factory=deque)
+    wires: dict[str, Wire] = field(default_factory=dict)
+    timers: dict[str, tuple[int, float]] = field(default_factory=dict)  # number, when by the broker's clock
+    inbox: deque[tuple[Any, str]] = field(default_factory=deque)
     handling: bool = False
     free_at: float = 0.0
     each: float = 0.0  # seconds for a message
@@ -44,8 +46,8 @@ class Station(msgspec.Struct, eq=False):
     offset: float = 0.0
     last: float = 0.0
     carried: int = 0  # effects
-    plans: deque[Plan] = msgspec.field(default_factory=deque)
-    ends: list[int] = []  # how many effects had been carried out after each message
+    plans: deque[Plan] = field(default_factory=deque)
+    ends: list[int] = field(default_factory=list)  # how many effects had been carried out after each message
 
     def clock(self, now: float) -> float:
         """The broker's time: it may be wrong, but never goes back."""
