@@ -380,9 +380,9 @@ def test_the_demo_ends_by_itself_and_checks_itself(program, environment):
     assert "all right." in shown
 
 
-def test_the_demo_of_a_network_ends_by_itself_and_checks_itself(program):
-    result = program("demo", "--part", "network", "--seed", "3")
-    assert result.returncode == 0, result.stdout + result.stderr
+def test_the_demo_of_a_network_ends_by_itself_and_checks_itself(command):
+    result = command("demo", "--part", "network", "--seed", "3")
+    assert result.exit_code == 0, result.stdout + result.stderr
     assert "Every delivery was as the filters say" in result.stdout
     assert "is back" in result.stdout
 
