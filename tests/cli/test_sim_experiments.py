@@ -17,6 +17,9 @@ from palio.cli.main import app
 from palio.sim.experiments.results import JOURNAL, RUNS
 from tests.cli.processes import IN_FOREGROUND, PALIO
 
+# What some of them share is made once.
+pytestmark = pytest.mark.xdist_group("experiments of the command line")
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "examples/experiment.toml"
 
@@ -80,6 +83,20 @@ def test_resuming_a_finished_experiment_only_writes_the_report(quick, tmp_path):
     run_once(tmp_path, "--quick", "--resume")
     assert (tmp_path / "report.md").exists()
     assert pyarrow.parquet.read_table(tmp_path / RUNS) == first, "even the wall seconds are the same"
+
+
+@pytest.mark.parametrize("scale", ["", "log_y = true"])
+def test_plots_are_drawn_anew_with_other_scales(quick, tmp_path, scale):
+    text = (ROOT / EXAMPLE).read_text()
+    assert "from_zero = true" in text
+    file, folder = tmp_path / "other.toml", tmp_path / "out"
+    file.write_text(text.replace("from_zero = true", scale))
+    shutil.copytree(quick[1], folder)
+    before = (folder / "tables.svg").read_bytes()
+    words = ["sim", "run", str(file), "--quick", "--workers", "1", "--output", str(folder), "--resume"]
+    assert CliRunner().invoke(app, words, catch_exceptions=False).exit_code == 0
+    assert rows(folder) == rows(quick[1])
+    assert (folder / "tables.svg").read_bytes() != before
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -18,7 +18,8 @@ from tests.cli.processes import PATIENCE, await_condition, broker_up, started
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_says_where_it_listens_and_what_to_type_and_ends_in_order(environment, tmp_path, number):
-    with broker_up("--http", "127.0.0.1:0", environment=environment, folder=tmp_path) as (process, ready):
+    here = {"environment": environment, "folder": tmp_path, "anew": number is signal.SIGINT}
+    with broker_up("--http", "127.0.0.1:0", **here) as (process, ready):
         assert ready["server"] == f"127.0.0.1:{ready['port']}"
         assert ready["pid"] == process.pid
         with urllib.request.urlopen(f"http://127.0.0.1:{ready['http_port']}/health") as answer:
