@@ -81,6 +81,17 @@ def test_ids_of_every_kind_that_arrow_knows(make):
     agree(palio.MatchIndex(entries), oracle.MatchIndex(entries), table)
 
 
+def test_columns_of_codes_and_of_nothing():
+    entries = list(enumerate(TEXT_FILTERS))
+    symbols = pa.array(["A", "B", None, "A"]).dictionary_encode()
+    table = pa.table({"symbol": symbols, "price": pa.nulls(4)})
+    index, truth = palio.MatchIndex(entries), oracle.MatchIndex(entries)
+    agree(index, truth, table)
+    agree(index, truth, pa.concat_tables([table, table.slice(1)]))
+    rows, ids = index.match_batch(table)
+    assert [row for row, id in zip(rows.to_pylist(), ids.to_pylist(), strict=True) if id == 0] == [0, 3]
+
+
 def test_string_ids_after_changes():
     entries = [(f"sub-{number}", f"x > {number}") for number in range(50)]
     index, truth = palio.MatchIndex(entries), oracle.MatchIndex(entries)

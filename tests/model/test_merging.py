@@ -3,6 +3,7 @@
 import pytest
 
 from palio import Filter
+from palio.model.merging import side_share
 
 
 def merge(one: str, other: str):
@@ -31,6 +32,25 @@ def test_perfect_merges(one, other, merged):
     assert result.perfect
     assert result.extra == Filter.parse("false")
     assert result.extra_share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "share"),
+    [
+        ("x in (1, 2)", "x in (1, 2, 3, 4)", 0.5),
+        ("x = true", "exists(bool x)", 0.5),
+        ("int x between 0 and 3", "int x between 0 and 15", 0.25),
+        ("x between 0 and 4", "x between 0 and 16", 0.25),
+        ("x between 2026-01-01T00:00:00Z and 2026-01-02T00:00:00Z",
+         "x between 2026-01-01T00:00:00Z and 2026-01-05T00:00:00Z", 0.25),
+        ('x contains "a"', 'x contains "a" or x contains "b"', 0.5),  # a guess
+        ("x = 1", "x = 1", 1.0),
+        ('x = 1', 'x = "a" or x = 1', 0.5),
+    ],
+)  # fmt: skip
+def test_the_share_of_a_part_is_estimated_by_kind(part, whole, share):
+    sides = [Filter.parse(text).conjunctions[0].sides["x"] for text in (part, whole)]
+    assert side_share(*sides) == pytest.approx(share)
 
 
 def test_an_imperfect_merge_names_what_it_adds():

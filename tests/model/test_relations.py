@@ -193,6 +193,15 @@ def test_a_contradiction_is_recognised_with_its_reason(text, reason):
     assert not f.overlaps(f)
 
 
+def test_what_takes_too_long_to_decide_is_no_cover(monkeypatch):
+    wide, narrow = parse("x < 5 or x > 3 and y = 1"), parse("x < 10 and y = 1")
+    assert wide.covers(narrow)
+    monkeypatch.setattr("palio.model.filter.MAX_EFFORT", 1)
+    assert not wide.covers(narrow)
+    assert wide.counterexample(narrow) is None
+    assert wide.overlaps(narrow)
+
+
 def test_undecided_text_conditions_get_the_safe_answer():
     """Past the bounds nothing is proven: covers says no, overlaps says yes, and matching stays exact."""
     needles = ["".join(Random(f"needle/{i}").choices("ab", k=60)) for i in range(4)]

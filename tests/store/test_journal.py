@@ -75,6 +75,7 @@ def test_spans_that_are_too_old_are_passed_over(url: str, monkeypatch: pytest.Mo
         driven.do(Append(1, tuple(envelopes), "p"))
         assert sequences(journal, since=800.0) == [3, 24]
         assert sequences(journal, since=902.0) == []
+        assert sequences(journal, after=3, since=800.0) == [24]  # which is the first of its span
 
 
 def test_a_journal_is_named_where_there_are_several(database: str) -> None:

@@ -9,6 +9,8 @@ from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool,
 from palio.routing.durable.facts import FactKind
 from palio.routing.occurrences import Failed, Found, Stored
 from palio.store import StoreError, StoreInUse
+from palio.store.backend import Sync
+from palio.store.opening import backend_of
 from tests.store.driving import Driven, Place, append, envelope
 
 EVERYTHING = Filter.parse("true")
@@ -67,14 +69,32 @@ def test_what_is_older_is_passed_over_even_if_a_clock_was_set_back(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("palio.store.schema.SPAN", 4)
-    times = [100.0, 101.0, 500.0, 102.0, *[103.0] * 8, 600.0, 104.0]
+    times = [100.0, 101.0, 500.0, 102.0, *[103.0] * 7, 600.0, 104.0]
     with Driven(place) as driven:
         envelopes = [envelope(number, at=time) for number, time in enumerate(times, 1)]
         driven.do(Append(1, tuple(envelopes), "p"))
         (found,) = driven.do(Read(2, EVERYTHING, 0, len(times), 100, since=200.0))
-        assert found == Found(2, len(times), (envelopes[2], envelopes[12]))
+        assert found == Found(2, len(times), (envelopes[2], envelopes[11]))
         (found,) = driven.do(Read(3, EVERYTHING, 0, len(times), 100, since=700.0))
         assert found == Found(3, len(times), ())
+        (found,) = driven.do(Read(4, EVERYTHING, 4, len(times), 100, since=200.0))
+        assert found == Found(4, len(times), (envelopes[11],)), "the first of its span"
+
+
+@pytest.mark.parametrize(
+    ("sync", "of_sqlite", "of_postgresql"), [("full", 2, "on"), ("normal", 1, "off"), ("off", 0, "off")]
+)
+def test_what_is_committed_is_synced_as_the_setting_says(
+    url: str, sync: Sync, of_sqlite: int, of_postgresql: str
+) -> None:
+    backend = backend_of(url, sync)
+    sqlite = url.startswith("sqlite")
+    with backend.engine.connect() as connection:
+        said = connection.exec_driver_sql(
+            "PRAGMA synchronous" if sqlite else "SHOW synchronous_commit"
+        ).scalar()
+    backend.engine.dispose()
+    assert said == (of_sqlite if sqlite else of_postgresql)
 
 
 def test_a_subscription_with_all_that_belongs_to_it(place: Place) -> None:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palio import Notification
+from palio import Notification, Pattern
 from palio.matching.patterns import Detector, PatternSet
 from palio.matching.patterns.detector import UnreadableState
 from palio.matching.patterns.partition import MAX_HITS
 from tests.matching.patterns import definition
+from tests.matching.patterns.definition import Event
 from tests.matching.patterns.drawing import Maker
 from tests.slices import examples
 
@@ -91,6 +92,16 @@ def test_many_patterns_find_what_each_finds_alone():
     alone = set().union(*(found({name: text}) for name, text in texts.items()))
     assert found(texts) == alone
     assert len({name for name, _ in alone}) > 20
+
+
+def test_an_absence_takes_its_window_up_to_the_last_moment():
+    events = [Event(time, place, {"t": "A"}) for place, time in enumerate((0, 10, 11))]
+    pattern = Pattern.parse('A[t = "A"] then not B[t = "B"] within 10 us')
+    assert definition.matches(pattern, events) == [("e0",), ("e2",)]
+    detector = Detector(PatternSet({"p": pattern}))
+    for event in events:
+        detector.take(event.notification, time=event.time, position=event.position, id=event.id)
+    assert ids(detector.close()) == [("e0",), ("e2",)]
 
 
 def test_a_late_event_is_dropped_and_counted():

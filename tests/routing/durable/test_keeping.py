@@ -5,6 +5,7 @@ from __future__ import annotations
 from palio import Notification
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered
+from palio.routing.durable.facts import FactKind
 from palio.routing.durable.origin.journal import MARKS, OriginJournal
 
 
@@ -19,6 +20,16 @@ def test_without_a_time_nothing_is_kept_that_no_reader_needs():
     assert journal.trimmable(100.0) == 1
     journal.register("r", "a")
     assert journal.trimmable(100.0) == 0
+
+
+def test_what_others_hold_is_kept_whoever_has_read_it():
+    held = Recovered(facts=((FactKind.HELD.of("lake"), 1), (FactKind.HELD.of("report"), 2)))
+    journal = OriginJournal("a", held, DurableSettings(retention=10.0, remembered=1_000))
+    for token in range(1, 5):
+        publish(journal, 100.0, token)
+    assert journal.trimmable(100.0) == 1
+    del journal.held["lake"]
+    assert journal.trimmable(100.0) == 2
 
 
 def test_everything_is_kept_for_its_time_and_not_much_longer():
