@@ -11,7 +11,8 @@ from tests.live.durable import Publisher, Taker, finished
 from tests.live.network import Network, play, until
 
 LINE = [("b", "a"), ("c", "b")]
-SETTINGS = {"heartbeat": 0.5, "durable": {"tick": 0.2, "settle_within": 0.1}}
+# Who dials while everything is swallowed is not waited for long.
+SETTINGS = {"heartbeat": 0.5, "durable": {"tick": 0.2, "settle_within": 0.1}, "limits": {"greeting": 2.0}}
 EVENTS = 100
 
 

@@ -5,12 +5,13 @@ import base64
 import json
 
 import aiohttp
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import palio
 from palio import testing
-from palio.broker.gateway.stream_request import read_position, write_position
+from palio.broker.gateway.stream_request import read_position, read_since, write_position
 from palio.model.cloudevents import as_event, wrapped
 from palio.model.errors import PalioError
 from palio.model.formats import BINARY, STRUCTURED, Message, Reading, read_message
@@ -70,6 +71,14 @@ def test_what_is_no_event_becomes_one(attributes, payload, id):
     assert {name.removeprefix("data."): read[name] for name in read if name.startswith("data.")} == attributes
     assert (read["source"], read["time"]) == ("/palio/siena%2F1", moment)
     assert read.id == (id or "siena/1/7")
+
+
+def test_since_is_a_word_a_moment_or_a_number_of_seconds():
+    for said, meant in ((1.5, 1.5), ("all", "all"), ("now", "now"), (None, None)):
+        assert read_since(said) == meant
+    for wrong in (-1.0, 1e12, "yesterday"):
+        with pytest.raises(PalioError):
+            read_since(wrong)
 
 
 @given(st.dictionaries(texts, st.integers(0, 10**17), min_size=1, max_size=5))
