@@ -1,26 +1,30 @@
 """Sessions for the whole run: a JVM takes seconds to start, so the tests of Spark share two, one for each core.
 
 They are tuned for tests: what runs for a moment is not worth the optimising compiler, and a garbage collector
-with threads of its own takes the cores from the tests.
+with threads of its own takes the cores from the tests. Python workers are forked with their imports done.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from palio.spark.errors import JavaMissing
 from palio.spark.runtime.java import java_version
-from tests.cli.conftest import command, environment  # noqa: F401 - the program is the same in this folder
+from tests.cli.conftest import ROOT, command, environment  # noqa: F401 - the program is the same in this folder
 from tests.client.conftest import pytest_pyfunc_call  # noqa: F401 - and so are tests that are coroutines
 
 SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "16m",  # what grows with the data has no business on the driver
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": "2",  # each is a task, and for a stream a process of Python and a state
     "spark.sql.adaptive.enabled": "false",  # plans of a few rows are not worth a second thought
+    "spark.python.daemon.module": "tests.spark.daemon",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.pollingDelay": "1ms",
 }
 
 
@@ -58,7 +62,10 @@ def spark(java, tmp_path_factory):
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
-    with session("local[2]", name="tests", settings=settings) as found:
+    with ExitStack() as kept:
+        with pytest.MonkeyPatch.context() as patch:  # Java keeps the path, on which the daemon is found
+            patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+            found = kept.enter_context(session("local[2]", name="tests", settings=settings))
         yield found
 
 

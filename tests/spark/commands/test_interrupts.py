@@ -21,7 +21,7 @@ from palio.spark.lake.archiving import archive
 from palio.store.lake.manifests import Lake
 from tests.cli.conftest import ROOT
 from tests.spark.filling import a_day_passes, fill
-from tests.spark.test_lake import Killed, content, events
+from tests.spark.lake.test_lake import Killed, content, events
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -226,6 +226,7 @@ def interrupted(arguments: list[str], environment: dict[str, str], sight: str) -
     return process.wait(timeout=60), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

@@ -255,6 +255,7 @@ def wait_for(process, folder: Path, pattern: str) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_interrupted_and_one_that_is_killed(
     *, command, world, reading, environment, root, tmp_path
 ):

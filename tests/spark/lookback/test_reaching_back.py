@@ -261,6 +261,7 @@ async def test_postgresql(spark, database, tmp_path):  # noqa: F811
         assert await take(history, 210) == list(range(210))
 
 
+@pytest.mark.slow
 def test_a_broker_killed_in_the_middle_goes_on_where_it_was(past, environment, tmp_path):
     """Nothing is lost, nothing that was acknowledged comes again, and first deliveries keep their order."""
     arguments = ("--name", "b", "--data", past.settings.data, "--lake", past.place)

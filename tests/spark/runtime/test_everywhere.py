@@ -49,6 +49,7 @@ def here(spark, tmp_path_factory):
     return json.loads(json.dumps(found))
 
 
+@pytest.mark.slow
 def test_over_spark_connect(here, root, tmp_path):
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'palio[connect]'")
     process = started(

@@ -37,6 +37,7 @@ def walk(spark, root, tmp_path, monkeypatch) -> Iterator[Walk]:
         assert (tmp_path / "palio-report.html").as_uri() in opened
 
 
+@pytest.mark.slow
 def test_the_page_from_its_top_to_the_cluster(*, walk, spark, root, tmp_path, capsys):
     page = (root / "docs" / "spark.md").read_text()
     exists = settings_known_to(spark)
@@ -81,6 +82,7 @@ def test_the_page_from_its_top_to_the_cluster(*, walk, spark, root, tmp_path, ca
     assert (tmp_path / "palio_pkgs" / "palio" / "spark" / "source" / "format.py").exists()
 
 
+@pytest.mark.slow
 def test_the_part_of_the_readme_that_is_about_it(walk, spark, root):
     readme = (root / "README.md").read_text()
     walk.type("palio pub symbol=ACME price=101.5")
@@ -99,6 +101,7 @@ def test_the_part_of_the_readme_that_is_about_it(walk, spark, root):
     assert found == {("desk-7", 1), ("acme", 2)}
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_help(walk, spark, monkeypatch, tmp_path):
     jobs = Commands()["spark"].commands
     texts = [Walk(walk.server).type(f"palio spark {job} --help") for job in ("", *jobs)]

@@ -45,6 +45,7 @@ def test_a_progress_bar_is_not_held_back():
     os.close(sources[1])
 
 
+@pytest.mark.slow
 def test_a_command_says_nothing_but_its_answer(environment, tmp_path):
     (tmp_path / "events.jsonl").write_text('{"event_id": 1, "price": 5.0}\n')
     (tmp_path / "filters.jsonl").write_text('{"subscription_id": "a", "filter": "price > 4"}\n')

@@ -155,10 +155,11 @@ def quotes(count):
     ]
 
 
-@pytest.fixture
-def lake(spark, tmp_path):
-    """300 events of five hours in a lake, and 60 more in the journal after it."""
-    url, place = f"sqlite:///{tmp_path}/palio.db", str(tmp_path / "lake")
+@pytest.fixture(scope="module")
+def lake(spark, tmp_path_factory):
+    """300 events of five hours in a lake, and 60 more in the journal after it; nobody changes them."""
+    folder = tmp_path_factory.mktemp("history")
+    url, place = f"sqlite:///{folder}/palio.db", str(folder / "lake")
     fill(url, quotes(300), step=60.0)
     archive(spark, url, place)
     fill(url, quotes(60), at=MIDNIGHT + 300 * 60, step=60.0)
