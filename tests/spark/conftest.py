@@ -69,6 +69,16 @@ def spark(java, tmp_path_factory):
         yield found
 
 
+@pytest.fixture(scope="session")
+def small_files(spark, tmp_path_factory) -> Path:
+    """A folder with a journal and a lake of many small files, to be copied by whoever changes it."""
+    from tests.spark.lakes import fill_with_small_files
+
+    folder = tmp_path_factory.mktemp("small-files")
+    fill_with_small_files(spark, folder)
+    return folder
+
+
 @pytest.fixture
 def not_synced(monkeypatch):
     """Says what lies below a folder and was not synced from here on."""

@@ -7,8 +7,6 @@ Forked from here it has them already: `spark.python.daemon.module` names this mo
 from __future__ import annotations
 
 import pandas  # noqa: F401 - for the workers, as all below
-import pyarrow.compute
-import pyarrow.parquet
 import pyspark.sql.worker.plan_data_source_read
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager

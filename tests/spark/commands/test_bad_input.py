@@ -7,8 +7,10 @@ import json
 import pytest
 
 from palio.cli.spark.options import _failure, _in_a_sentence
+from palio.client.client import connect
 from palio.spark.errors import JobFailed, JournalMissing, SparkUnavailable
 from palio.spark.runtime.session import session
+from palio.spark.source import from_broker
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -30,6 +32,16 @@ def place(spark, tmp_path_factory):
     (folder / "slips.jsonl").write_text('{"id": "a", "fliter": "x > 1"}\n{"id": "b", "filter": 3}\n')
     fill(f"sqlite:///{folder}/store.db", [{"x": number} for number in range(9)])
     return folder
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A broker that is not there is not waited for."""
+
+    def soon(url, **more):
+        return connect(url, **more | {"connect_within": 0.1})
+
+    monkeypatch.setattr(from_broker, "connect", soon)
 
 
 CASES = {
@@ -70,7 +82,7 @@ CODES = {"no broker": 4, "a folder that cannot be": 6, "a report that cannot be"
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_ends_in_a_sentence(spark, command, place, case):
+def test_it_ends_in_a_sentence(spark, command, place, impatient, case):
     words, sentence = CASES[case]
     result = command("spark", *(word.replace("{}", str(place)) for word in words))
     assert result.exit_code == CODES.get(case, 3), result.stdout

@@ -16,85 +16,69 @@ from pathlib import Path
 import pytest
 
 import palio.spark
-from palio.spark.lake import rewriting
-from palio.spark.lake.archiving import archive
+from palio.spark.jobs import match_job
+from palio.spark.matching import runs
 from palio.store.lake.manifests import Lake
 from tests.cli.conftest import ROOT
-from tests.spark.filling import a_day_passes, fill
-from tests.spark.lake.test_lake import Killed, content, events
+from tests.spark.lakes import EVENTS, content, copied
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 PATIENCE = 180.0
-EVENTS = 100
 FILTERS = '{"id": "low", "filter": "x < 40"}\n{"id": "odd", "filter": "symbol = \\"S3\\""}\n'
 
 
 @pytest.fixture
-def lake(spark, tmp_path) -> str:
-    """Fifteen small files: three classes of events, each in five spans."""
-    fill(f"sqlite:///{tmp_path}/palio.db", events(EVENTS))
-    archive(spark, f"sqlite:///{tmp_path}/palio.db", str(tmp_path / "lake"), rows_per_task=EVENTS // 5)
-    assert len(Lake(tmp_path / "lake").state().files) == 15
+def lake(small_files, tmp_path) -> str:
     (tmp_path / "filters.jsonl").write_text(FILTERS)
-    return str(tmp_path / "lake")
+    return copied(small_files, tmp_path)
 
 
-@pytest.fixture
-def in_parts(monkeypatch):
-    """A commit for every few events, as there would be for every few million."""
-    monkeypatch.setattr(rewriting, "ROWS_PER_COMMIT", 10)
-    monkeypatch.setattr(rewriting, "THINGS_A_CORE", 1)
+# In this process
 
 
-# Forgetting and compaction, in this process
+def at_the(number: int, function):
+    """Calls a function, and is interrupted when it comes to it for the n-th time."""
+    calls = []
+
+    def interrupted(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return function(*arguments, **options)
+
+    return interrupted
 
 
-class Dying:
-    """Dies at a step when it comes to it for the second time, or another one."""
-
-    def __init__(self, where: str, time: int = 2) -> None:
-        self.where, self.time, self.steps = where, time, 0
-
-    def __call__(self, step: str) -> None:
-        self.steps += step == self.where
-        if self.steps == self.time:
-            raise Killed(step)
-
-
-@pytest.mark.parametrize("where", ["written", "committed"])
-def test_forgetting_goes_on_after_a_death(spark, lake, in_parts, where):
-    wanted = [row for row in content(palio.spark.read_lake(spark, lake)) if row[1] % 7 != 4]
-    told = []
-    with pytest.raises(Killed):
-        rewriting.forget(spark, lake, palio.Filter.parse('symbol = "S3"'), step=Dying(where), told=told.append)
-    state = Lake(lake).state()
-    assert state.version == 2 + (1 if where == "written" else 2), "a version for each part"
-    assert [one.looked_at for one in told] == sorted({one.looked_at for one in told})
-    left = content(palio.spark.read_lake(spark, lake))
-    assert set(wanted) < set(left), "nothing else was forgotten"
-    done = rewriting.forget(spark, lake, palio.Filter.parse('symbol = "S3"'))
-    assert done.events == len(left) - len(wanted), "only what was left"
-    assert content(palio.spark.read_lake(spark, lake)) == wanted
-    a_day_passes(lake)
-    rewriting.sweep(lake, grace=0.0)
-    assert content(palio.spark.read_lake(spark, lake)) == wanted
-    assert len(list(Path(lake).rglob("*.parquet"))) == len(Lake(lake).state().files)
+def test_an_interrupted_archive_says_what_came_and_goes_on(spark, lake, command, monkeypatch, tmp_path):
+    url, place = f"sqlite:///{tmp_path}/palio.db", str(tmp_path / "other")
+    job = ("spark", "archive", url, "--lake", place)
+    commit = Lake.commit
+    monkeypatch.setattr(Lake, "commit", at_the(1, commit))
+    stopped = command(*job)
+    assert stopped.exit_code == 130
+    assert f"Interrupted: 0 events came to {place}, and the same command goes on" in stopped.stderr
+    monkeypatch.setattr(Lake, "commit", commit)
+    assert json.loads(command(*job).stdout)["events"] == EVENTS
+    assert content(palio.spark.read_lake(spark, place)) == content(palio.spark.read_lake(spark, lake))
 
 
-@pytest.mark.parametrize(("where", "time"), [("written", 2), ("committed", 1)])
-def test_compaction_goes_on_after_a_death(*, spark, lake, in_parts, where, time):
-    """There are two parts: the files of two classes, and those of the third."""
-    wanted = content(palio.spark.read_lake(spark, lake))
-    with pytest.raises(Killed):
-        rewriting.compact(spark, lake, step=Dying(where, time))
-    left = len(Lake(lake).state().files)
-    assert left == 2 + 5
-    assert content(palio.spark.read_lake(spark, lake)) == wanted
-    told = []
-    assert rewriting.compact(spark, lake, told=lambda *one: told.append(one)) == left - 3
-    assert told[-1][0] == told[-1][1], "all that was left"
-    assert content(palio.spark.read_lake(spark, lake)) == wanted
+def test_interrupted_runs_say_what_came_and_go_on(spark, lake, command, monkeypatch, tmp_path):
+    monkeypatch.setattr(match_job, "ROWS_PER_RUN", 30)  # for each of two cores
+    place = tmp_path / "new"
+    job = ("spark", "match", "-e", lake, "-f", str(tmp_path / "filters.jsonl"), "-o", str(place), "--new")
+    commit = runs._commit
+    monkeypatch.setattr(runs, "_commit", at_the(2, commit))
+    stopped = command(*job)
+    assert stopped.exit_code == 130
+    assert f"Interrupted: 1 run with 49 pairs came to {place}, and the same command goes on" in stopped.stderr
+    assert pairs_in(palio.spark.matches(spark, place)) == [
+        one for one in WANTED if int(one[0].split(":")[1]) <= 60
+    ]
+    monkeypatch.setattr(runs, "_commit", commit)
+    again = command(*job)
+    assert (again.exit_code, "Run 2: 5 pairs" in again.stderr) == (0, True), again.stderr
+    assert pairs_in(palio.spark.matches(spark, place)) == WANTED
 
 
 # The real commands, which are killed
@@ -105,6 +89,8 @@ PREAMBLE = """
     from palio.spark.lake import rewriting
     from palio.spark.matching import runs
     from palio.spark.jobs import match_job
+from palio.spark.matching import runs
+from palio.store.lake.manifests import Lake
     from palio.cli.main import main
 
     match_job.ROWS_PER_RUN = pieces.LEAST_EVENTS = 20
@@ -154,7 +140,7 @@ def test_matching_what_is_new_goes_on_after_a_kill(spark, lake, command, environ
     new = ("match", "-e", lake, "-f", str(tmp_path / "filters.jsonl"), "-o", str(place), "--new")
     killed(tmp_path, environment, ("runs", "_commit", 3), *new)
     found = pairs_in(palio.spark.matches(spark, place))
-    assert found == [one for one in WANTED if int(one[0].split("/")[1]) <= 40], "two runs are there"
+    assert found == [one for one in WANTED if int(one[0].split(":")[1]) <= 40], "two runs are there"
     again = command("spark", *new)
     assert (again.exit_code, "Run 3: 8 pairs" in again.stderr) == (0, True), again.stderr
     assert pairs_in(palio.spark.matches(spark, place)) == WANTED

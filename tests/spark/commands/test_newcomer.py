@@ -15,7 +15,7 @@ from palio.cli.main import Commands
 from palio.spark.lake import archiving
 from tests.cli.live import live_broker
 from tests.cli.test_program import examples
-from tests.spark.walking import ADDRESS, Walk, blocks, settings_known_to, settings_of, typed
+from tests.spark.walking import ADDRESS, Walk, blocks, require_known, settings_known_to, settings_of, typed
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -35,6 +35,24 @@ def walk(spark, root, tmp_path, monkeypatch) -> Iterator[Walk]:
         yield walk
     if any("--open" in line for line in walk.said):
         assert (tmp_path / "palio-report.html").as_uri() in opened
+
+
+def lines_of(text: str) -> Iterator[list[str]]:
+    for _, block in blocks(text, "console", "sh"):
+        for line in typed(block):
+            yield shlex.split(line, comments=True)
+
+
+def test_every_command_and_option_that_is_shown_exists(root):
+    """Without running them, which takes minutes."""
+    shown = [words for page in ("docs/spark.md", "README.md") for words in lines_of((root / page).read_text())]
+    ours = [words for words in shown if words[:2] == ["palio", "spark"]]
+    assert len(ours) > 15
+    for words in shown:
+        if words:
+            require_known(words)
+    with pytest.raises(AssertionError):
+        require_known(["palio", "spark", "match", "--no-such-option"])
 
 
 @pytest.mark.slow

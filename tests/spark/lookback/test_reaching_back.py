@@ -90,13 +90,29 @@ async def take(subscription, count):
     return found
 
 
+def prepared(spark, folder, count, upto):
+    """A folder with so many events in a lake, a second apart, and a journal that begins with a later one."""
+    scene = Scene(spark, folder)
+    scene.fill(numbered(count))
+    assert scene.let_go(upto) == upto
+    return folder
+
+
+@pytest.fixture(scope="module")
+def long_past(spark, tmp_path_factory):
+    return prepared(spark, tmp_path_factory.mktemp("long"), 1_000, 900)
+
+
+@pytest.fixture(scope="module")
+def short_past(spark, tmp_path_factory):
+    return prepared(spark, tmp_path_factory.mktemp("short"), 500, 400)
+
+
 @pytest.fixture
-def past(spark, tmp_path):
+def past(spark, long_past, tmp_path):
     """A broker whose journal begins with number 900 of 1,000, a second apart; the rest is in the lake."""
-    scene = Scene(spark, tmp_path)
-    scene.fill(numbered(1_000))
-    assert scene.let_go(900) == 900
-    return scene
+    shutil.copytree(long_past, tmp_path, dirs_exist_ok=True)
+    return Scene(spark, tmp_path)
 
 
 async def test_all_of_history_then_the_present(past):
@@ -339,12 +355,10 @@ def lines(result):
 
 
 @pytest.fixture
-def unaware(spark, tmp_path):
+def unaware(spark, short_past, tmp_path):
     """A broker that does not know of the lake to which its journal is archived."""
-    scene = Scene(spark, tmp_path, lake="")
-    scene.fill(numbered(500))
-    assert scene.let_go(400) == 400
-    return scene
+    shutil.copytree(short_past, tmp_path, dirs_exist_ok=True)
+    return Scene(spark, tmp_path, lake="")
 
 
 async def test_a_table_and_a_subscription_that_have_everything_once(unaware):

@@ -13,6 +13,7 @@ def test_bulk_matching_and_the_join_find_the_same(spark, capfd):
     assert "stock" in said
 
 
+@pytest.mark.slow
 def test_a_join_that_finds_something_else_is_noticed(spark, monkeypatch):
     join = bench.cross_join
     monkeypatch.setattr(bench, "cross_join", lambda *given: join(*given).where("subscription_id != 3"))

@@ -16,6 +16,7 @@ from palio.spark.errors import BadSubscriptions, MissingColumn
 from palio.spark.frames import spread
 from palio.spark.matching import bulk
 from palio.spark.tables.inputs import partitions_of
+from tests.slices import sliced
 from tests.spark.engines import collected, frame_of
 
 ENTRIES = [
@@ -44,9 +45,9 @@ def test_the_example_of_the_page(events, spark):
     assert sorted(collected(pairs)) == PAIRS
 
 
-@pytest.mark.parametrize("partitions", [0, 1, 7])
-@pytest.mark.parametrize("size", [1, 3])
-def test_partitions_and_shards_do_not_matter(events, spark, partitions, size):
+@pytest.mark.parametrize("divided", sliced([(7, 1), (0, 3), (1, 1), (0, 1), (1, 3), (7, 3)], 2))
+def test_partitions_and_shards_do_not_matter(events, spark, divided):
+    partitions, size = divided
     shards = palio.spark.build_shards(frame_of(spark, ENTRIES), size=size)
     assert shards.subscriptions == len(ENTRIES)
     assert sorted(collected(palio.spark.match(events, shards, partitions=partitions))) == PAIRS
@@ -104,7 +105,7 @@ def test_structs_have_dotted_names_and_unused_columns_are_not_read(spark, tmp_pa
     assert len(re.findall(r"\bExchange ", plan)) == plan.count("REPARTITION_BY_NUM") == 1
 
 
-@pytest.mark.parametrize("id", ["id", "7", "map(id, id)", "array(id)"], ids=["own", "common", "map", "array"])
+@pytest.mark.parametrize("id", sliced(["id", "map(id, id)", "7", "array(id)"], 2))
 def test_events_are_spread_evenly_whatever_their_ids_are(spark, id):
     given = spark.range(0, 4_000, 1, 1).selectExpr(f"{id} as event_id", "id % 200 as x", "id as `user.age`")
     parts = spread(given, 8).groupBy(functions.spark_partition_id()).count().collect()
@@ -113,9 +114,10 @@ def test_events_are_spread_evenly_whatever_their_ids_are(spark, id):
 
 
 @pytest.mark.parametrize(
-    ("files", "parts"), [([100] * 8, 0), ([800], None), ([300] + [70] * 7, None), ([100] * 7, None)]
+    "case", sliced([([100] * 8, 0), ([800], None), ([300] + [70] * 7, None), ([100] * 7, None)], 2)
 )
-def test_files_that_lie_evenly_are_not_spread(spark, tmp_path, files, parts):
+def test_files_that_lie_evenly_are_not_spread(spark, tmp_path, case):
+    files, parts = case
     place = str(tmp_path / "events")
     first = 0
     for rows in files:
@@ -182,19 +184,19 @@ def test_what_a_worker_holds_is_bounded_whatever_comes_next():
 
 
 def test_a_result_larger_than_the_driver_takes_does_not_come_to_it(spark):
-    """The session takes results of at most 16 MB (see conftest); this one has 130."""
+    """The session takes results of at most 16 MB (see conftest); this one has 32."""
     from py4j.protocol import Py4JJavaError
     from pyspark.sql import Observation
 
-    events = spark.range(2_000).select(functions.col("id").alias("event_id"), functions.lit(1).alias("x"))
-    subscriptions = spark.range(4_000).select(
+    events = spark.range(1_000).select(functions.col("id").alias("event_id"), functions.lit(1).alias("x"))
+    subscriptions = spark.range(2_000).select(
         functions.col("id").alias("subscription_id"), functions.lit("x = 1").alias("filter")
     )
     pairs = palio.spark.match(events, subscriptions)
     seen = Observation()
     counted = pairs.observe(seen, functions.count("*").alias("pairs"))
     counted.write.format("noop").mode("overwrite").save()
-    assert seen.get["pairs"] == 8_000_000
+    assert seen.get["pairs"] == 2_000_000
     with pytest.raises(Py4JJavaError, match="maxResultSize"):
         pairs.toArrow()
 

@@ -64,9 +64,7 @@ def ids(rows) -> list[tuple[str, tuple[str, ...]]]:
     return sorted((row["pattern"], tuple(event["id"] for event in row["events"])) for row in rows)
 
 
-@settings(max_examples=200)
-@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
-def test_a_table_gives_what_the_definition_says(random, encoded, texts):
+def table_gives_what_the_definition_says(random, encoded, texts):
     maker = Maker(random)
     patterns = {"one": maker.pattern(), "two": maker.pattern()}
     events = maker.events()
@@ -76,9 +74,7 @@ def test_a_table_gives_what_the_definition_says(random, encoded, texts):
     assert ids(in_table(PatternSet(patterns), batches, random)) == sorted(expected)
 
 
-@settings(max_examples=200)
-@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
-def test_a_stream_gives_what_the_definition_says(random, encoded, texts):
+def stream_gives_what_the_definition_says(random, encoded, texts):
     maker = Maker(random)
     patterns = {"one": maker.pattern(), "two": maker.pattern()}
     ready = PatternSet(patterns)
@@ -104,6 +100,32 @@ def test_a_stream_gives_what_the_definition_says(random, encoded, texts):
     expected = [(name, one) for name, given in patterns.items() for one in definition.matches(given, events)]
     said = [(one.pattern, tuple(event.id for event in one.constituents)) for one in found]
     assert sorted(said) == sorted(expected)
+
+
+@settings(max_examples=50)
+@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_a_table_gives_what_the_definition_says(random, encoded, texts):
+    table_gives_what_the_definition_says(random, encoded, texts)
+
+
+@pytest.mark.slow
+@settings(max_examples=1_000)
+@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_a_table_gives_it_many_times(random, encoded, texts):
+    table_gives_what_the_definition_says(random, encoded, texts)
+
+
+@settings(max_examples=50)
+@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_a_stream_gives_what_the_definition_says(random, encoded, texts):
+    stream_gives_what_the_definition_says(random, encoded, texts)
+
+
+@pytest.mark.slow
+@settings(max_examples=1_000)
+@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_a_stream_gives_it_many_times(random, encoded, texts):
+    stream_gives_what_the_definition_says(random, encoded, texts)
 
 
 def test_events_without_a_time_and_hits_without_a_key_are_counted():

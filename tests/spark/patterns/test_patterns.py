@@ -14,6 +14,7 @@ from pyspark.sql import functions
 from palio import ImpossiblePattern, Notification
 from palio.matching.patterns import Detector, watermark_for
 from palio.spark.runtime.queries import run_to_end
+from tests.slices import sliced
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIENA = [("B", 4), ("A", 3), ("A", 1), ("B", 2), ("A", 5), ("B", 6), ("A", 7), ("B", 8)]
@@ -124,7 +125,7 @@ def test_sienas_example_in_a_table(spark, find):
     assert {one[2:] for one in rows(found)} == {("A3", "B6"), ("A7", "B8")}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", sliced([1, 2], 1))
 def test_a_table_gives_what_the_plain_detector_gives(spark, find, seed):
     events = drawn(seed)
     newest = max(microseconds(event["time"]) for event in events)
@@ -136,7 +137,7 @@ def test_a_table_gives_what_the_plain_detector_gives(spark, find, seed):
     found.unpersist()
 
 
-@pytest.mark.parametrize("kind", ["bigint", "smallint", "double", "float"])
+@pytest.mark.parametrize("kind", sliced(["bigint", "double", "smallint", "float"], 2))
 def test_patterns_of_ranges_alone_find_the_same(spark, find, kind):
     patterns = {
         "jump": "A[v < 2] then B[v >= 2.5] within 20 s by k",
@@ -267,13 +268,17 @@ def test_what_is_published_names_its_constituents(spark, find):
     assert said["pattern.key.k"] in {event["k"] for event in events}
 
 
-def test_ten_thousand_patterns_are_small_enough_for_a_stream_and_what_is_not_is_refused(spark, find, tmp_path):
+def test_ten_thousand_patterns_are_small_enough_for_a_stream():
     """PySpark broadcasts functions of a megabyte, and the processor of a stream does not get broadcasts."""
-    from palio.spark.errors import TooManyPatterns
     from palio.spark.patterns.finding import MOST_BYTES, packed_texts
 
     texts = {f"p{n}": f'A[what = "A" and v = {n}] then B[v > A.v] within {n + 1} s by k' for n in range(10_000)}
     assert len(packed_texts(texts)) < MOST_BYTES / 4
+
+
+def test_patterns_that_are_too_large_for_a_stream_are_refused(spark, find, tmp_path):
+    from palio.spark.errors import TooManyPatterns
+
     (tmp_path / "events").mkdir()
     events = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "events"))
     with pytest.raises(TooManyPatterns, match="in several streams"):

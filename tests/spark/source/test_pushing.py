@@ -68,9 +68,7 @@ def truth(condition, row):
     return COMPARE[type(condition)](value, condition.value)
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.data())
-def test_whatever_spark_keeps_is_selected(data):
+def selects_what_spark_keeps(data):
     types = {name: data.draw(st.sampled_from(sorted(TYPES))) for name in ("a", "b")}
     columns = Columns(list(types.items()))
     several = data.draw(st.lists(conditions(types), min_size=1, max_size=3))
@@ -79,6 +77,19 @@ def test_whatever_spark_keeps_is_selected(data):
         (row,) = columns.table(_events([event])).to_pylist()
         if all(truth(condition, row) for condition in several):
             assert filter is None or filter.matches(event), (several, str(filter))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_whatever_spark_keeps_is_selected(data):
+    selects_what_spark_keeps(data)
+
+
+@pytest.mark.slow
+@settings(max_examples=2_000, deadline=None)
+@given(st.data())
+def test_whatever_spark_keeps_is_selected_many_times(data):
+    selects_what_spark_keeps(data)
 
 
 def test_what_is_pushed_and_what_is_not():

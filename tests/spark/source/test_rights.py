@@ -8,17 +8,23 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import palio
 import palio.spark
 import palio.sync
 from palio.client.environment import AUTHORITY, TOKEN_FILE
+from palio.model.errors import NotAllowed, NotAuthenticated
+from palio.spark.source.journals import Span, Wanted, open_journals
 from tests.security.papers import Papers, secured
 from tests.security.world import World
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.errors import PySparkException
+
+from palio.spark.source.sink import WriteOptions, publish_all
 
 
 @pytest.fixture
@@ -35,24 +41,67 @@ def guarded(tmp_path: Path) -> Iterator[tuple[World, Papers, str]]:
 
 
 @pytest.fixture
-def shown(spark, guarded, tmp_path, monkeypatch) -> Callable[[str | None], None]:
-    """Let driver and workers have the environment of a principal, or of nobody."""
+def show(guarded, tmp_path, monkeypatch) -> Callable[[str | None], dict[str, str]]:
+    """Let this process have the environment of a principal, or of nobody."""
     world, papers, _ = guarded
-    # What workers are started with; there are others for each environment.
-    environment = dict(spark.sparkContext.environment)
-    monkeypatch.setattr(spark.sparkContext, "environment", environment)
 
-    def show(who: str | None) -> None:
+    def show(who: str | None) -> dict[str, str]:
         token = tmp_path / f"{who}.token"
         token.write_text(f"{world.tokens[who]}\n" if who else "")
         said = {TOKEN_FILE: str(token) if who else "", AUTHORITY: papers.ca}
-        environment.update(said)
         for name, value in said.items():
             monkeypatch.setenv(name, value)
+        return said
 
     return show
 
 
+@pytest.fixture
+def shown(spark, show, monkeypatch) -> Callable[[str | None], None]:
+    """The same for driver and workers."""
+    # What workers are started with; there are others for each environment.
+    environment = dict(spark.sparkContext.environment)
+    monkeypatch.setattr(spark.sparkContext, "environment", environment)
+    return lambda who: environment.update(show(who))
+
+
+def rows_of(url: str, filter: str = "true") -> list[int]:
+    """What the process that plans a read, and each task, would see with the environment that there is now."""
+    with open_journals(url) as journals:
+        (standing,) = journals.standings()
+        wanted = Wanted(palio.Filter.parse(filter))
+        batches = list(journals.read(Span(standing.journal, standing.trimmed, standing.head), wanted))
+    payloads = [row for batch in batches for row in batch.column("payload").to_pylist()]
+    return sorted(palio.Notification.decode(one)["level"] for one in payloads)
+
+
+def publish(url: str, *results: int) -> None:
+    """What a task of the sink does with its rows."""
+    batch = pa.RecordBatch.from_pydict({"result": list(results), "id": [f"r{one}" for one in results]})
+    assert publish_all(iter([batch]), WriteOptions(url, "results", "id")).events == len(results)
+
+
+def test_the_environment_says_who_reads_and_who_writes(guarded, show):
+    _, _, url = guarded
+    show("report")
+    assert rows_of(url) == [4, 5, 6, 7]
+    assert rows_of(url, "level < 6") == [4, 5]
+    with pytest.raises(NotAllowed):
+        rows_of(url, "level < 2")
+    publish(url, 1, 2)
+    with pytest.raises(NotAllowed):
+        publish(url, -1)
+    show("stranger")
+    with pytest.raises(NotAllowed):
+        publish(url, 3)
+    show(None)
+    with pytest.raises(NotAuthenticated):
+        rows_of(url)
+    show("admin")
+    assert rows_of(url, "level >= 0") == [*range(8)]
+
+
+@pytest.mark.slow
 def test_tasks_read_what_their_principal_may_see(spark, guarded, shown):
     _, _, url = guarded
 
@@ -75,6 +124,7 @@ def test_tasks_read_what_their_principal_may_see(spark, guarded, shown):
             levels(filter=filter)
 
 
+@pytest.mark.slow
 def test_tasks_write_what_their_principal_may_publish(spark, guarded, shown, tmp_path):
     _, _, url = guarded
 

@@ -87,6 +87,7 @@ def test_half_of_the_rows_of_a_task_are_sent_before_it_fails_and_recognised_late
     assert sorted(event["x"] for event in published(address)) == list(range(5_000))
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_restarted_in_mid_batch(spark, address, tmp_path):
     url = f"sqlite:///{tmp_path}/palio.db"
     fill(url, [{"x": n % 10} for n in range(100)])

@@ -6,6 +6,7 @@ import palio
 import palio.spark
 from palio.spark.errors import DataLoss, WrongOption
 from palio.spark.source.options import read_options
+from tests.slices import sliced
 from tests.spark.filling import MIDNIGHT, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -62,7 +63,7 @@ def test_filters_and_times_are_evaluated_at_the_source(spark, url):
     assert (crossed.rows, crossed.unconverted) == (len(rows), 0)
 
 
-@pytest.mark.parametrize("pushdown", [False, True])
+@pytest.mark.parametrize("pushdown", sliced([True, False], 1))
 def test_several_conditions_on_the_same_journal_do_not_get_mixed_up(spark, url, pushdown):
     def read():
         return palio.spark.read(spark, url, schema=SCHEMA, pushdown=pushdown)
@@ -146,6 +147,11 @@ def test_what_is_wrong_is_said_in_a_sentence(spark, url, tmp_path):
         palio.spark.read(spark, url, schema="price decimal(3,1)").count()
     with pytest.raises(Exception, match="There is no such file"):
         palio.spark.read(spark, f"sqlite:///{tmp_path}/missing.db").count()
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_not_there_is_named(spark):
+    """After ten seconds, in which it may come back."""
     with pytest.raises(Exception, match=r"127\.0\.0\.1"):
         palio.spark.read(spark, "palio://127.0.0.1:1").count()
 

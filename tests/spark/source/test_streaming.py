@@ -52,6 +52,7 @@ def test_a_stream_goes_on_where_it_was_with_limits_and_says_how_far_it_is_behind
     assert written(spark, tmp_path) == [n for n in range(130) if n != 50]
 
 
+@pytest.mark.slow
 def test_reading_below_what_was_trimmed_is_an_error_unless_one_wants_it(spark, tmp_path):
     url = f"sqlite:///{tmp_path}/palio.db"
     fill(url, [{"x": n} for n in range(20)])
@@ -63,6 +64,7 @@ def test_reading_below_what_was_trimmed_is_an_error_unless_one_wants_it(spark, t
     assert written(spark, tmp_path) == [*range(20), *range(30, 40)]
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_restarted_loses_and_doubles_nothing(spark, tmp_path):
     broker = palio.testing.broker(journal=True)
     with broker as address:

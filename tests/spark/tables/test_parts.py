@@ -20,6 +20,7 @@ from palio.spark.source.options import read_options
 from palio.spark.source.reading import read
 from palio.spark.tables import parts, pieces
 from palio.spark.tables.pieces import Cut, cut, grouped
+from tests.slices import sliced
 from tests.spark.filling import MIDNIGHT, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -124,10 +125,12 @@ COMPARED = ("--against", 'symbol = "S1"', "--samples", "4", "--json")
 
 
 @pytest.mark.parametrize(
-    ("kind", "stop", "total"), [("lake", 6, 8), ("journal", 2, 4), ("parquet", 3, 5), ("lines", 1, 2)]
+    "case",
+    sliced([("lake", 6, 8), ("journal", 2, 4), ("parquet", 3, 5), ("lines", 1, 2)], 1),
 )
-def test_a_backtest_goes_on_with_what_there_was(*, command, world, reading, tmp_path, kind, stop, total):
+def test_a_backtest_goes_on_with_what_there_was(*, command, world, reading, tmp_path, case):
     """Of a lake in two looks, the first of which says how long parts of time are; else in one."""
+    kind, stop, total = case
     every = () if kind == "lake" else ("--every", "1h" if kind == "journal" else "1d")
     asked = ("spark", "backtest", "price < 10", *world.source(kind), *every, *COMPARED)
     one_pass = json.loads(command(*asked).stdout)
@@ -144,13 +147,14 @@ def test_a_backtest_goes_on_with_what_there_was(*, command, world, reading, tmp_
     resumed = command(*asked, "--checkpoint", str(state))
     assert json.loads(resumed.stdout) == one_pass, resumed.stderr
     assert reading.count == total, "no piece was read twice for a look"
-    if kind == "journal":
+    if kind in ("lake", "journal"):
         again = command(*asked, "--checkpoint", str(state))
         assert json.loads(again.stdout) == one_pass
         assert "This was found before" in again.stderr
         assert reading.count == total
 
 
+@pytest.mark.slow
 def test_patterns_in_a_lake_go_on_with_what_there_was(command, world, reading, tmp_path):
     """A match may have events of several parts, and only some of its steps are in those that are done."""
     world.publish(360)
@@ -180,6 +184,7 @@ def test_patterns_in_a_lake_go_on_with_what_there_was(command, world, reading, t
     assert command(*asked, *state, "--follow").exit_code == 2
 
 
+@pytest.mark.slow
 def test_statistics_go_on_with_what_there_was(command, world, reading, tmp_path):
     world.source("lake")
     filters = tmp_path / "filters.jsonl"
@@ -285,6 +290,7 @@ def test_a_process_that_is_interrupted_and_one_that_is_killed(
     assert reading.count == 5 - done
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_come_to_the_same(command, world, monkeypatch, tmp_path):
     asked = ("spark", "backtest", "price < 10", *world.source("journal"), *COMPARED)
     one_pass = json.loads(command(*asked).stdout)
