@@ -1,6 +1,6 @@
-"""Sessions for the whole run: a JVM takes seconds to start, so the tests of Spark share two, one for each core.
+"""A session for the whole run: a JVM takes seconds to start, and many more to be quick, so all tests share one.
 
-They are tuned for tests: what runs for a moment is not worth the optimising compiler, and a garbage collector
+It is tuned for tests: what runs for a moment is not worth the optimising compiler, and a garbage collector
 with threads of its own takes the cores from the tests. Python workers are forked with their imports done.
 """
 
@@ -14,7 +14,7 @@ import pytest
 
 from palio.spark.errors import JavaMissing
 from palio.spark.runtime.java import java_version
-from tests.cli.conftest import ROOT, command, environment  # noqa: F401 - the program is the same in this folder
+from tests.cli.conftest import command, environment  # noqa: F401 - the program is the same in this folder
 from tests.client.conftest import pytest_pyfunc_call  # noqa: F401 - and so are tests that are coroutines
 
 SETTINGS = {
@@ -22,24 +22,27 @@ SETTINGS = {
     "spark.driver.maxResultSize": "16m",  # what grows with the data has no business on the driver
     "spark.sql.shuffle.partitions": "2",  # each is a task, and for a stream a process of Python and a state
     "spark.sql.adaptive.enabled": "false",  # plans of a few rows are not worth a second thought
-    "spark.python.daemon.module": "tests.spark.daemon",
+    "spark.sql.codegen.wholeStage": "false",  # nor worth a compiler, which takes longer than they do
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "1ms",
 }
 
 
-GROUPS = 2  # as many as `make test` has workers
+PRELOADING = Path(__file__).parent / "preloading"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files of this folder go in turn to the workers of pytest-xdist (`--dist loadgroup`)."""
+    """All tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`).
+
+    What a second session takes until it has loaded what Spark needs is a fifth of what all these tests take; the
+    other worker has the rest of the house to test meanwhile.
+    """
     here = Path(__file__).parent
-    files = sorted({item.path for item in items if here in item.path.parents})
-    groups = {path: f"spark-{number % GROUPS}" for number, path in enumerate(files)}
     for item in items:
-        if item.path in groups:
-            item.add_marker(pytest.mark.xdist_group(groups[item.path]))
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
@@ -63,8 +66,8 @@ def spark(java, tmp_path_factory):
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     with ExitStack() as kept:
-        with pytest.MonkeyPatch.context() as patch:  # Java keeps the path, on which the daemon is found
-            patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        with pytest.MonkeyPatch.context() as patch:  # Java keeps the path for the Pythons that it starts
+            patch.setenv("PYTHONPATH", str(PRELOADING), prepend=os.pathsep)
             found = kept.enter_context(session("local[2]", name="tests", settings=settings))
         yield found
 

@@ -67,7 +67,7 @@ CASES = {
         ("stats", "sqlite:///{}/store.db", "--since", "1d", "-o", "{}/r.html"),
         "nothing was published in that time, or nothing that the filter selects.",
     ),
-    "no broker": (("match", "-e", NO_BROKER, *FILTERS), "Is one running there? `palio up` starts one."),
+    "no broker": (("archive", NO_BROKER, "--lake", "{}/new"), "Is one running there? `palio up` starts one."),
     "a folder that cannot be": (("package", "-o", "/proc/none/palio.tar.gz"), "Cannot write /proc/none: "),
     "a report that cannot be": (("stats", "examples/events.jsonl", "-o", "/proc/none/r.html"), "Cannot write "),
     "an output that is there": (
@@ -88,6 +88,14 @@ def test_it_ends_in_a_sentence(spark, command, place, impatient, case):
     assert result.exit_code == CODES.get(case, 3), result.stdout
     (said,) = result.stderr.strip().splitlines()
     assert sentence in said
+
+
+@pytest.mark.slow
+def test_a_broker_that_a_task_does_not_reach_is_named(spark, command):
+    """After ten seconds, in which it may come back."""
+    result = command("spark", "match", "-e", NO_BROKER, *FILTERS)
+    assert result.exit_code == 4
+    assert "Is one running there? `palio up` starts one." in result.stderr
 
 
 def test_nothing_to_show_is_said(spark, command, place):

@@ -73,7 +73,7 @@ def test_interrupted_runs_say_what_came_and_go_on(spark, lake, command, monkeypa
     assert stopped.exit_code == 130
     assert f"Interrupted: 1 run with 49 pairs came to {place}, and the same command goes on" in stopped.stderr
     assert pairs_in(palio.spark.matches(spark, place)) == [
-        one for one in WANTED if int(one[0].split(":")[1]) <= 60
+        one for one in WANTED if int(one[0].split("/")[1]) <= 60
     ]
     monkeypatch.setattr(runs, "_commit", commit)
     again = command(*job)
@@ -130,7 +130,7 @@ def pairs_in(frame) -> list[tuple[str, str]]:
 
 # What the subscriptions find: x is below 40 in the first forty events, and every seventh has that symbol.
 WANTED = sorted(
-    [(f"b:{at}", "low") for at in range(1, 41)] + [(f"b:{at}", "odd") for at in range(4, EVENTS + 1, 7)]
+    [(f"b/{at}", "low") for at in range(1, 41)] + [(f"b/{at}", "odd") for at in range(4, EVENTS + 1, 7)]
 )
 
 
@@ -140,7 +140,7 @@ def test_matching_what_is_new_goes_on_after_a_kill(spark, lake, command, environ
     new = ("match", "-e", lake, "-f", str(tmp_path / "filters.jsonl"), "-o", str(place), "--new")
     killed(tmp_path, environment, ("runs", "_commit", 3), *new)
     found = pairs_in(palio.spark.matches(spark, place))
-    assert found == [one for one in WANTED if int(one[0].split(":")[1]) <= 40], "two runs are there"
+    assert found == [one for one in WANTED if int(one[0].split("/")[1]) <= 40], "two runs are there"
     again = command("spark", *new)
     assert (again.exit_code, "Run 3: 8 pairs" in again.stderr) == (0, True), again.stderr
     assert pairs_in(palio.spark.matches(spark, place)) == WANTED

@@ -36,6 +36,7 @@ def lines(result):
     return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
 
 
+@pytest.mark.slow
 def test_parquet_at_once_closed_and_as_a_stream(spark, command, tmp_path):
     trades = [json.loads(line) for line in Path("examples/trades.jsonl").read_text().splitlines()]
     rows = [

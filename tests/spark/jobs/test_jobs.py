@@ -145,7 +145,8 @@ def test_what_is_new_is_matched_from_call_to_call(spark, url, filters, tmp_path)
         jobs.match_new(spark, "examples/events.jsonl", filters, output)
 
 
-def test_statistics_go_on_and_are_written(spark, url, filters, tmp_path):
+def test_statistics_go_on_and_are_written(*, spark, url, filters, tmp_path, monkeypatch):
+    monkeypatch.setattr(pieces, "LEAST_EVENTS", 150)
     whole = jobs.stats(spark, url, subscriptions=filters, filter="price < 50", since="2023-11-15")
     assert (whole.traffic.events, whole.filter, whole.hits.unreadable) == (150, "price < 50", 1)
     files = {name: tmp_path / "written" / name for name in ("report", "numbers", "hints")}

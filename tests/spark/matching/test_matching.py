@@ -162,8 +162,9 @@ def test_nothing_on_either_side_gives_nothing(events, spark):
 # Pieces
 
 
-def test_pieces_are_bounded_even_within_one_event():
-    many = 200_000
+def test_pieces_are_bounded_even_within_one_event(monkeypatch):
+    monkeypatch.setattr(bulk, "MOST_PAIRS", 1 << 12)
+    many = 12_500
     ids = pa.array(range(many), pa.int64())
     index = palio.MatchIndex((number, f"x >= {-(number % 5)}") for number in range(many))
     events = pa.record_batch({"event_id": ["e", "f", "g"], "x": [1, -10, 1]})

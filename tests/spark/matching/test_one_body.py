@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 import palio
 from tests.generators import Maker
 from tests.matching.drawing import RAW, TEXTS, TIMES
+from tests.slices import sliced
 from tests.spark.engines import by_asking, by_index, by_oracle, on_spark
 
 FILTERS = 60
 EVENTS = 40
-# Few for Spark, as each takes more than a second, but each of hundreds of filters and events.
-EXAMPLES = {"oracle": 10, "index": 25, "spark": 2, "spark, many shards": 1}
+# Few, as each takes a while, above all on Spark, but each of many filters and events; and many for patience.
+FEW = {"oracle": 3, "index": 6, "spark": 1, "spark, many shards": 1}
+MANY = {"oracle": 20, "index": 50, "spark": 4, "spark, many shards": 4}
 LISTS = (["a"], [], ["a", "b/c"], ["b", None])
 COLUMNS = {
     "a": (pa.int64(), (0, 1, 2, 3, 5, -1, 2**53 + 1, 2**63 - 1)),
@@ -31,14 +33,16 @@ COLUMNS = {
 }
 
 
-@pytest.fixture(params=EXAMPLES)
+@pytest.fixture(params=sliced([*FEW.items(), *MANY.items()], len(FEW)))
 def engine(request):
-    if request.param == "oracle":
-        return request.param, by_oracle
-    if request.param == "index":
-        return request.param, by_index
+    """How many examples, and who is asked about them."""
+    name, examples = request.param
+    if name == "oracle":
+        return examples, by_oracle
+    if name == "index":
+        return examples, by_index
     spark = request.getfixturevalue("spark")
-    return request.param, on_spark(spark, size=7 if "many" in request.param else None, partitions=3)
+    return examples, on_spark(spark, size=7 if "many" in name else None, partitions=3)
 
 
 def drawn_filters(maker: Maker) -> list[tuple[int, str]]:
@@ -56,9 +60,9 @@ def agree(engine, entries, table) -> None:
 
 
 def test_a_column_for_each_attribute(engine):
-    name, pairs = engine
+    examples, pairs = engine
 
-    @settings(max_examples=EXAMPLES[name])
+    @settings(max_examples=examples)
     @given(st.integers(0, 2**32))
     def agrees(seed):
         chance = random.Random(seed)
@@ -73,9 +77,9 @@ def test_a_column_for_each_attribute(engine):
 
 
 def test_encoded_notifications(engine):
-    name, pairs = engine
+    examples, pairs = engine
 
-    @settings(max_examples=EXAMPLES[name])
+    @settings(max_examples=examples)
     @given(st.integers(0, 2**32))
     def agrees(seed):
         chance = random.Random(seed)

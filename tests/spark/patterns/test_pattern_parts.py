@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -138,6 +140,22 @@ def test_events_without_a_time_and_hits_without_a_key_are_counted():
     assert finder.drops == {"unkeyed": 1, "untimed": 1}
     drops = BatchFinder(patterns, FOREVER).find(iter([finder.drop_rows()]))
     assert [dict(row["dropped"]) for batch in drops for row in batch.to_pylist()] == [finder.drops]
+
+
+def test_what_comes_to_a_stream_late_or_from_the_future_is_counted():
+    patterns = PatternSet({"p": "A[a = 1] then B[a = 2] within 1 min"})
+    future = time.time_ns() // 1_000 + 7_200_000_000
+
+    def come(bucket: Bucket, *times: int) -> tuple[list, dict[str, int]]:
+        some = list(times)
+        batch = {TIME: some, POSITION: some, ID: [str(one) for one in some], "a": [1] * len(some)}
+        (rows,) = packed(HitFinder(patterns), iter([pa.RecordBatch.from_pydict(batch)]), 1, 3_600_000_000)
+        return bucket.take(iter(rows.column(1).to_pylist()))
+
+    first = Bucket(patterns, None, delay=10)
+    assert come(first, 100, 200, future) == ([], {"ahead": 1})
+    second = Bucket(patterns, first.detector.encode(), delay=10)
+    assert come(second, 150, 195, 210) == ([], {"late": 1})
 
 
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 255, 256, 70_000])

@@ -231,6 +231,7 @@ def test_a_stream_gives_what_the_plain_detector_gives_also_after_a_kill(stream):
     assert drops(stream.result()).keys() == {"unkeyed"}
 
 
+@pytest.mark.slow
 def test_what_is_late_or_ahead_of_the_clock_is_counted(stream):
     events = drawn(6, 80)
     early = dict(events[0], position=100, event_id="late", what="A", k="x", v=1)

@@ -171,7 +171,7 @@ def test_a_command_hands_on_what_it_is_told(java, guarded, tmp_path):
     done = run(*credentials, *job)
     assert (done.returncode, done.stderr) == (0, "")
     found = {json.loads(line)["event_id"] for line in done.stdout.splitlines()}
-    assert found == {f"siena:{sequence}" for sequence in (5, 6, 7, 8)}
+    assert found == {f"siena/{sequence}" for sequence in (5, 6, 7, 8)}
     refused = run("--authority", papers.ca, *job)
     assert refused.returncode == 3
     assert refused.stderr.startswith("The job failed: ")
