@@ -36,8 +36,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`).
 
-    What a second session takes until it has loaded what Spark needs is a fifth of what all these tests take; the
-    other worker has the rest of the house to test meanwhile.
+    What a second session takes until it has loaded what Spark needs is a fifth of what all these tests take,
+    and the other worker has the rest of the house to test meanwhile.
     """
     here = Path(__file__).parent
     for item in items:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pyarrow as pa
@@ -144,11 +145,13 @@ def test_events_without_a_time_and_hits_without_a_key_are_counted():
 
 def test_what_comes_to_a_stream_late_or_from_the_future_is_counted():
     patterns = PatternSet({"p": "A[a = 1] then B[a = 2] within 1 min"})
+    positions = itertools.count()
     future = time.time_ns() // 1_000 + 7_200_000_000
 
     def come(bucket: Bucket, *times: int) -> tuple[list, dict[str, int]]:
         some = list(times)
-        batch = {TIME: some, POSITION: some, ID: [str(one) for one in some], "a": [1] * len(some)}
+        places = [next(positions) for _ in some]
+        batch = {TIME: some, POSITION: places, ID: [str(one) for one in places], "a": [1] * len(some)}
         (rows,) = packed(HitFinder(patterns), iter([pa.RecordBatch.from_pydict(batch)]), 1, 3_600_000_000)
         return bucket.take(iter(rows.column(1).to_pylist()))
 
