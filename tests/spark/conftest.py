@@ -1,4 +1,4 @@
-"""A session for the whole run: a JVM takes seconds to start, and many more to be quick, so all tests share one.
+"""A session for the whole run: a JVM takes seconds to start, and many more to be quick, so tests share one.
 
 It is tuned for tests: what runs for a moment is not worth the optimising compiler, and a garbage collector
 with threads of its own takes the cores from the tests. Python workers are forked with their imports done.
@@ -34,15 +34,17 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`).
+    """The quick tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`), the slow ones to two.
 
-    What a second session takes until it has loaded what Spark needs is a fifth of what all these tests take,
-    and the other worker has the rest of the house to test meanwhile.
+    Until a session has loaded what Spark needs, dozens of quick tests could have been run in another one that
+    has, and the other worker has the rest of the house to test meanwhile. The slow ones are worth a second.
     """
     here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    ours = [item for item in items if here in item.path.parents]
+    slow = sorted({item.path for item in ours if item.get_closest_marker("slow")})
+    for item in ours:
+        quick = item.get_closest_marker("slow") is None
+        item.add_marker(pytest.mark.xdist_group("spark" if quick else f"spark-{slow.index(item.path) % 2}"))
 
 
 @pytest.fixture(scope="session")
