@@ -34,7 +34,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The quick tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`), the slow ones to two.
+    """The quick tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`), slow ones to two.
 
     Until a session has loaded what Spark needs, dozens of quick tests could have been run in another one that
     has, and the other worker has the rest of the house to test meanwhile. The slow ones are worth a second.
