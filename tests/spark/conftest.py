@@ -1,12 +1,13 @@
-"""Sessions for the whole run: a JVM takes seconds to start, so the tests of Spark share two, one for each core.
+"""A session for the whole run: a JVM takes seconds to start, and many more to be quick, so tests share one.
 
-They are tuned for tests: what runs for a moment is not worth the optimising compiler, and a garbage collector
-with threads of its own takes the cores from the tests.
+It is tuned for tests: what runs for a moment is not worth the optimising compiler, and a garbage collector
+with threads of its own takes the cores from the tests. Python workers are forked with their imports done.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,23 +20,31 @@ from tests.client.conftest import pytest_pyfunc_call  # noqa: F401 - and so are 
 SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "16m",  # what grows with the data has no business on the driver
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": "2",  # each is a task, and for a stream a process of Python and a state
     "spark.sql.adaptive.enabled": "false",  # plans of a few rows are not worth a second thought
+    "spark.sql.codegen.wholeStage": "false",  # nor worth a compiler, which takes longer than they do
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.pollingDelay": "1ms",
 }
 
 
-GROUPS = 2  # as many as `make test` has workers
+PRELOADING = Path(__file__).parent / "preloading"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files of this folder go in turn to the workers of pytest-xdist (`--dist loadgroup`)."""
+    """The quick tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`), slow ones to two.
+
+    Until a session has loaded what Spark needs, dozens of quick tests could have been run in another one that
+    has, and the other worker has the rest of the house to test meanwhile. The slow ones are worth a second.
+    """
     here = Path(__file__).parent
-    files = sorted({item.path for item in items if here in item.path.parents})
-    groups = {path: f"spark-{number % GROUPS}" for number, path in enumerate(files)}
-    for item in items:
-        if item.path in groups:
-            item.add_marker(pytest.mark.xdist_group(groups[item.path]))
+    ours = [item for item in items if here in item.path.parents]
+    slow = sorted({item.path for item in ours if item.get_closest_marker("slow")})
+    for item in ours:
+        quick = item.get_closest_marker("slow") is None
+        item.add_marker(pytest.mark.xdist_group("spark" if quick else f"spark-{slow.index(item.path) % 2}"))
 
 
 @pytest.fixture(scope="session")
@@ -58,8 +67,21 @@ def spark(java, tmp_path_factory):
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
-    with session("local[2]", name="tests", settings=settings) as found:
+    with ExitStack() as kept:
+        with pytest.MonkeyPatch.context() as patch:  # Java keeps the path for the Pythons that it starts
+            patch.setenv("PYTHONPATH", str(PRELOADING), prepend=os.pathsep)
+            found = kept.enter_context(session("local[2]", name="tests", settings=settings))
         yield found
+
+
+@pytest.fixture(scope="session")
+def small_files(spark, tmp_path_factory) -> Path:
+    """A folder with a journal and a lake of many small files, to be copied by whoever changes it."""
+    from tests.spark.lakes import fill_with_small_files
+
+    folder = tmp_path_factory.mktemp("small-files")
+    fill_with_small_files(spark, folder)
+    return folder
 
 
 @pytest.fixture
