@@ -194,7 +194,7 @@ def test_a_contradiction_is_recognised_with_its_reason(text, reason):
 
 
 def test_what_takes_too_long_to_decide_is_no_cover(monkeypatch):
-    wide, narrow = parse("x < 5 or x > 3 and y = 1"), parse("x < 10 and y = 1")
+    wide, narrow = Filter.parse("x < 5 or x > 3 and y = 1"), Filter.parse("x < 10 and y = 1")
     assert wide.covers(narrow)
     monkeypatch.setattr("palio.model.filter.MAX_EFFORT", 1)
     assert not wide.covers(narrow)
