@@ -88,7 +88,7 @@ sanitize: $(READY)  ## the core's tests under the address and undefined-behaviou
 	PALIO_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base build/sanitize --build-lib build/sanitize/lib
 	@ls build/sanitize/lib/palio/matching/core.*.so >/dev/null
 	PYTHONPATH=build/sanitize/lib PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
-	UBSAN_OPTIONS=print_stacktrace=1 PALIO_EXAMPLES=fewer \
+	UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" \
 		$(BIN)/python -m pytest -s -p no:cacheprovider tests/matching
 
