@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +30,21 @@ MAP = {
     "testing": ("Client",),
     "spark": ("Pipeline",),
     "cli": ("Program",),
+}
+_SYNC = "the client's, and that of `palio.sync`, which has the same names for programs without an event loop"
+_ASKED_FOR = "what a client holds, and the message that asks for it, whose name is its tag on the wire"
+# Classes of the same name that are meant, and why.
+NAMESAKES = {
+    "Advertised": _SYNC,
+    "Client": _SYNC,
+    "Detection": _SYNC,
+    "Event": _SYNC,
+    "JournalTrimmed": "an error of the store that programs catch; a message, named as on the wire",
+    "MatchIndex": "one interface: the compiled index, its oracle, and what stands in where it is not compiled",
+    "Replay": _ASKED_FOR,
+    "Subscription": _SYNC,
+    "Survey": _ASKED_FOR,
+    "Watch": f"{_SYNC}; {_ASKED_FOR}",
 }
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -97,6 +113,16 @@ def unnamed(modules: list[str], page: str) -> list[str]:
         for room, titles in MAP.items()
     }
     return [path for path in modules if Path(path).stem not in names[path.split("/")[0]]]
+
+
+def classes_defined_twice(sources: Texts) -> dict[str, list[str]]:
+    """Names of classes that are defined more than once, with the files; who greps for one means one of them."""
+    found = defaultdict(list)
+    for place, text in sources.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(place)
+    return {name: places for name, places in found.items() if len(places) > 1}
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +280,19 @@ def test_every_command_is_documented(pages):
 def test_a_command_that_no_page_shows_is_found():
     pages = {"docs/a.md": "run `palio pub x=1`", "CHANGELOG.md": "palio sub"}
     assert undocumented_commands(["pub", "sub"], pages) == ["sub"]
+
+
+def test_no_class_has_the_name_of_another(root):
+    rooms = root / "src/palio"
+    sources = {str(path.relative_to(rooms)): path.read_text() for path in sorted(rooms.rglob("*.py"))}
+    twice = classes_defined_twice(sources)
+    assert {name: places for name, places in twice.items() if name not in NAMESAKES} == {}
+    assert sorted(twice) == sorted(NAMESAKES)  # none is excused that is alone
+
+
+def test_a_class_with_the_name_of_another_is_found():
+    sources = {
+        "a.py": "class One: ...\n\nclass Two:\n    class Inner: ...\n",
+        "b.py": "from a import One\n\nclass Two(One): ...\n\ndef inner():\n    class Inner: ...\n",
+    }
+    assert classes_defined_twice(sources) == {"Two": ["a.py", "b.py"], "Inner": ["a.py", "b.py"]}

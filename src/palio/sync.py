@@ -24,24 +24,24 @@ from palio.client.arguments import (
     Advertising,
     Connecting,
     Detecting,
-    Publishing,
+    PublishArguments,
     Replaying,
     Requesting,
     Subscribing,
     Surveying,
 )
+from palio.client.attaching import Since
 from palio.client.blocking import Worker
 from palio.client.blocking_event import Event
 from palio.client.content import Content, Properties
 from palio.client.durable import DurableSubscription
 from palio.client.errors import NoEvent, SubscriptionEnded
 from palio.client.event import Content_co
-from palio.client.held import Held
-from palio.client.history import Survey
-from palio.client.inquiries import Watch as AsynchronousWatch
 from palio.client.options import ClientStatistics
 from palio.client.publishing import Confirmation
-from palio.client.reaching import Since
+from palio.client.replay import Survey
+from palio.client.replies import Watch as AsynchronousWatch
+from palio.client.session_handles import SessionHandle
 from palio.client.states import State
 from palio.client.subscription import SubscriptionStatistics
 from palio.matching.patterns import DetectorStatistics, Match
@@ -65,7 +65,7 @@ Value = TypeVar("Value")
 class _Holding:
     """What a client holds, until the end of a `with`."""
 
-    def __init__(self, held: Held, worker: Worker) -> None:
+    def __init__(self, held: SessionHandle, worker: Worker) -> None:
         self._held = held
         self._worker = worker
 
@@ -248,13 +248,15 @@ class Client:
         return self._client.statistics()
 
     @overload
-    def publish(self, content: Content, **options: Unpack[Publishing]) -> Confirmation: ...
+    def publish(self, content: Content, **options: Unpack[PublishArguments]) -> Confirmation: ...
 
     @overload
-    def publish(self, content: Iterable[Content], **options: Unpack[Publishing]) -> list[Confirmation]: ...
+    def publish(
+        self, content: Iterable[Content], **options: Unpack[PublishArguments]
+    ) -> list[Confirmation]: ...
 
     def publish(
-        self, content: Content | Iterable[Content], **options: Unpack[Publishing]
+        self, content: Content | Iterable[Content], **options: Unpack[PublishArguments]
     ) -> Confirmation | list[Confirmation]:
         """Publish, and wait for the confirmation, or for a list of them. Options: as in
         `palio.Client.publish`.
@@ -262,7 +264,7 @@ class Client:
         confirmed: Confirmation | list[Confirmation] = self._worker.run(self._publish(content, options))
         return confirmed
 
-    async def _publish(self, content: Any, options: Publishing) -> Any:
+    async def _publish(self, content: Any, options: PublishArguments) -> Any:
         self._worker.collect()
         return await self._client.publish(content, **options)
 

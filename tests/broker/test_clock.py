@@ -2,7 +2,7 @@
 
 import random
 
-from palio.broker.clock import SLOWED, Clock
+from palio.broker.clock import SLOWED, MonotonicClock
 
 
 class Machine:
@@ -18,7 +18,7 @@ class Machine:
 
 
 def clock_of(machine):
-    return Clock(lambda: machine.time, lambda: machine.steady)
+    return MonotonicClock(lambda: machine.time, lambda: machine.steady)
 
 
 def test_it_is_the_time_of_the_machine_and_follows_it_forwards():

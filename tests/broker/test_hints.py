@@ -3,7 +3,7 @@
 import asyncio
 
 import palio
-from palio.broker.broker import Broker
+from palio.broker.broker import BrokerServer
 from palio.broker.settings import Settings
 from palio.matching.hints import AttributeHints, Hints
 
@@ -14,7 +14,7 @@ def test_a_broker_with_hints_delivers(tmp_path):
 
     async def scenario() -> list[int]:
         settings = Settings(name="b", listen="127.0.0.1:0", http="off", journal=False, hints=str(path))
-        broker = Broker(settings)
+        broker = BrokerServer(settings)
         await broker.start()
         assert broker.router.configuration.hints.events == 10
         try:

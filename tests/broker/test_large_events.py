@@ -13,7 +13,7 @@ import pytest
 
 import palio
 from palio import Notification, testing
-from palio.broker.broker import Broker
+from palio.broker.broker import BrokerServer
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.settings import Limits, Settings
 from palio.model.body import Body
@@ -174,7 +174,7 @@ async def test_an_undeliverable_event_of_the_past_becomes_a_dead_letter_and_noth
     )
     events = [Notification({"n": 0}), event_of(MAX_FRAME + 1_000, n=1), Notification({"n": 2})]
     await _filled_store(tmp_path, events)
-    broker = Broker(settings)
+    broker = BrokerServer(settings)
     await broker.start()
     try:
         async with palio.connect(f"palio://127.0.0.1:{broker.port}") as client:

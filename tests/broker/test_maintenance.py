@@ -10,7 +10,7 @@ from palio.broker.maintenance import trim_store
 from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.store import Journal, StoreInUse
-from palio.store.holds import hold
+from palio.store.retention_holds import hold
 from tests.store.driving import Driven, append
 
 

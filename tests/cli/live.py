@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import palio
-from palio.broker.broker import Broker
+from palio.broker.broker import BrokerServer
 from palio.broker.settings import Settings
 
 PATIENCE = 30.0
@@ -25,7 +25,7 @@ class LiveBroker:
         self._begun: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self.broker = Broker(
+        self.broker = BrokerServer(
             Settings(name=name, listen="127.0.0.1:0", http="off", data=str(folder / name), **settings)
         )
         self.do(self.broker.start())

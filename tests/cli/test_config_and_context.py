@@ -13,7 +13,7 @@ import pytest
 
 from palio.broker.settings import Peer, Settings, WrongSetting, load
 from palio.cli.brokers.config_example import example
-from palio.cli.program.contexts import Contexts, chosen, contexts_file, read_contexts
+from palio.cli.program.saved_contexts import Contexts, chosen, contexts_file, read_contexts
 
 # Settings
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import palio
 from palio.broker.settings import Peer
-from palio.cli.events.backtest import Found, parts
+from palio.cli.events.backtest import BacktestCounts, parts
 from palio.cli.events.trace import tree_of
 from palio.cli.output.keys import ended_by
 from palio.model.moments import parse_time
@@ -357,8 +357,8 @@ def test_a_journal_is_read_without_its_broker(command, tmp_path, monkeypatch):
 
 def test_bars_cover_the_time_from_the_first_to_the_last_and_are_not_too_many():
     assert [parts(0.0, last) for last in (0.0, 0.9, 1.0, 7.5, 1e9)] == [1, 1, 1, 7, 24]
-    assert Found(3, 10.0, 20.0, (1, 2)).bars() == [(10.0, 1), (15.0, 2)]
-    assert Found().bars() == []
+    assert BacktestCounts(3, 10.0, 20.0, (1, 2)).bars() == [(10.0, 1), (15.0, 2)]
+    assert BacktestCounts().bars() == []
 
 
 # Requests, advertisements

@@ -16,9 +16,9 @@ from palio.broker.access.rights import parse_rights, write_rights
 from palio.broker.access.tokens import create_token
 from palio.broker.settings import Security
 from palio.cli.main import Commands, app
-from palio.cli.program.contexts import chosen
 from palio.cli.program.credentials import OPTIONS, SAID, said
 from palio.cli.program.nearest import SYNONYMS, nearest
+from palio.cli.program.saved_contexts import chosen
 from tests.cli.live import live_broker
 from tests.cli.processes import PALIO, PATIENCE, broker_up, started
 from tests.security.papers import Papers

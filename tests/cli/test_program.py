@@ -22,7 +22,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import palio
-from palio.broker.broker import Broker
+from palio.broker.broker import BrokerServer
 from palio.broker.settings import Peer, Settings
 from palio.cli.demo.stocks import Market, filter_texts
 from palio.cli.main import Commands, app
@@ -399,7 +399,7 @@ def test_the_demo_of_a_network_notices_what_is_missing(command, monkeypatch):
 
         async def start(self, neighbours):
             peers = tuple(Peer(one.address) for one in neighbours)
-            self.broker = Broker(
+            self.broker = BrokerServer(
                 Settings(
                     name=self.name, listen=self.address or "127.0.0.1:0", http="off",
                     data=str(self._folder / "data"), peers=peers,

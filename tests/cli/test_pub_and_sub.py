@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from palio.cli.input.templates import NoEvent, fill, parse_event
+from palio.cli.input.templates import NotAnEvent, fill, parse_event
 from tests.cli.processes import PATIENCE, broker_up, started
 
 # Events and how they are typed
@@ -35,7 +35,7 @@ def test_values_are_guessed_as_in_json(arguments, event):
 
 @pytest.mark.parametrize("arguments", [["price"], ["=1"], ["a=1", "a=2"]])
 def test_what_is_no_event_is_told(arguments):
-    with pytest.raises(NoEvent):
+    with pytest.raises(NotAnEvent):
         parse_event(arguments)
 
 

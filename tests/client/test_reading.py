@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 
 from palio.client.event import Event
-from palio.client.reading import Arrived, HandedOut, read
+from palio.client.reading import ReceivedDeliveries, ReceivedEvents, read
 from palio.protocol import encoding
 from palio.protocol.deliveries import Events, Handed
 from palio.protocol.envelope import Envelope
@@ -22,8 +22,8 @@ def test_an_event_says_what_its_notification_says(notification):
     envelope = Envelope("siena", 7, 1_000_000_000.5, 2, "siena", notification)
     arrived = read(encoding.encode(Events(("s1",), (envelope,))))
     handed = read(encoding.encode(Handed("desk", ((3, 2, envelope),))))
-    assert isinstance(arrived, Arrived)
-    assert isinstance(handed, HandedOut)
+    assert isinstance(arrived, ReceivedEvents)
+    assert isinstance(handed, ReceivedDeliveries)
     for event in (arrived.envelopes[0], handed.deliveries[0][2]):
         assert {name: event[name] for name in notification} == dict(notification.attributes)
         assert [type(event[name]) for name in event] == [type(notification[name]) for name in event]

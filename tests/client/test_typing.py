@@ -108,7 +108,7 @@ def test_a_typed_program_passes_and_its_mistakes_do_not(tmp_path):
         (palio.Client.survey, arguments.Surveying, {"filter"}),
         (palio.Client.replay, arguments.Replaying, {"filter"}),
         (palio.Client.request, arguments.Requesting, {"content"}),
-        (palio.Client.publish, arguments.Publishing, {"content"}),
+        (palio.Client.publish, arguments.PublishArguments, {"content"}),
         (palio.connect, arguments.Connecting, {"address"}),
     ],
 )

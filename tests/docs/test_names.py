@@ -13,7 +13,7 @@ from palio.model.errors import PalioError
 
 # Where the names of a page are looked for. A program that uses the client needs nothing but `palio`.
 ROOMS = {
-    "http.md": ("palio", "palio.broker.gateway.guard"),
+    "http.md": ("palio", "palio.broker.gateway.origin_guard"),
     "spark.md": ("palio", "palio.spark", "palio.spark.errors"),
     "store.md": ("palio", "palio.store"),
     "security.md": ("palio", "palio.broker.limits", "palio.broker.dialling", "palio.protocol.frames"),

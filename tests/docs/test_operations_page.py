@@ -5,7 +5,7 @@ import re
 import pytest
 
 import palio
-from palio.broker.broker import Broker
+from palio.broker.broker import BrokerServer
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.metrics import Metrics
 from palio.broker.settings import Limits, Settings
@@ -35,7 +35,7 @@ def test_defaults_are_as_shown(page):
 
 
 async def started() -> list[str]:
-    broker = Broker(Settings(name="b", listen="127.0.0.1:0", http="off", journal=False))
+    broker = BrokerServer(Settings(name="b", listen="127.0.0.1:0", http="off", journal=False))
     await broker.start()
     try:
         return [family.name for family in Metrics(broker).collect()]

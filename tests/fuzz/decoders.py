@@ -17,7 +17,7 @@ from starlette.requests import Request
 from palio.broker.access.tokens import Token, check_token
 from palio.broker.gateway.call import Call
 from palio.broker.gateway.credentials import bearer
-from palio.broker.gateway.guard import Guard
+from palio.broker.gateway.origin_guard import OriginGuard
 from palio.broker.gateway.problems import problem_response
 from palio.broker.gateway.protocols import MAX_HEAD
 from palio.broker.gateway.publishing import read_properties
@@ -46,7 +46,7 @@ from palio.protocol.vocabulary import FROM_CLIENTS
 
 _SECRET = "A" * 43
 _TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.encode()).hexdigest(), 0.0)}
-_GUARD = Guard(GatewaySettings(origins=("https://shop.example",), hosts=("broker",)), local=True)
+_GUARD = OriginGuard(GatewaySettings(origins=("https://shop.example",), hosts=("broker",)), local=True)
 _READING = Reading(by_source=True, most=50_000)
 _Read = TypeVar("_Read")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import uvloop
 
 from palio.broker import logs
-from palio.broker.broker import Broker
+from palio.broker.broker import BrokerServer
 from palio.broker.settings import load
 from palio.cli.brokers.up import write_ports
 
@@ -45,7 +45,7 @@ async def serve(settings: Path, ready: Path, clock_file: Path) -> None:
     loop.add_signal_handler(signal.SIGUSR1, clock.read)
     given = load(str(settings))
     logs.set_up(given.log_level, given.log_format)
-    broker = Broker(given, clock=clock)
+    broker = BrokerServer(given, clock=clock)
     await broker.start()
     write_ports(ready, broker)
     await stop.wait()

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from palio import Filter
-from palio.matching.candidates import FANOUT, MAX_WAITING, Candidates, Entry
+from palio.matching.candidates import FANOUT, MAX_WAITING, CandidateEntry, Candidates
 from palio.matching.outline import Outline
 from palio.matching.poset import Poset
 from tests.slices import sliced
@@ -84,7 +84,7 @@ def test_an_outline_does_not_ask_for_what_may_be_anything():
 def test_attributes_that_nobody_names_any_more_are_forgotten():
     index, anything = Candidates(), Outline(Filter.parse("true"))
 
-    def settled(texts: list[str]) -> list[Entry]:
+    def settled(texts: list[str]) -> list[CandidateEntry]:
         """Added so that they make a block of their own, as soon as somebody asks."""
         entries = [index.add(Outline(Filter.parse(text)), place) for place, text in enumerate(texts)]
         index.covering(anything)

@@ -17,7 +17,7 @@ pa = pytest.importorskip("pyarrow")
 
 KINDS = [kind for kind in Kind if kind is not Kind.LIST]
 wanted = st.lists(
-    st.builds(projection.Wanted, st.sampled_from([*NAMES, "z"]), st.sampled_from(KINDS), st.booleans()),
+    st.builds(projection.WantedColumn, st.sampled_from([*NAMES, "z"]), st.sampled_from(KINDS), st.booleans()),
     max_size=6,
 )
 rows = st.lists(
@@ -48,7 +48,7 @@ def test_long_batches_with_a_wrong_row_in_the_middle():
     raw = [palio.Notification({"a": number, "b": f"text {number}"}).encode() for number in range(5_000)]
     raw[1_000] = b"\x81\xa1a"
     found = projection.project(
-        pa.array(raw), [projection.Wanted("a", Kind.INT), projection.Wanted("b", Kind.STRING)]
+        pa.array(raw), [projection.WantedColumn("a", Kind.INT), projection.WantedColumn("b", Kind.STRING)]
     )
     assert found.wrong == [1_000]
     right = [number for number in range(5_000) if number != 1_000]
@@ -74,7 +74,7 @@ def test_numbers_convert_where_nothing_is_lost():
     values = [3, 2**53 + 1, 0.5, 4.0, True, "3", -0.0]
     raw = pa.array([palio.Notification({"a": value}).encode() for value in values])
     found = projection.project(
-        raw, [projection.Wanted("a", Kind.FLOAT, True), projection.Wanted("a", Kind.INT, True)]
+        raw, [projection.WantedColumn("a", Kind.FLOAT, True), projection.WantedColumn("a", Kind.INT, True)]
     )
     assert found.columns[0].to_pylist() == [3.0, None, 0.5, 4.0, None, None, 0.0]
     assert found.columns[1].to_pylist() == [3, 2**53 + 1, None, 4, None, None, None]

@@ -14,7 +14,7 @@ import msgspec
 
 from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import Rights
-from palio.broker.guard import Guard
+from palio.broker.request_guard import RequestGuard
 from palio.broker.settings import Settings
 from palio.model.errors import PalioError
 from palio.model.expression import text_of
@@ -133,7 +133,7 @@ class Scene:
             )
         )
         self._principal = Principal(DESK, Holder(Rights(self._rights, Filter(), frozenset())))
-        self._guard = Guard(Settings(), lambda: 0.0)
+        self._guard = RequestGuard(Settings(), lambda: 0.0)
         self.open()
 
     def open(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from palio import Filter, Notification
 from palio.routing import facts
-from palio.routing.facts import Matches
+from palio.routing.facts import SharedMatches
 
 TEXTS = [
     *[f"x > {n}" for n in range(6)],
@@ -20,14 +20,14 @@ NOTIFICATIONS = [
 ]
 
 
-def satisfied(matches: Matches, notification: Notification) -> set[Filter]:
+def satisfied(matches: SharedMatches, notification: Notification) -> set[Filter]:
     return {node.item for node in matches if node.item.matches(notification)}
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_matches_are_those_of_the_filters_that_are_there(seed):
     choose = random.Random(f"matches {seed}")
-    matches = Matches()
+    matches = SharedMatches()
     for _ in range(60):
         filter = Filter.parse(choose.choice(TEXTS))
         if matches.find(filter) is None:
@@ -42,7 +42,7 @@ def test_matches_are_those_of_the_filters_that_are_there(seed):
 
 
 def test_a_notification_is_matched_once():
-    matches = Matches()
+    matches = SharedMatches()
     matches.insert(Filter.parse("x > 1"))
     notification = NOTIFICATIONS[-1]
     assert matches.match(notification) is matches.match(notification)
@@ -50,7 +50,7 @@ def test_a_notification_is_matched_once():
 
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(facts, "MAX_MATCHED", 4)
-    matches = Matches()
+    matches = SharedMatches()
     matches.insert(Filter.parse("x > 1"))
     for notification in NOTIFICATIONS * 2:
         assert {node.item for node in matches.match(notification)} == satisfied(matches, notification)

@@ -16,7 +16,7 @@ import pytest
 from palio import Filter, PalioError
 from palio.broker.access.principal import ANYONE
 from palio.broker.border import Border
-from palio.broker.guard import Guard, answered
+from palio.broker.request_guard import RequestGuard, answered
 from palio.broker.settings import Settings
 from palio.broker.unlisted import UnlistedMessage
 from palio.protocol.deliveries import Events, Handed
@@ -87,7 +87,7 @@ def test_every_kind_of_message_is_somebodys() -> None:
 
 
 def test_clients_may_ask_what_is_listed_and_nothing_else() -> None:
-    guard = Guard(Settings(), lambda: 0.0)
+    guard = RequestGuard(Settings(), lambda: 0.0)
     assert listed(lambda message: guard.check(message, ANYONE, "one"), ALL) == REQUESTS
 
 
@@ -111,7 +111,7 @@ class Surprise(msgspec.Struct, frozen=True):
 
 
 def test_a_kind_that_nobody_has_heard_of_is_refused_at_every_door(border: Border) -> None:
-    guard = Guard(Settings(), lambda: 0.0)
+    guard = RequestGuard(Settings(), lambda: 0.0)
     letter = Carry("a", "b", 1, Surprise())  # type: ignore[arg-type]
     doors: list[tuple[Callable[[Any], Any], Any]] = [
         (lambda message: guard.check(message, ANYONE, "one"), Surprise()),

@@ -10,8 +10,8 @@ import palio
 from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import parse_rights
 from palio.broker.border import Border
-from palio.broker.guard import Guard
 from palio.broker.limits import Rates, WrongName
+from palio.broker.request_guard import RequestGuard
 from palio.broker.settings import Limits, Settings
 from palio.protocol.durable.journals import Replay, Survey
 from palio.protocol.durable.subscriptions import Attach, Change, Finish
@@ -24,7 +24,7 @@ def principal(publish: str | None, subscribe: str | None, *allow: str) -> Princi
 
 
 def test_what_may_not_be_published_is_named_by_its_place_and_condition():
-    guard = Guard(Settings(), lambda: 0.0)
+    guard = RequestGuard(Settings(), lambda: 0.0)
     batch = Publish(tuple(palio.Notification({"level": level}) for level in (5, 4, 3)), 7)
     desk = principal("level > 3", None)
     with pytest.raises(palio.NotAllowed) as caught:
@@ -36,7 +36,7 @@ def test_what_may_not_be_published_is_named_by_its_place_and_condition():
 
 
 def test_who_may_not_publish_everything_cannot_say_anything_as_a_problem():
-    guard = Guard(Settings(), lambda: 0.0)
+    guard = RequestGuard(Settings(), lambda: 0.0)
     said = Respond("1 siena", problem="All that I know.")
     for rights in ("level > 3", None):
         told = guard.check(said, principal(rights, None), "desk/one")
@@ -54,7 +54,7 @@ def test_no_free_text_crosses_a_border():
 def test_rights_are_those_of_the_moment():
     holder = Holder(parse_rights(None, None, (), "desk"))
     desk = Principal("desk", holder)
-    guard = Guard(Settings(), lambda: 0.0)
+    guard = RequestGuard(Settings(), lambda: 0.0)
     publish = Publish((palio.Notification({"a": 1}),), 1)
     with pytest.raises(palio.NotAllowed):
         guard.check(publish, desk, "desk/one")
@@ -81,7 +81,7 @@ def test_a_bucket_holds_what_a_second_gives():
 
 
 def test_principals_share_a_bucket_whatever_their_sessions():
-    guard = Guard(Settings(limits=Limits(publish_rate=2.0)), lambda: 0.0)
+    guard = RequestGuard(Settings(limits=Limits(publish_rate=2.0)), lambda: 0.0)
     publish = Publish((palio.Notification({"a": 1}),), 1)
     desk = principal("true", None)
     guard.check(publish, desk, "desk/one")
@@ -110,9 +110,11 @@ ASKED = [
 
 @pytest.mark.parametrize("message", ASKED, ids=lambda message: type(message).__name__)
 def test_the_limit_on_filters_holds_for_all_that_have_one(message):
-    Guard(Settings(limits=Limits(filter=len(TEXT))), lambda: 0.0).check(message, ANYTHING, "desk/one")
+    RequestGuard(Settings(limits=Limits(filter=len(TEXT))), lambda: 0.0).check(message, ANYTHING, "desk/one")
     with pytest.raises(palio.FilterTooLarge, match=f"has {len(TEXT)} characters; the limit is {len(TEXT) - 1}"):
-        Guard(Settings(limits=Limits(filter=len(TEXT) - 1)), lambda: 0.0).check(message, ANYTHING, "desk/one")
+        RequestGuard(Settings(limits=Limits(filter=len(TEXT) - 1)), lambda: 0.0).check(
+            message, ANYTHING, "desk/one"
+        )
 
 
 @pytest.mark.parametrize("length", [0, 256, 3_000_000])
@@ -120,14 +122,14 @@ def test_the_limit_on_filters_holds_for_all_that_have_one(message):
 def test_names_that_clients_choose_are_bounded(kind, length):
     content = {Finish: (), Advertise: (palio.Advertisement.parse(""),), Watch: (palio.Advertisement.parse(""),)}
     item = content.get(kind, (palio.Filter(),))
-    guard = Guard(Settings(), lambda: 0.0)
+    guard = RequestGuard(Settings(), lambda: 0.0)
     assert guard.check(kind("n" * 255, *item), ANYTHING, "desk/one")
     with pytest.raises(WrongName, match=rf"1 to 255 characters; this one has {length:,}\."):
         guard.check(kind("n" * length, *item), ANYTHING, "desk/one")
 
 
 def test_what_is_asked_and_allowed_together_must_not_be_too_large():
-    guard = Guard(Settings(), lambda: 0.0)
+    guard = RequestGuard(Settings(), lambda: 0.0)
     forty = " and ".join(f'not a contains "x{number}"' for number in range(40))
     others = " and ".join(f'not a contains "y{number}"' for number in range(40))
     assert guard.check(Subscribe("h", palio.Filter.parse(forty)), principal(None, others), "desk/one")

@@ -19,7 +19,7 @@ pytest.importorskip("pyarrow", reason="Spark's part needs pyarrow")
 
 def test_reading_with_the_rights_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from palio.spark.source.from_broker import BrokerJournals
-    from palio.spark.source.journals import Span, Wanted
+    from palio.spark.source.journals import Span, WantedEvents
 
     async def scene() -> None:
         world, papers = World(tmp_path / "access"), Papers(tmp_path / "papers")
@@ -40,7 +40,7 @@ def test_reading_with_the_rights_of_whoever_asks(tmp_path: Path, monkeypatch: py
                 try:
                     [standing] = journals.standings()
                     span = Span(standing.journal, 0, standing.head)
-                    wanted = Wanted(filter=palio.Filter.parse(filter))
+                    wanted = WantedEvents(filter=palio.Filter.parse(filter))
                     bodies = [body for batch in journals.read(span, wanted) for body in batch["payload"]]
                     return [Notification.decode(body.as_py())["level"] for body in bodies]
                 finally:

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from palio.sim.failures import optional_steps, replay_command, shrink, story
-from palio.sim.run import Run, simulate
+from palio.sim.run import SimulatedRun, simulate
 from palio.sim.scenario import Scenario
 from palio.sim.violations import LinkRefused, Missing, RowsDiffer
 from tests.sim import faults
@@ -15,12 +15,12 @@ LARGE = Scenario(
 )  # fmt: skip
 
 
-def forgetful(scenario: Scenario) -> Run:
+def forgetful(scenario: Scenario) -> SimulatedRun:
     """Brokers that lose every update that takes a row back."""
     return simulate(scenario, trace=True, make_router=faults.with_fault(faults.KeepsRows))
 
 
-def lossy(scenario: Scenario) -> Run:
+def lossy(scenario: Scenario) -> SimulatedRun:
     """Brokers that lose every notification for a neighbour."""
     return simulate(
         scenario, trace=True, make_router=faults.with_fault(lambda: faults.LosesForward(None)), tables=False
@@ -28,7 +28,7 @@ def lossy(scenario: Scenario) -> Run:
 
 
 @pytest.fixture(scope="module")
-def shortened() -> Run:
+def shortened() -> SimulatedRun:
     """A run in which a notification is lost, and hardly anything else happens."""
     return shrink(lossy(LARGE), lossy)
 

@@ -11,24 +11,24 @@ from palio.routing.occurrences import Open
 from palio.routing.router import Router
 from palio.sim.clients import ClientStep, LinkStep, Phase
 from palio.sim.metrics import measure
-from palio.sim.network import Network
+from palio.sim.network import SimulatedNetwork
 from palio.sim.oracle import judge
 from palio.sim.outcome import Outcome
 from palio.sim.run import run
 from palio.sim.scenario import Scenario
-from palio.sim.topologies import Layout, Link
+from palio.sim.topologies import Layout, TopologyLink
 
 LINE = Layout(
     3,
     (
-        Link(0, 1, LinkKind.PEER, LinkKind.PEER, 1.0, 0.01),
-        Link(1, 2, LinkKind.PEER, LinkKind.PEER, 2.0, 0.02),
+        TopologyLink(0, 1, LinkKind.PEER, LinkKind.PEER, 1.0, 0.01),
+        TopologyLink(1, 2, LinkKind.PEER, LinkKind.PEER, 2.0, 0.02),
     ),
 )
 
 
 def outcome(strategy: Strategy, *, release: bool = False) -> Outcome:
-    network = Network(LINE, lambda name: Router(Configuration(broker=name, strategy=strategy)))
+    network = SimulatedNetwork(LINE, lambda name: Router(Configuration(broker=name, strategy=strategy)))
     filter = Filter.parse("x > 0")
     wanted, unwanted = Notification({"x": 1}), Notification({"x": 0})
     network.play(Phase("links", tuple(LinkStep(0, 0.0, link, up=True) for link in range(2))))

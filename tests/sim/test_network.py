@@ -7,8 +7,8 @@ from palio.protocol.requests import Publish
 from palio.routing.effects import CloseLink, Send, SetTimer
 from palio.routing.occurrences import LinkDown, LinkUp
 from palio.sim.clients import ClientStep, LinkStep, Phase
-from palio.sim.network import Network
-from palio.sim.topologies import Layout, Link
+from palio.sim.network import SimulatedNetwork
+from palio.sim.topologies import Layout, TopologyLink
 
 
 class Noting:
@@ -28,11 +28,11 @@ class Noting:
         return []
 
 
-def pair(**reactions) -> tuple[Network, Noting, Noting]:
+def pair(**reactions) -> tuple[SimulatedNetwork, Noting, Noting]:
     """Two brokers, a second apart."""
     made = {name: Noting(name, reactions.get(name)) for name in ("b0", "b1")}
-    layout = Layout(2, (Link(0, 1, LinkKind.MASTER, LinkKind.BELOW, 2.5, 1.0),))
-    network = Network(layout, made.__getitem__)
+    layout = Layout(2, (TopologyLink(0, 1, LinkKind.MASTER, LinkKind.BELOW, 2.5, 1.0),))
+    network = SimulatedNetwork(layout, made.__getitem__)
     return network, made["b0"], made["b1"]
 
 

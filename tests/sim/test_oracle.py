@@ -19,7 +19,7 @@ from palio.protocol.requests import (
     Unsubscribe,
 )
 from palio.routing.occurrences import Close, Open
-from palio.sim.history import Answered, Delivery, Disturbance, History, Request
+from palio.sim.edge_history import BrokerAnswer, ClientRequest, Delivery, Disturbance, History
 from palio.sim.oracle import Verdict, judge
 from palio.sim.violations import Duplicate, Missing, NotReady, OutOfOrder, Unwanted, WrongAnswer, WrongHandles
 
@@ -39,9 +39,9 @@ class Telling:
 
     def request(self, session, message, *answers):
         self.moment += 1
-        self.history.requests.append(Request(self.moment, 0.0, "b0", session, message))
+        self.history.requests.append(ClientRequest(self.moment, 0.0, "b0", session, message))
         for answer in answers:
-            self.history.answers.append(Answered(self.moment, 0.0, session, answer))
+            self.history.answers.append(BrokerAnswer(self.moment, 0.0, session, answer))
         return self
 
     def subscribe(self, handle, filter=NARROW, *, asks=True):
@@ -49,7 +49,7 @@ class Telling:
 
     def ready(self, handle, session="s"):
         self.moment += 1
-        self.history.answers.append(Answered(self.moment, 0.0, session, Ready(handle)))
+        self.history.answers.append(BrokerAnswer(self.moment, 0.0, session, Ready(handle)))
         return self
 
     def release(self, handle):

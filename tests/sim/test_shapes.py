@@ -8,7 +8,7 @@ import pytest
 
 from palio.protocol.peers import LinkKind
 from palio.sim.scenario import Shape, Topology
-from palio.sim.shapes import Graph, draw
+from palio.sim.shapes import UndirectedGraph, draw
 from palio.sim.topologies import lay_out, spanning_tree
 
 SHAPES = get_args(Shape)
@@ -31,7 +31,7 @@ def reached(size: int, pairs, start: int = 0) -> set[int]:
     return found
 
 
-def drawn(shape: Shape, size: int, seed: int = 0) -> Graph:
+def drawn(shape: Shape, size: int, seed: int = 0) -> UndirectedGraph:
     return draw(shape, size, Random(seed))
 
 
@@ -51,7 +51,7 @@ def test_a_shape_has_its_size_and_is_connected(shape, size):
 
 
 def test_shapes_are_what_they_are_called():
-    def degrees(graph: Graph) -> Counter:
+    def degrees(graph: UndirectedGraph) -> Counter:
         return Counter(Counter(end for one, other, _ in graph.edges for end in (one, other)).values())
 
     assert degrees(drawn("line", 10)) == {1: 2, 2: 8}
@@ -133,7 +133,7 @@ def test_hybrid_networks_have_cycles_and_both_kinds_of_clusters():
 
 
 def test_a_spanning_tree_is_one_of_shortest_paths():
-    graph = Graph.of(4, [(0, 1, 1.0), (1, 2, 1.0), (0, 2, 3.0), (2, 3, 1.0)])
+    graph = UndirectedGraph.of(4, [(0, 1, 1.0), (1, 2, 1.0), (0, 2, 3.0), (2, 3, 1.0)])
     spanned = spanning_tree(graph, [0])
     assert spanned.above == [None, 0, 1, 2]
     assert spanned.distances == [0.0, 1.0, 2.0, 3.0]

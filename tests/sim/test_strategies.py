@@ -12,7 +12,7 @@ import pytest
 from palio.routing.occurrences import Close
 from palio.sim.clients import ClientStep, Phase
 from palio.sim.failures import replay_command, shrink, story
-from palio.sim.run import Run, prepare, simulate
+from palio.sim.run import SimulatedRun, prepare, simulate
 from palio.sim.scenario import Scenario
 from palio.sim.soak import COMBINATIONS, drawn
 from tests.slices import sliced
@@ -22,7 +22,7 @@ CHUNK = 24
 replace = msgspec.structs.replace
 
 
-def traced(scenario: Scenario) -> Run:
+def traced(scenario: Scenario) -> SimulatedRun:
     return simulate(scenario, trace=True)
 
 
@@ -32,7 +32,7 @@ def explain(scenario: Scenario) -> str:
     return "\n".join([replay_command(scenario), "shortened:", replay_command(run.scenario), *lines])
 
 
-def right(scenario: Scenario) -> Run:
+def right(scenario: Scenario) -> SimulatedRun:
     """The run, if the oracle has nothing to say against it."""
     run = simulate(scenario)
     assert not run.verdict.violations, explain(scenario)
@@ -56,7 +56,7 @@ def test_these_runs_meet_every_combination():
         assert len(pairs) == len(values) * 5, f"a strategy without some value of {field}"
 
 
-def deliveries(run: Run) -> Counter:
+def deliveries(run: SimulatedRun) -> Counter:
     """Who got what, and for which subscriptions, in words that do not depend on routes."""
     numbers: Counter = Counter()
     names = {}

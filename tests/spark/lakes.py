@@ -7,7 +7,7 @@ from datetime import UTC
 from pathlib import Path
 
 from palio.spark.lake.archiving import archive
-from palio.spark.source.journals import Span, Wanted, open_journals
+from palio.spark.source.journals import Span, WantedEvents, open_journals
 from palio.store.lake.manifests import Lake
 from tests.spark.filling import fill
 
@@ -36,7 +36,9 @@ def journal(url):
     names = ("journal", "sequence", "id", "time", "publisher", "payload")
     with open_journals(url) as journals:
         spans = [Span(one.journal, one.trimmed, one.head) for one in journals.standings()]
-        rows = [row for span in spans for batch in journals.read(span, Wanted()) for row in batch.to_pylist()]
+        rows = [
+            row for span in spans for batch in journals.read(span, WantedEvents()) for row in batch.to_pylist()
+        ]
     return sorted(tuple(row[name] for name in names) for row in rows)
 
 

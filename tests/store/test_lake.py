@@ -15,7 +15,7 @@ from palio.routing.occurrences import Failed, Found
 from palio.store import Journal
 from palio.store.lake import reading
 from palio.store.lake.errors import LakeBehind, LakeDamaged, NoLake, WrongLake
-from palio.store.lake.manifests import Change, Lake
+from palio.store.lake.manifests import Lake, LakeChange
 from palio.store.records import encode_body
 from tests.slices import examples
 from tests.store.driving import Driven, append
@@ -36,7 +36,7 @@ def write(place, events, *, journal="b"):
     state = lake.create()
     rows = [(sequence, time, "p", content.id, encode_body(content.body)) for sequence, time, content in events]
     files = tuple(write_events(lake.root, pa.Table.from_batches([events_of(journal, rows)])))
-    return lake.commit(state, Change("archive", files, (), {journal: rows[-1][0]}))
+    return lake.commit(state, LakeChange("archive", files, (), {journal: rows[-1][0]}))
 
 
 def numbered(first, last, step=1.0):
@@ -118,8 +118,10 @@ def test_somebody_who_goes_on_does_not_begin_anew(tmp_path, monkeypatch):
     from palio.store.lake import events as module
 
     opened = []
-    whole = module._File.open
-    monkeypatch.setattr(module._File, "open", lambda file, *place: (opened.append(file), whole(file, *place)))
+    whole = module._LakeFile.open
+    monkeypatch.setattr(
+        module._LakeFile, "open", lambda file, *place: (opened.append(file), whole(file, *place))
+    )
     write(tmp_path, numbered(1, 400))  # four classes
     archive = reading.Archive(str(tmp_path), "b")
     pages(archive, trimmed=400, limit=10)
@@ -137,7 +139,7 @@ def test_a_new_version_counts_at_once(tmp_path):
     lake, archive = Lake(tmp_path), reading.Archive(str(tmp_path), "b")
     assert archive.page(EVERYTHING, after=0, upto=100, trimmed=100, limit=10, limit_bytes=1 << 20).upto == 10
     gone = [file.path for file in state.files.values() if file.kind == "c1"]
-    lake.commit(state, Change("forget", (), tuple(gone)))
+    lake.commit(state, LakeChange("forget", (), tuple(gone)))
     rest, _ = pages(archive, after=10, trimmed=100)
     assert [row[0] for row in rest] == [n for n in range(11, 101) if n % 4 != 1]
 

@@ -19,8 +19,8 @@ from palio.routing.occurrences import Found, Open, Stored
 from palio.routing.router import Router
 from palio.store import StoreTooNew, schema
 from palio.store.errors import StoreTooOld
-from palio.store.holds import hold
 from palio.store.records import encode_body, encode_letter
+from palio.store.retention_holds import hold
 from tests.store.driving import Driven, append, envelope
 
 # What the first version created. `{bytes}` and `{number}` are the types that differ.

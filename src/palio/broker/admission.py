@@ -13,12 +13,12 @@ from typing import Any
 
 from palio.broker.access import Access
 from palio.broker.access.rights import Allowance
-from palio.broker.connection import Connection
+from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import AlreadyLinked
-from palio.broker.guard import Guard
-from palio.broker.limits import Tally, TooManyConnections
+from palio.broker.limits import ConnectionTally, TooManyConnections
 from palio.broker.registry import Registry
+from palio.broker.request_guard import RequestGuard
 from palio.broker.settings import Settings
 from palio.model.errors import PalioError
 from palio.protocol.greeting import Greet, Role
@@ -35,7 +35,7 @@ class Admission:
         self,
         settings: Settings,
         access: Access,
-        guard: Guard,
+        guard: RequestGuard,
         registry: Registry,
         *,
         counts: BrokerCounts,
@@ -50,13 +50,13 @@ class Admission:
         self._counts = counts
         self._handle = handle
         self._log = log
-        self._by_address = Tally(settings.limits.connections_per_address)
-        self._by_principal = Tally(settings.limits.connections_per_principal)
+        self._by_address = ConnectionTally(settings.limits.connections_per_address)
+        self._by_principal = ConnectionTally(settings.limits.connections_per_principal)
         self.is_closed = False  # nobody comes in any more
 
     # Beginnings
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: BrokerConnection) -> None:
         """Handles a connection that was accepted or dialled."""
         connections = self._registry.connections
         connections[connection] = None
@@ -67,7 +67,7 @@ class Admission:
         except TooManyConnections as problem:
             connection.refuse(problem)
 
-    def admit(self, connection: Connection, greet: Greet) -> None:
+    def admit(self, connection: BrokerConnection, greet: Greet) -> None:
         """Decides whether who greets may come in; raises what speaks against it."""
         if self.is_closed:
             raise ProtocolViolation("The broker is stopping.")
@@ -79,7 +79,7 @@ class Admission:
             principal.require(Allowance.PEER, "link a broker")
             self.admit_peer(connection, greet.name)
 
-    def admit_peer(self, connection: Connection, name: str) -> None:
+    def admit_peer(self, connection: BrokerConnection, name: str) -> None:
         """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
         if name == self._name:
             raise ProtocolViolation(f"The broker {name} cannot be its own neighbour.")
@@ -94,7 +94,7 @@ class Admission:
             raise AlreadyLinked(name)
         known.end("Another connection takes the place of this one.")
 
-    def greeted(self, connection: Connection, greet: Greet) -> None:
+    def greeted(self, connection: BrokerConnection, greet: Greet) -> None:
         """Handles a greeting that was accepted: a client, or a neighbour, has come in."""
         if greet.role is Role.PEER:
             self.linked(connection, COUNTERPART[greet.kind], greet.cost)
@@ -107,7 +107,7 @@ class Admission:
         connection.read(self._registry.reading)
         self._handle(Open(), name)
 
-    def linked(self, connection: Connection, kind: LinkKind, cost: float) -> None:
+    def linked(self, connection: BrokerConnection, kind: LinkKind, cost: float) -> None:
         """Handles a new link to a neighbour."""
         self._registry.links[connection.name] = connection
         self._log.info("A link is up.", extra={"neighbour": connection.name, "address": connection.address})
@@ -115,7 +115,7 @@ class Admission:
 
     # Ends
 
-    def ended(self, connection: Connection) -> None:
+    def ended(self, connection: BrokerConnection) -> None:
         """Handles a live connection that is ending: nothing more comes from it."""
         name, links, sessions = connection.name, self._registry.links, self._registry.sessions
         if connection.role is Role.PEER and links.get(name) is connection:
@@ -127,7 +127,7 @@ class Admission:
             self._guard.gone(name)
             self._handle(Close(), name)
 
-    def disconnected(self, connection: Connection, *, was_live: bool) -> None:
+    def disconnected(self, connection: BrokerConnection, *, was_live: bool) -> None:
         """Handles a connection that is gone."""
         if self._registry.remove(connection):
             self._by_address.remove(connection.host)
@@ -145,7 +145,7 @@ class Admission:
             extra={"connection": name, "address": address, "reason": str(problem)},
         )
 
-    def gave_up(self, connection: Connection) -> None:
+    def gave_up(self, connection: BrokerConnection) -> None:
         """Logs a connection that ends at once, for a reason that is not the other end's own."""
         self._log.warning(
             "A connection was given up.",

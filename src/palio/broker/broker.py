@@ -1,4 +1,4 @@
-"""`Broker`: the shell around a `Router`, put together of its parts; and how it starts and stops.
+"""`BrokerServer`: the shell around a `Router`, put together of its parts; and how it starts and stops.
 
 Everything happens in one event loop. A message comes in on a connection (`intake`), the router says what is to
 be done, and it is done in that order (`runner`): answers and events are put on their connections (`registry`)
@@ -19,16 +19,16 @@ import msgspec
 
 from palio.broker.access import Access
 from palio.broker.admission import Admission
-from palio.broker.connection import Connection
+from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
 from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
-from palio.broker.guard import Guard
 from palio.broker.host import Host, MachineHost
 from palio.broker.inspection import Inspection
 from palio.broker.intake import Intake
 from palio.broker.registry import Registry
+from palio.broker.request_guard import RequestGuard
 from palio.broker.rereading import Rereading
 from palio.broker.runner import EffectRunner
 from palio.broker.settings import Settings, require_safe, split_address
@@ -57,7 +57,7 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
     refused_requests: dict[str, int]
 
 
-class Broker:
+class BrokerServer:
     """One broker. `start` and `stop` it; everything else it does by itself."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Broker:
         registry = Registry()
         self.storing = StoreBridge(settings.limits.unwritten, registry.read, log)
         self._runner = runner = EffectRunner(registry, self.storing, counts, self._host, log)
-        guard = Guard(settings, self.now)
+        guard = RequestGuard(settings, self.now)
         self._admission = admission = Admission(
             settings, self.access, guard, registry, counts=counts, handle=runner.handle, log=log
         )
@@ -133,7 +133,7 @@ class Broker:
         try:
             tls = None if self.tls is None else self.tls.context
             transport = Tcp(host, port, tls, handshake=settings.limits.greeting)
-            self._server = await transport.listen(lambda: Connection(self))
+            self._server = await transport.listen(lambda: BrokerConnection(self))
         except OSError:
             await self.storing.close()
             raise

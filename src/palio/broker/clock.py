@@ -13,7 +13,7 @@ from collections.abc import Callable
 SLOWED = 0.5
 
 
-class Clock:
+class MonotonicClock:
     """A monotonic clock: `clock()` is the time in seconds; `last` is what it said last."""
 
     def __init__(

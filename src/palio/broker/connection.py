@@ -19,7 +19,7 @@ from palio.broker.limits import MAX_NAME
 from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.settings import Peer
-from palio.broker.states import TRANSITIONS, State
+from palio.broker.states import TRANSITIONS, ConnectionState
 from palio.language import read_filter
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -35,7 +35,7 @@ from palio.protocol.violations import ProtocolViolation
 from palio.protocol.vocabulary import FROM_BROKERS, FROM_CLIENTS
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 # Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
 LONG_THOUGHT = 0.05
@@ -60,10 +60,10 @@ class ConnectionStatistics(msgspec.Struct, frozen=True):
     outgoing: OutgoingStatistics
 
 
-class Connection(asyncio.Protocol):
+class BrokerConnection(asyncio.Protocol):
     """A connection of a broker that was accepted, or (with a `peer`) dialled."""
 
-    def __init__(self, broker: Broker, peer: Peer | None = None, token: str | None = None) -> None:
+    def __init__(self, broker: BrokerServer, peer: Peer | None = None, token: str | None = None) -> None:
         self.broker = broker
         self.peer = peer
         self._token = token
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         self.role: Role | None = None
         self.name = ""  # of a session: with its principal's name before it
         self.principal: Principal = ANYONE
-        self.state = State.CONNECTING
+        self.state = ConnectionState.CONNECTING
         self.reason = ""  # why it ended, as a sentence
         self.address = ""
         self.host = ""
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
             self._border = allowed, found
         return self._border[1]
 
-    def may_replace(self, other: Connection) -> bool:
+    def may_replace(self, other: BrokerConnection) -> bool:
         """Whether this can be the link to the same broker as another one that bears its name.
 
         Within a domain a name is believed. A broker of another domain has to be the same principal, or be
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_live(self) -> bool:
-        return self.state in (State.LIVE, State.SUSPENDED)
+        return self.state in (ConnectionState.LIVE, ConnectionState.SUSPENDED)
 
     # Of the transport
 
@@ -195,7 +195,11 @@ class Connection(asyncio.Protocol):
         the next.
         """
         waiting = self._waiting
-        while waiting and self.state not in (State.DRAINING, State.MOVED, State.CLOSED):
+        while waiting and self.state not in (
+            ConnectionState.DRAINING,
+            ConnectionState.MOVED,
+            ConnectionState.CLOSED,
+        ):
             payload = waiting.popleft()
             began = self._loop.time()
             kind: type | None = None
@@ -229,7 +233,7 @@ class Connection(asyncio.Protocol):
         if self.is_live and self._waiting:
             self._take()  # what was said before the end was meant, as far as it is no long thought again
         was_live = self.is_live
-        moved = self.state is State.MOVED
+        moved = self.state is ConnectionState.MOVED
         if not self.reason:
             self.reason = f"The connection was lost: {exception}." if exception else "The other end closed it."
         self.go("lost")
@@ -239,11 +243,11 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.outgoing.pause()
-        if self.state is State.LIVE:
+        if self.state is ConnectionState.LIVE:
             self.go("paused")
 
     def resume_writing(self) -> None:
-        if self.state is State.SUSPENDED:
+        if self.state is ConnectionState.SUSPENDED:
             self.go("resumed")
         self.outgoing.resume()
 
@@ -330,7 +334,7 @@ class Connection(asyncio.Protocol):
         self._began = min(now, self._began + deaf)
         speaking = self.is_live and not self.outgoing.paused
         gone = self._conversation.beat(now, deaf, listening=self._open, speaking=speaking)
-        if self.state is State.CONNECTING:
+        if self.state is ConnectionState.CONNECTING:
             if now - self._began > self.broker.settings.limits.greeting:
                 self.abort("It did not greet in time.")
         elif gone:
@@ -356,7 +360,7 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, problem: PalioError) -> None:
         """End the connection with the reason, as an answer."""
-        if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
+        if self.state in (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED):
             return
         self.broker.refused(problem, self.address, self.name)
         self._conversation.refuse(problem)
@@ -370,20 +374,20 @@ class Connection(asyncio.Protocol):
             return
         reached = self._transport.get_extra_info("sockname")
         other = NotPalio(spoken, f" {where_http_is(self.broker, reached)}")
-        if self.state is State.CONNECTING:
+        if self.state is ConnectionState.CONNECTING:
             self.broker.refused(other, self.address)
             self._transport.write(http_answer(str(other)))
             self.end(str(other), quietly=True)
 
     def end(self, reason: str, *, quietly: bool = False, event: str = "ending") -> None:
         """End the connection in order: what was said before still goes out."""
-        if self.state in (State.CLOSED, State.DRAINING, State.MOVED):
+        if self.state in (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED):
             return
         self.reason = reason
         was_live = self.is_live
         if not quietly:
             self.say(Bye(reason, event == "taken over"))
-        self.go("refused" if self.state is State.CONNECTING else event)
+        self.go("refused" if self.state is ConnectionState.CONNECTING else event)
         if was_live:
             self.broker.ended(self)
         self.outgoing.resume()
@@ -392,7 +396,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self, reason: str) -> None:
         """End the connection at once."""
-        if self._transport is None or self.state is State.CLOSED:
+        if self._transport is None or self.state is ConnectionState.CLOSED:
             return
         if not self.reason:
             self.reason = reason

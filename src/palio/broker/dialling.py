@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from palio.broker.connection import Connection
+from palio.broker.connection import BrokerConnection
 from palio.broker.settings import Peer, split_address
 from palio.model.errors import PalioError
 from palio.protocol.addresses import SCHEME, SECURE_SCHEME
@@ -18,7 +18,7 @@ from palio.transport.tls import WrongCertificate, client_context, is_without_tls
 from palio.transport.tokens import NoToken, read_token
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
@@ -39,7 +39,7 @@ class AlreadyLinked(PalioError):
 class Dialling:
     """One task for each neighbour that this broker connects to."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.problems: dict[str, str] = {}  # by address: why there is no link now
@@ -67,7 +67,9 @@ class Dialling:
             try:
                 async with asyncio.timeout(_CONNECT_WITHIN):
                     token, tls = self._credentials(peer)
-                    connection = await Tcp(host, port, tls).dial(partial(Connection, self._broker, peer, token))
+                    connection = await Tcp(host, port, tls).dial(
+                        partial(BrokerConnection, self._broker, peer, token)
+                    )
                 self.problems.pop(peer.address, None)
                 reason = await asyncio.shield(connection.closed)
                 silent = not connection.statistics().received_bytes

@@ -40,7 +40,7 @@ from palio.model.errors import PalioError
 if TYPE_CHECKING:
     from starlette.websockets import WebSocket
 
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
     from palio.broker.gateway.call import Call
     from palio.broker.gateway.openapi import Operation
 
@@ -49,7 +49,7 @@ ENDED_WITHIN = 5.0
 
 Handler: TypeAlias = "Callable[[Call], Awaitable[Any]]"
 Answer: TypeAlias = Callable[[dict[str, Any], Principal], Iterator[Any]]
-Installer: TypeAlias = "Callable[[Broker], Sequence[Extension]]"
+Installer: TypeAlias = "Callable[[BrokerServer], Sequence[Extension]]"
 
 
 class BrokerMistake(PalioError):

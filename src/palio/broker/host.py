@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from palio.broker.clock import Clock
+from palio.broker.clock import MonotonicClock
 from palio.broker.settings import Settings
 from palio.broker.storing import StoreBridge
 from palio.broker.timers import Cancellable
@@ -21,7 +21,7 @@ class Host(Protocol):
     """Where a broker is."""
 
     @property
-    def now(self) -> Clock:
+    def now(self) -> MonotonicClock:
         """The broker's time."""
 
     @property
@@ -42,7 +42,7 @@ class MachineHost:
     """A machine with a clock and a disk."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.now = Clock(clock)
+        self.now = MonotonicClock(clock)
         self.changed = None
 
     def call_at(self, name: str, at: float, callback: Callable[[], None]) -> Cancellable:

@@ -17,7 +17,7 @@ from palio.broker.gateway.protocols import MAX_HEAD, BoundedSocket, Callers, Pat
 from palio.transport.tunnel import MAX_MESSAGE
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 
 class _Server(uvicorn.Server):
@@ -31,7 +31,7 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """The HTTP side of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
         self._gateway = Gateway(broker)
         self._front = Front(broker)

@@ -17,7 +17,7 @@ from palio.protocol.inquiries import Inspect
 from palio.routing.scopes import owner_of
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 PAGE = 500  # rows in one answer
 PAGE_BYTES = MAX_FRAME // 4  # of them, unless a single one has more
@@ -29,7 +29,7 @@ _ABOUT_THE_BROKER = frozenset(("stats", "peers", "clients"))
 class Inspection:
     """Answers inspections. What is long comes in parts."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
         self.questions: dict[str, Callable[[dict[str, Any], Principal], Iterator[Any]]] = {
             "stats": self._stats,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from palio.broker.border import bounced
-from palio.broker.connection import Connection
+from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
-from palio.broker.guard import Guard, require_deliverable
 from palio.broker.inspection import Inspection
 from palio.broker.limits import TooManySubscriptions
+from palio.broker.request_guard import RequestGuard, require_deliverable
 from palio.broker.runner import EffectRunner
 from palio.broker.settings import Settings
 from palio.broker.unlisted import UnlistedMessage
@@ -35,7 +35,7 @@ class Intake:
     def __init__(
         self,
         settings: Settings,
-        guard: Guard,
+        guard: RequestGuard,
         runner: EffectRunner,
         inspection: Inspection,
         counts: BrokerCounts,
@@ -47,7 +47,7 @@ class Intake:
         self._inspection = inspection
         self._counts = counts
 
-    def take(self, message: Any, connection: Connection, size: int) -> None:
+    def take(self, message: Any, connection: BrokerConnection, size: int) -> None:
         """Handles a message from a client or a neighbour, which came in so many bytes."""
         if connection.role is Role.CLIENT:
             try:
@@ -79,7 +79,7 @@ class Intake:
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
 
-    def inspected(self, connection: Connection, message: Inspect) -> None:
+    def inspected(self, connection: BrokerConnection, message: Inspect) -> None:
         """Handles an inspection: a question about this broker."""
         try:
             for result, last in self._inspection.answer(message, connection.principal):
@@ -87,7 +87,7 @@ class Intake:
         except PalioError as problem:
             self._refuse(connection, message, problem)
 
-    def _refuse(self, connection: Connection, request: Any, problem: PalioError) -> None:
+    def _refuse(self, connection: BrokerConnection, request: Any, problem: PalioError) -> None:
         """Refuses a request of a client."""
         self._counts.refused_requests[type(problem).__name__] += 1
         connection.say(Refused.of(subject_of(request), problem, request.number))

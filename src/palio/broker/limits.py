@@ -78,7 +78,7 @@ class TooManyAttributes(PalioError):
         )
 
 
-class Tally:
+class ConnectionTally:
     """How many there are of each: connections by address, or by principal."""
 
     def __init__(self, limit: int) -> None:

@@ -8,10 +8,10 @@ from palio.broker.settings import split_address
 from palio.protocol.strangers import MISDIRECTED
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 
-def where_http_is(broker: Broker, reached: tuple[Any, ...] | None) -> str:
+def where_http_is(broker: BrokerServer, reached: tuple[Any, ...] | None) -> str:
     """A sentence; `reached` is the address of this machine at which somebody has come."""
     if not broker.http_port:
         return "This broker has no port for HTTP; the setting `http` gives it one."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from palio.protocol.heartbeat import LOOKS
 
 if TYPE_CHECKING:
-    from palio.broker.connection import Connection
+    from palio.broker.connection import BrokerConnection
 
 # Seconds that connections have to end in order.
 _LAST_WORDS = 2.0
@@ -24,16 +24,16 @@ class Registry:
     """Who is connected. `flushed` is called when what was put on connections is about to be written."""
 
     def __init__(self) -> None:
-        self.connections: dict[Connection, None] = {}
-        self.sessions: dict[str, Connection] = {}
-        self.links: dict[str, Connection] = {}
+        self.connections: dict[BrokerConnection, None] = {}
+        self.sessions: dict[str, BrokerConnection] = {}
+        self.links: dict[str, BrokerConnection] = {}
         self.reading = True  # from clients
         self.flushed: Callable[[], None] = lambda: None
-        self._to_flush: dict[Connection, None] = {}
+        self._to_flush: dict[BrokerConnection, None] = {}
 
     # Writing
 
-    def will_flush(self, connection: Connection) -> None:
+    def will_flush(self, connection: BrokerConnection) -> None:
         """Something was put on a connection: it is written at the end of this turn of the loop."""
         if not self._to_flush:
             asyncio.get_running_loop().call_soon(self._flush)
@@ -56,7 +56,7 @@ class Registry:
 
     # All of them
 
-    def remove(self, connection: Connection) -> bool:
+    def remove(self, connection: BrokerConnection) -> bool:
         """Forget a connection that is gone. Returns whether it was known."""
         self._to_flush.pop(connection, None)
         if connection not in self.connections:

@@ -16,11 +16,11 @@ import msgspec
 
 from palio.broker import fitting
 from palio.broker.border import bounced
-from palio.broker.connection import Connection
+from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
-from palio.broker.guard import answered
 from palio.broker.host import Host
 from palio.broker.registry import Registry
+from palio.broker.request_guard import answered
 from palio.broker.storing import StoreBridge
 from palio.broker.timers import Timers
 from palio.broker.unlisted import UnlistedMessage
@@ -180,13 +180,13 @@ class EffectRunner:
 
     # What cannot be said
 
-    def _lose(self, connection: Connection) -> None:
+    def _lose(self, connection: BrokerConnection) -> None:
         """Counts an event, or an answer, that no frame can bring."""
         self._counts.dropped["too large"] += 1
         self._log.warning("What does not fit into a frame is not sent.", extra={"connection": connection.name})
         connection.say(Lost(1, TOO_LARGE))
 
-    def _withhold(self, problem: UnlistedMessage, connection: Connection) -> None:
+    def _withhold(self, problem: UnlistedMessage, connection: BrokerConnection) -> None:
         """Counts what this broker would say, and may not."""
         self._counts.dropped["unlisted"] += 1
         self._log.error("A message is not sent.", extra={"connection": connection.name, "reason": str(problem)})

@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class State(Enum):
+class ConnectionState(Enum):
     CONNECTING = "connecting"
     LIVE = "live"
     SUSPENDED = "suspended"
@@ -22,21 +22,25 @@ class State(Enum):
     CLOSED = "closed"
 
 
-TRANSITIONS: dict[State, dict[str, State]] = {
-    State.CONNECTING: {"greeted": State.LIVE, "refused": State.DRAINING, "lost": State.CLOSED},
-    State.LIVE: {
-        "paused": State.SUSPENDED,
-        "ending": State.DRAINING,
-        "taken over": State.MOVED,
-        "lost": State.CLOSED,
+TRANSITIONS: dict[ConnectionState, dict[str, ConnectionState]] = {
+    ConnectionState.CONNECTING: {
+        "greeted": ConnectionState.LIVE,
+        "refused": ConnectionState.DRAINING,
+        "lost": ConnectionState.CLOSED,
     },
-    State.SUSPENDED: {
-        "resumed": State.LIVE,
-        "ending": State.DRAINING,
-        "taken over": State.MOVED,
-        "lost": State.CLOSED,
+    ConnectionState.LIVE: {
+        "paused": ConnectionState.SUSPENDED,
+        "ending": ConnectionState.DRAINING,
+        "taken over": ConnectionState.MOVED,
+        "lost": ConnectionState.CLOSED,
     },
-    State.DRAINING: {"lost": State.CLOSED},
-    State.MOVED: {"lost": State.CLOSED},
-    State.CLOSED: {},
+    ConnectionState.SUSPENDED: {
+        "resumed": ConnectionState.LIVE,
+        "ending": ConnectionState.DRAINING,
+        "taken over": ConnectionState.MOVED,
+        "lost": ConnectionState.CLOSED,
+    },
+    ConnectionState.DRAINING: {"lost": ConnectionState.CLOSED},
+    ConnectionState.MOVED: {"lost": ConnectionState.CLOSED},
+    ConnectionState.CLOSED: {},
 }

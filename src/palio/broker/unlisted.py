@@ -1,8 +1,8 @@
 """Closed by default: what a door does not list does not pass it.
 
-Each door of a broker (`guard` for clients, `border` for brokers of another domain) lists every kind of message
-that it knows, also those that pass as they are. A kind that is added to the protocol and to no list is refused:
-forgetting to think about it costs a feature, not a right.
+Each door of a broker (`request_guard` for clients, `border` for brokers of another domain) lists every kind of
+message that it knows, also those that pass as they are. A kind that is added to the protocol and to no list is
+refused: forgetting to think about it costs a feature, not a right.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import typer
 from palio.cli.program.credentials import SAID, credential_options
 from palio.cli.program.dressing import show_flags
 from palio.cli.program.endings import orderly_endings
-from palio.cli.program.loading import Entry, LazyGroup, Loaded
+from palio.cli.program.loading import CommandEntry, LazyGroup, Loaded
 from palio.cli.program.terminal import help_epilog
 
 EPILOG = help_epilog(
@@ -23,56 +23,62 @@ EPILOG = help_epilog(
 )
 # In the order of the help: commands, or groups of them, by the module that has them.
 COMMANDS = {
-    "up": Entry("brokers.up", "Start a broker, and run it until Ctrl-C.", "broker"),
-    "network": Entry("network.commands", "Start several brokers on this machine, and see how they are."),
-    "token": Entry(
+    "up": CommandEntry("brokers.up", "Start a broker, and run it until Ctrl-C.", "broker"),
+    "network": CommandEntry("network.commands", "Start several brokers on this machine, and see how they are."),
+    "token": CommandEntry(
         "brokers.token", "Make, list and revoke the tokens by which clients and brokers show who they are."
     ),
-    "rights": Entry("brokers.rights", "List, test and change what principals may publish and see."),
-    "config": Entry("brokers.config", "Check and show the settings of a broker."),
-    "context": Entry("brokers.context", "Save connections to brokers under names, and say which one is meant."),
-    "pub": Entry("events.pub", "Publish events, and wait until the broker has confirmed them."),
-    "sub": Entry("events.sub", "Show the events that a filter selects, one a line, as they come."),
-    "advertise": Entry("events.advertise", "Advertise what will be published, until Ctrl-C."),
-    "request": Entry(
+    "rights": CommandEntry("brokers.rights", "List, test and change what principals may publish and see."),
+    "config": CommandEntry("brokers.config", "Check and show the settings of a broker."),
+    "context": CommandEntry(
+        "brokers.context", "Save connections to brokers under names, and say which one is meant."
+    ),
+    "pub": CommandEntry("events.pub", "Publish events, and wait until the broker has confirmed them."),
+    "sub": CommandEntry("events.sub", "Show the events that a filter selects, one a line, as they come."),
+    "advertise": CommandEntry("events.advertise", "Advertise what will be published, until Ctrl-C."),
+    "request": CommandEntry(
         "events.requests", "Ask everybody who takes this event, and show their replies as JSON lines."
     ),
-    "reply": Entry("events.requests", "Answer requests that a filter selects, always with the same reply."),
-    "replay": Entry("events.replay", "Show what was published, from the journals of all brokers in reach."),
-    "backtest": Entry(
+    "reply": CommandEntry(
+        "events.requests", "Answer requests that a filter selects, always with the same reply."
+    ),
+    "replay": CommandEntry(
+        "events.replay", "Show what was published, from the journals of all brokers in reach."
+    ),
+    "backtest": CommandEntry(
         "events.backtest", "Say how many published events a filter selects, when they came, and show some."
     ),
-    "trace": Entry("events.trace", "Show who would get an event, without delivering it."),
-    "explain": Entry(
+    "trace": CommandEntry("events.trace", "Show who would get an event, without delivering it."),
+    "explain": CommandEntry(
         "filters.explain", "Show, condition by condition, why a filter matches an event or why not."
     ),
-    "match": Entry("filters.match", "Say for each event which filters it satisfies, as JSON lines."),
-    "patterns": Entry(
+    "match": CommandEntry("filters.match", "Say for each event which filters it satisfies, as JSON lines."),
+    "patterns": CommandEntry(
         "filters.patterns", "Find patterns in events, and say of which events each consists, as JSON lines."
     ),
-    "covers": Entry("filters.covers", "Say whether FILTER selects every event that OTHER selects."),
-    "lint": Entry("filters.lint", "Find filters that are wrong, useless or said twice."),
-    "stats": Entry(
-        "network.looking", "Show the counts of a broker: who is connected, and what came of events."
+    "covers": CommandEntry("filters.covers", "Say whether FILTER selects every event that OTHER selects."),
+    "lint": CommandEntry("filters.lint", "Find filters that are wrong, useless or said twice."),
+    "stats": CommandEntry(
+        "network.broker_status", "Show the counts of a broker: who is connected, and what came of events."
     ),
-    "peers": Entry(
-        "network.looking", "Show the links of a broker to its neighbours, and those that cannot be made."
+    "peers": CommandEntry(
+        "network.broker_status", "Show the links of a broker to its neighbours, and those that cannot be made."
     ),
-    "clients": Entry("network.looking", "Show the clients that are connected to a broker."),
-    "subs": Entry("network.subs", "Show subscriptions; end, pause, resume and move durable ones."),
-    "top": Entry(
+    "clients": CommandEntry("network.broker_status", "Show the clients that are connected to a broker."),
+    "subs": CommandEntry("network.subs", "Show subscriptions; end, pause, resume and move durable ones."),
+    "top": CommandEntry(
         "network.top", "Watch a broker: rates, links, and the subscriptions for which most is waiting."
     ),
-    "dlq": Entry("network.dlq", "Look at dead letters, deliver them after all, or throw them away."),
-    "forget": Entry("network.forget", "Let a network forget a broker that will never come back."),
-    "journal": Entry("brokers.journal", "The journal of a broker: what it has, and what it may let go."),
-    "demo": Entry(
+    "dlq": CommandEntry("network.dlq", "Look at dead letters, deliver them after all, or throw them away."),
+    "forget": CommandEntry("network.forget", "Let a network forget a broker that will never come back."),
+    "journal": CommandEntry("brokers.journal", "The journal of a broker: what it has, and what it may let go."),
+    "demo": CommandEntry(
         "demo.commands", "Watch a made-up stock market meet a few thousand filters, then a network of brokers."
     ),
-    "sim": Entry("sim.commands", "Simulate networks of brokers, and judge what they deliver.", "sim"),
-    "spark": Entry("spark.commands", "Work on everything that was published, with Spark.", "spark"),
-    "bench": Entry("bench.commands", "Measure, each time beside a yardstick of the same run.", "bench"),
-    "doctor": Entry(
+    "sim": CommandEntry("sim.commands", "Simulate networks of brokers, and judge what they deliver.", "sim"),
+    "spark": CommandEntry("spark.commands", "Work on everything that was published, with Spark.", "spark"),
+    "bench": CommandEntry("bench.commands", "Measure, each time beside a yardstick of the same run.", "bench"),
+    "doctor": CommandEntry(
         "brokers.doctor", "Check Java, the compiled index, packages, the store, ports, and Spark's executors."
     ),
 }

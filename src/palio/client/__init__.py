@@ -27,10 +27,10 @@ from palio.client.errors import (
     WrongType,
 )
 from palio.client.event import Event
-from palio.client.held import Advertised
-from palio.client.history import Replay, Survey
-from palio.client.inquiries import Replies, Watch
 from palio.client.publishing import Confirmation
+from palio.client.replay import Replay, Survey
+from palio.client.replies import Replies, Watch
+from palio.client.session_handles import Advertised
 from palio.client.states import State
 from palio.client.subscription import Subscription
 from palio.protocol.durable.wishes import HomeUnreachable, NotHome, NotTaker, WrongAttachment

@@ -1,6 +1,6 @@
 """What calls of a client take by name, as types: those of `palio.sync` take the same.
 
-Each is explained where the call is, in `Client` and `Questions`; a test compares them.
+Each is explained where the call is, in `Client` and `QueryMethods`; a test compares them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias, TypedDict
 
+from palio.client.attaching import Since
 from palio.client.content import Properties
 from palio.client.dialling import Backoff
-from palio.client.reaching import Since
 from palio.client.states import State
 from palio.client.subscription import WhenFull
 
@@ -37,7 +37,7 @@ class Connecting(TypedDict, total=False):
     on_state: Callable[[State, str], None] | None
 
 
-class Publishing(Properties, total=False):
+class PublishArguments(Properties, total=False):
     """Of `publish`."""
 
     timeout: float | None

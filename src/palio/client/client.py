@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 import msgspec
 
 from palio.client.arguments import Ready, Subscribing
+from palio.client.attaching import Since, as_filter, attach_request, temporary_name
 from palio.client.content import Content, Properties, is_single, make_body
 from palio.client.decoding import Decoding
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed, WrongSubscription
-from palio.client.held import Advertised
 from palio.client.options import DELAY, UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation
-from palio.client.questions import Questions, as_advertisement
-from palio.client.reaching import Since, as_filter, attach_request, temporary_name
-from palio.client.session import Session
+from palio.client.query_methods import QueryMethods, as_advertisement
+from palio.client.session import ClientSession
+from palio.client.session_handles import Advertised
 from palio.client.states import State
 from palio.client.subscription import DEFAULT_LIMIT, Subscription, WhenFull
 from palio.model.advertisement import Advertisement
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-class Client(Questions):
+class Client(QueryMethods):
     """A client of a network. `async with palio.connect(…) as client`, or `client = await palio.connect(…)`."""
 
     def __init__(self, address: str, options: Options) -> None:
-        super().__init__(Session(address, options))
+        super().__init__(ClientSession(address, options))
         self._ids = secrets.token_hex(8)
         self._count = count(1).__next__  # what gets a name here: people see them, so they count by themselves
 

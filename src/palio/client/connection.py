@@ -30,7 +30,7 @@ from palio.protocol.vocabulary import AnyMessage
 HIGH_WATER = 1024 * 1024
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """A connection to a broker. `handlers` has what to do with each type of message, `lost` is told of
     the end.
     """
@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
         greet: Greet,
         pairing: Pairing[Any],
         handlers: dict[type, Callable[[Any], None]],
-        lost: Callable[[Connection, str], None],
+        lost: Callable[[ClientConnection, str], None],
         resumed: Callable[[], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from palio.client.address import Place, is_secure
-from palio.client.connection import Connection
+from palio.client.connection import ClientConnection
 from palio.client.errors import NotConnected, UntrustedCertificate, WrongPort
 from palio.model.errors import NotAuthenticated, PalioError
 from palio.protocol.addresses import DEFAULT_PORT
@@ -52,13 +52,13 @@ def tls_for(address: str, tls: ssl.SSLContext | str | None) -> ssl.SSLContext | 
 
 async def dial(
     addresses: Sequence[Place],
-    make: Callable[[], Connection],
+    make: Callable[[], ClientConnection],
     tls: ssl.SSLContext | None,
     *,
     timeout: float,
     within: float,
     backoff: Backoff,
-) -> tuple[Connection, Welcome]:
+) -> tuple[ClientConnection, Welcome]:
     """A connection to the first broker that takes it. All addresses are tried at least once.
 
     If none does within that time, raises what one has refused with, or else `NotConnected`.
@@ -152,9 +152,9 @@ def _transport(place: Place, tls: ssl.SSLContext | None) -> Dialler:
 
 async def _greet(
     place: Place,
-    make: Callable[[], Connection],
+    make: Callable[[], ClientConnection],
     tls: ssl.SSLContext | None,
-) -> tuple[Connection, Welcome]:
+) -> tuple[ClientConnection, Welcome]:
     connection = await _transport(place, tls).dial(make)
     try:
         return connection, await asyncio.shield(connection.welcome)

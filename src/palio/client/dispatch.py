@@ -8,13 +8,20 @@ from typing import Any
 
 from palio.client.durable import DurableSubscription
 from palio.client.errors import ConnectionLost
-from palio.client.event import Question
-from palio.client.held import Held
-from palio.client.history import Replay
-from palio.client.inquiries import Replies, Watch
+from palio.client.event import IncomingRequest
 from palio.client.options import ClientStatistics
-from palio.client.reading import Answered, Arrived, Asked, Counted, HandedOut, Page
-from palio.client.session import Session
+from palio.client.reading import (
+    ReceivedDeliveries,
+    ReceivedEvents,
+    ReceivedReplayPage,
+    ReceivedReply,
+    ReceivedRequest,
+    ReceivedSurvey,
+)
+from palio.client.replay import Replay
+from palio.client.replies import Replies, Watch
+from palio.client.session import ClientSession
+from palio.client.session_handles import SessionHandle
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
 from palio.protocol.deliveries import Lost
@@ -30,16 +37,16 @@ from palio.protocol.subjects import subject_of
 class Dispatch:
     """Dispatches what comes to the subscriptions, requests and replays that it is for."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClientSession) -> None:
         self._session = session
         self._held = session.held
         self._parts: dict[int, list[Any]] = {}  # of long answers, by number
         session.handlers |= {
-            Arrived: self._arrived,
-            HandedOut: self._handed,
-            Asked: self._asked,
-            Answered: self._answered,
-            Page: self._answered,
+            ReceivedEvents: self._arrived,
+            ReceivedDeliveries: self._handed,
+            ReceivedRequest: self._asked,
+            ReceivedReply: self._answered,
+            ReceivedReplayPage: self._answered,
             Done: self._done,
             Taken: self._taken,
             Lost: self._lost,
@@ -48,7 +55,7 @@ class Dispatch:
             Paused: self._paused,
             **dict.fromkeys(
                 (
-                    Counted,
+                    ReceivedSurvey,
                     Traced,
                     Requeued,
                     Discarded,
@@ -75,7 +82,7 @@ class Dispatch:
 
     # Events
 
-    def _arrived(self, message: Arrived) -> None:
+    def _arrived(self, message: ReceivedEvents) -> None:
         first, *others = message.handles
         for handle in others:
             subscription = self._held.get(handle)
@@ -87,7 +94,7 @@ class Dispatch:
         elif not others:
             self._session.dropped["unsubscribed"] += len(message.envelopes)
 
-    def _handed(self, message: HandedOut) -> None:
+    def _handed(self, message: ReceivedDeliveries) -> None:
         subscription = self._durable(message.name)
         if subscription is not None:
             subscription.hand(message.deliveries)
@@ -122,21 +129,21 @@ class Dispatch:
 
     def expect(self, request: Request | ReplayRequest, answers: Replies | Replay) -> None:
         """Send a request, and dispatch its answers there."""
-        self._session.hold(Asking(self._session, request, answers))
+        self._session.hold(PendingRequest(self._session, request, answers))
         self._session.say(request)
 
-    def _answered(self, answer: Answered | Page) -> None:
+    def _answered(self, answer: ReceivedReply | ReceivedReplayPage) -> None:
         asking = self._session.held_by(answer.number)
-        if isinstance(asking, Asking) and asking.answers.take(answer):  # type: ignore[arg-type]
+        if isinstance(asking, PendingRequest) and asking.answers.take(answer):  # type: ignore[arg-type]
             self._session.forget(asking)
 
-    def _asked(self, message: Asked) -> None:
+    def _asked(self, message: ReceivedRequest) -> None:
         found = [self._held[handle] for handle in message.handles if handle in self._held]
         subscriptions = [one for one in found if isinstance(one, Subscription)]
         if not subscriptions:
             self._session.say(Respond(message.id))
             return
-        question = Question(
+        question = IncomingRequest(
             len(subscriptions), lambda reply, problem: self._session.say(Respond(message.id, reply, problem))
         )
         for subscription in subscriptions:
@@ -163,10 +170,12 @@ class Dispatch:
         self._parts.pop(number, None)
 
 
-class Asking(Held):
+class PendingRequest(SessionHandle):
     """A pending request. It is not retried: who has taken it once would take it twice."""
 
-    def __init__(self, session: Session, request: Request | ReplayRequest, answers: Replies | Replay) -> None:
+    def __init__(
+        self, session: ClientSession, request: Request | ReplayRequest, answers: Replies | Replay
+    ) -> None:
         super().__init__(session, subject_of(request), request.number)
         self._request = request
         self.answers = answers

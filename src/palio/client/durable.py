@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from palio.client.attaching import as_filter
 from palio.client.decoding import Decoding
 from palio.client.errors import TakenOver, UndecodableEvent
 from palio.client.event import Content_co, Event, Rejection
-from palio.client.reaching import as_filter
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import lose, release
 from palio.model.errors import PalioError
@@ -38,7 +38,7 @@ from palio.protocol.durable.wishes import HomeUnreachable
 from palio.protocol.requests import Refused
 
 if TYPE_CHECKING:
-    from palio.client.session import Session
+    from palio.client.session import ClientSession
 
 # Acknowledgements that may wait for an event that does not come again; the oldest are forgotten.
 MAX_REMEMBERED = 65_536
@@ -54,7 +54,7 @@ class DurableSubscription(Subscription[Content_co]):
     """
 
     def __init__(
-        self, session: Session, attach: Attach, *, temporary: bool, into: Decoding[Any] | None = None
+        self, session: ClientSession, attach: Attach, *, temporary: bool, into: Decoding[Any] | None = None
     ) -> None:
         # What it selects is known when it is attached.
         filter = attach.filter or Filter()

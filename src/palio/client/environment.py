@@ -22,14 +22,14 @@ CERTIFICATE = "PALIO_CERTIFICATE"
 KEY = "PALIO_KEY"
 
 
-class Credentials(TypedDict):
+class ConnectCredentials(TypedDict):
     """What `palio.connect` takes."""
 
     token: str | None
     tls: ssl.SSLContext | None
 
 
-def credentials(address: str) -> Credentials:
+def credentials(address: str) -> ConnectCredentials:
     """For an address. Raises `NoToken`, `WrongCertificate` and `WrongAddress`."""
     file = os.environ.get(TOKEN_FILE)
     token = read_token(file) if file else os.environ.get(TOKEN)

@@ -56,7 +56,7 @@ def said_by(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
 
 
-class Question:
+class IncomingRequest:
     """A request that has come, perhaps for several subscriptions of this client, which has one reply to
     give.
     """

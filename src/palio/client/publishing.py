@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from palio.client.connection import Connection
+from palio.client.connection import ClientConnection
 from palio.client.errors import TooMuchUnsent, error_of
 from palio.client.waiting import release
 from palio.model.body import Body
@@ -51,7 +51,7 @@ class PublishStatistics(msgspec.Struct, frozen=True):
     dropped: dict[str, int]
 
 
-class _Publish(msgspec.Struct, frozen=True, tag=_PUBLISH):
+class _PublishBodies(msgspec.Struct, frozen=True, tag=_PUBLISH):
     """`Publish` of the protocol, with bodies."""
 
     notifications: list[Body]
@@ -81,7 +81,7 @@ class Waiter:
             self.future.set_exception(problem)
 
 
-class Batch:
+class PublishBatch:
     """Bodies that go out in one message, and who waits for how many of them, in their order."""
 
     __slots__ = ("bodies", "size", "waiters")
@@ -91,11 +91,11 @@ class Batch:
         self.waiters: list[tuple[Waiter, int]] = []
         self.size = 0
 
-    def apart(self) -> list[Batch]:
+    def apart(self) -> list[PublishBatch]:
         """A batch for each that waits."""
         parts, at = [], 0
         for waiter, count in self.waiters:
-            part = Batch()
+            part = PublishBatch()
             part.bodies, part.waiters = self.bodies[at : at + count], [(waiter, count)]
             parts.append(part)
             at += count
@@ -105,21 +105,21 @@ class Batch:
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Publishing:
+class PublishQueue:
     """All publishes of a client that have not left, or are not confirmed."""
 
     def __init__(self, limit: int, publisher: str, number: Callable[[], int]) -> None:
         self._limit = limit
         self._publisher = publisher
         self._loop = asyncio.get_running_loop()
-        self._connection: Connection | None = None
+        self._connection: ClientConnection | None = None
         self._max_frame = 0
-        self._batch = Batch()  # being collected
+        self._batch = PublishBatch()  # being collected
         self._scheduled = False
-        self._waiting: deque[Batch] = deque()  # complete, and not sent
+        self._waiting: deque[PublishBatch] = deque()  # complete, and not sent
         self._waiting_size = 0
         self._too_much = False
-        self._unconfirmed: dict[int, Batch] = {}
+        self._unconfirmed: dict[int, PublishBatch] = {}
         self._number = number  # for the next request
         self._room: list[asyncio.Future[None]] = []
         self._done: list[asyncio.Future[None]] = []
@@ -217,13 +217,13 @@ class Publishing:
         self._scheduled = False
         self._cut()
 
-    def _cut(self) -> Batch:
+    def _cut(self) -> PublishBatch:
         """Complete the batch that is being collected. Returns the next one."""
         if self._batch.bodies:
             self._waiting.append(self._batch)
             self._waiting_size += self._batch.size
             self._published += len(self._batch.bodies)
-            self._batch = Batch()
+            self._batch = PublishBatch()
             self.send()
         return self._batch
 
@@ -237,7 +237,7 @@ class Publishing:
             if batch.waiters:
                 number = self._number()
                 self._unconfirmed[number] = batch
-            connection.put(_encode(_Publish(batch.bodies, number, self._publisher)))
+            connection.put(_encode(_PublishBodies(batch.bodies, number, self._publisher)))
             connection.write()  # now, so that it is known whether there is room for more
         self._too_much = self._waiting_size > self._limit
         if not self._waiting:
@@ -283,7 +283,7 @@ class Publishing:
 
     # Connections
 
-    def connected(self, connection: Connection, max_frame: int) -> None:
+    def connected(self, connection: ClientConnection, max_frame: int) -> None:
         """Handles a new connection: what was not confirmed is published again, before all else."""
         again, self._unconfirmed = list(self._unconfirmed.values()), {}
         self._waiting.extendleft(reversed(again))

@@ -28,21 +28,21 @@ from palio.protocol.inquiries import Inspected, Traced, Wanted
 from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
 
 
-class Arrived(msgspec.Struct, frozen=True, tag="events"):
+class ReceivedEvents(msgspec.Struct, frozen=True, tag="events"):
     """`Events` of the protocol."""
 
     handles: tuple[str, ...]
     envelopes: list[Event]
 
 
-class HandedOut(msgspec.Struct, frozen=True, tag="handed"):
+class ReceivedDeliveries(msgspec.Struct, frozen=True, tag="handed"):
     """`Handed` of the protocol."""
 
     name: str
     deliveries: list[tuple[int, int, Event]]
 
 
-class Asked(msgspec.Struct, frozen=True, tag="requested"):
+class ReceivedRequest(msgspec.Struct, frozen=True, tag="requested"):
     """`Requested` of the protocol."""
 
     id: str
@@ -50,7 +50,7 @@ class Asked(msgspec.Struct, frozen=True, tag="requested"):
     envelope: Event
 
 
-class Answered(msgspec.Struct, frozen=True, tag="responded"):
+class ReceivedReply(msgspec.Struct, frozen=True, tag="responded"):
     """`Responded` of the protocol."""
 
     number: int
@@ -60,7 +60,7 @@ class Answered(msgspec.Struct, frozen=True, tag="responded"):
     problem: str | None = None
 
 
-class Counted(msgspec.Struct, frozen=True, tag="surveyed"):
+class ReceivedSurvey(msgspec.Struct, frozen=True, tag="surveyed"):
     """`Surveyed` of the protocol."""
 
     number: int
@@ -73,7 +73,7 @@ class Counted(msgspec.Struct, frozen=True, tag="surveyed"):
     missing: tuple[str, ...] = ()
 
 
-class Page(msgspec.Struct, frozen=True, tag="replayed"):
+class ReceivedReplayPage(msgspec.Struct, frozen=True, tag="replayed"):
     """`Replayed` of the protocol."""
 
     number: int
@@ -86,9 +86,20 @@ class Page(msgspec.Struct, frozen=True, tag="replayed"):
 # What a client hears from a broker that it is welcome at.
 HEARD: frozenset[type] = frozenset(
     (
-        *(Arrived, HandedOut, Asked, Answered, Traced, Wanted, Inspected),
+        *(ReceivedEvents, ReceivedDeliveries, ReceivedRequest, ReceivedReply, Traced, Wanted, Inspected),
         *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
-        *(Requeued, Discarded, Forgot, Counted, Page, JournalsListed, Held, JournalTrimmed, Paused, Sought),
+        *(
+            Requeued,
+            Discarded,
+            Forgot,
+            ReceivedSurvey,
+            ReceivedReplayPage,
+            JournalsListed,
+            Held,
+            JournalTrimmed,
+            Paused,
+            Sought,
+        ),
         Lost,
     )
 )

@@ -1,9 +1,9 @@
-"""`Session`: the conversation of a client with a network, whichever broker it is with at the moment.
+"""`ClientSession`: the conversation of a client with a network, whichever broker it is with at the moment.
 
-A session is in one of a few states (`states`). It remembers what was asked for that lasts (`held`), so that a
-new connection is made to be like the one before: subscriptions, advertisements, watches, and whatever was
-published and not confirmed. What was asked for once is said again where that does no harm; otherwise whoever
-waits is told that the connection was lost (`waiting`).
+A session is in one of a few states (`states`). It remembers what was asked for that lasts (`session_handles`),
+so that a new connection is made to be like the one before: subscriptions, advertisements, watches, and whatever
+was published and not confirmed. What was asked for once is said again where that does no harm; otherwise
+whoever waits is told that the connection was lost (`waiting`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from palio.client.address import parse_addresses
-from palio.client.connection import Connection
+from palio.client.connection import ClientConnection
 from palio.client.dialling import dial
 from palio.client.errors import ClientClosed, ConnectionLost, RequestTimeout, error_of
-from palio.client.held import Held
 from palio.client.naming import default_name
 from palio.client.options import Options
-from palio.client.publishing import Publishing
+from palio.client.publishing import PublishQueue
+from palio.client.session_handles import SessionHandle
 from palio.client.states import TRANSITIONS, State
-from palio.client.waiting import OnLoss, Waiting
+from palio.client.waiting import OnLoss, PendingAnswers
 from palio.model.errors import PalioError
 from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 SHORT_LIVED = 1.0
 
 
-class Session:
+class ClientSession:
     """State, connection and requests of a client. `handlers` is for what comes without being asked for."""
 
     def __init__(self, address: str, options: Options) -> None:
@@ -48,18 +48,18 @@ class Session:
         self.broker = ""
         self.journal = False  # whether a confirmation means that it is on disk
         self.connections = 0
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, SessionHandle] = {}
         self.dropped: Counter[str] = Counter()
         self.ended_in_order = False
         self.loop: asyncio.AbstractEventLoop
-        self.publishing: Publishing
-        self._connection: Connection | None = None
+        self.publishing: PublishQueue
+        self._connection: ClientConnection | None = None
         self._made_at = 0.0
         self._failures = 0  # connections that did not last, one after the other
         self._reconnecting: asyncio.Task[None] | None = None
-        self._waiting = Waiting()
+        self._waiting = PendingAnswers()
         self.number = self._waiting.pairing.number  # for a request, the same on every connection
-        self._held_by_number: dict[int, Held] = {}
+        self._held_by_number: dict[int, SessionHandle] = {}
         self.handlers: dict[type, Callable[[Any], None]] = {
             Published: lambda answer: self.publishing.published(answer),  # noqa: PLW0108 (it is made later)
             Refused: self._refused,
@@ -81,7 +81,7 @@ class Session:
         if self.connections:
             return
         self.loop = asyncio.get_running_loop()
-        self.publishing = Publishing(self.options.unsent_limit, self.options.publisher, self.number)
+        self.publishing = PublishQueue(self.options.unsent_limit, self.options.publisher, self.number)
         try:
             await self._connect(self.options.connect_within)
         except BaseException as problem:
@@ -93,7 +93,9 @@ class Session:
         greet = Greet(PROTOCOL, Role.CLIENT, self.name, options.token, heartbeat=options.heartbeat)
         connection, welcome = await dial(
             self._addresses,
-            lambda: Connection(greet, self._waiting.pairing, self.handlers, self._lost, self.publishing.send),
+            lambda: ClientConnection(
+                greet, self._waiting.pairing, self.handlers, self._lost, self.publishing.send
+            ),
             options.tls,
             timeout=options.connect_timeout,
             within=within,
@@ -104,7 +106,7 @@ class Session:
         else:
             self._welcomed(connection, welcome)
 
-    def _welcomed(self, connection: Connection, welcome: Welcome) -> None:
+    def _welcomed(self, connection: ClientConnection, welcome: Welcome) -> None:
         self._connection = connection
         self._made_at = self.loop.time()
         self.connections += 1
@@ -117,7 +119,7 @@ class Session:
             connection.say(message)
         self.publishing.connected(connection, welcome.max_frame)
 
-    def _lost(self, connection: Connection, reason: str) -> None:
+    def _lost(self, connection: ClientConnection, reason: str) -> None:
         if connection is not self._connection:
             return
         self._connection = None
@@ -291,16 +293,16 @@ class Session:
 
     # What lasts
 
-    def hold(self, held: Held) -> None:
+    def hold(self, held: SessionHandle) -> None:
         """Hold something that lasts: ask for it on each connection."""
         self.held[held.name] = held
         self._held_by_number[held.number] = held
 
-    def held_by(self, number: int) -> Held | None:
+    def held_by(self, number: int) -> SessionHandle | None:
         """What was asked for by that number, if it lasts."""
         return self._held_by_number.get(number)
 
-    def forget(self, held: Held) -> None:
+    def forget(self, held: SessionHandle) -> None:
         """Forget something that has ended: it is not asked for again."""
         if self.held.get(held.name) is held:
             del self.held[held.name]

@@ -25,14 +25,14 @@ from palio.client.errors import (
     UndecodableEvent,
 )
 from palio.client.event import Content_co, Event, Rejection
-from palio.client.held import Held
+from palio.client.session_handles import SessionHandle
 from palio.client.waiting import release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.protocol.requests import Subscribe
 
 if TYPE_CHECKING:
-    from palio.client.session import Session
+    from palio.client.session import ClientSession
 
 WhenFull: TypeAlias = Literal["drop-newest", "drop-oldest", "error"]
 
@@ -54,7 +54,7 @@ class SubscriptionStatistics(msgspec.Struct, frozen=True):
     lost_by_broker: int
 
 
-class Subscription(Held, Generic[Content_co]):
+class Subscription(SessionHandle, Generic[Content_co]):
     """Events that a filter selects: `async for event in subscription`.
 
     With a type to decode them into, each has an object of it as its `value`. One that cannot be decoded is an
@@ -63,7 +63,7 @@ class Subscription(Held, Generic[Content_co]):
 
     def __init__(
         self,
-        session: Session,
+        session: ClientSession,
         name: str,
         filter: Filter,
         limit: int,

@@ -14,7 +14,7 @@ from palio.protocol.pairing import Pairing
 OnLoss: TypeAlias = Literal["keep", "again", "done", "fail"]
 
 
-class _Asked:
+class _PendingAnswer:
     __slots__ = ("future", "on_loss", "said")
 
     def __init__(self, on_loss: OnLoss, *, said: bool) -> None:
@@ -23,15 +23,15 @@ class _Asked:
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
-class Waiting:
+class PendingAnswers:
     """Pending requests by their numbers, whatever connection they were made on."""
 
     def __init__(self) -> None:
-        self.pairing: Pairing[_Asked] = Pairing()
+        self.pairing: Pairing[_PendingAnswer] = Pairing()
 
     def add(self, request: Any, on_loss: OnLoss, *, said: bool) -> asyncio.Future[Any]:
         """Add a request, which was `said` if there is a connection."""
-        asked = _Asked(on_loss, said=said)
+        asked = _PendingAnswer(on_loss, said=said)
         self.pairing.add(request, asked)
         return asked.future
 

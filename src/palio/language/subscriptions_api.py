@@ -40,7 +40,7 @@ def read_filters(filters: Any, path: str = "$.filters") -> Filter:
     """
     if filters is None:
         return Filter()
-    reader = _Reader()
+    reader = _ExpressionReader()
     return Filter.from_expression(conjunction(reader.several(filters, path, 0, least=0)))
 
 
@@ -56,7 +56,7 @@ def parse_filters(text: str) -> Filter:
     return read_filters(document, "$")
 
 
-class _Reader:
+class _ExpressionReader:
     """Reads expressions, and counts them."""
 
     def __init__(self) -> None:
@@ -129,13 +129,13 @@ def _text(operator: str) -> Callable[[str, Any, str], Expression]:
     return compare
 
 
-def _palio(reader: _Reader, content: Any, path: str, depth: int) -> Expression:
+def _palio(reader: _ExpressionReader, content: Any, path: str, depth: int) -> Expression:
     if not isinstance(content, str):
         raise WrongExpression(path, "This is the text of a filter.")
     return parse(content)
 
 
-_MEMBERS: dict[str, Callable[[_Reader, Any, str, int], Expression]] = {
+_MEMBERS: dict[str, Callable[[_ExpressionReader, Any, str, int], Expression]] = {
     "exact": lambda reader, content, path, _: reader.compared(content, path, _exact),
     "prefix": lambda reader, content, path, _: reader.compared(content, path, _text("starts with")),
     "suffix": lambda reader, content, path, _: reader.compared(content, path, _text("ends with")),

@@ -18,7 +18,7 @@ _BOOL, _INTEGER, _UNSIGNED, _REAL, _STRING, _BYTES, _TIME = range(1, 8)
 _UNITS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
-class Batch:
+class ColumnBatch:
     """The columns of a table that an index knows. Keeps alive what the addresses point to."""
 
     def __init__(self, table: Any, known: Container[str]) -> None:

@@ -76,7 +76,7 @@ MAX_TOGETHER = 12
 COMMON_SHARE = 16
 
 
-class Entry:
+class CandidateEntry:
     """A filter's place: its outline, the owner's value, and the block and slot where it is, unless it waits."""
 
     __slots__ = ("block", "names", "outline", "owner", "slot")
@@ -95,17 +95,17 @@ class Candidates:
     def __init__(self) -> None:
         self._pointless = _Blocks()
         self._pointed = _Blocks()
-        self._by_point: dict[tuple[str, Any], dict[Entry, None]] = {}
+        self._by_point: dict[tuple[str, Any], dict[CandidateEntry, None]] = {}
 
-    def add(self, outline: Outline, owner: Any) -> Entry:
+    def add(self, outline: Outline, owner: Any) -> CandidateEntry:
         """Add a filter. The entry is what removes it again."""
-        entry = Entry(outline, owner)
+        entry = CandidateEntry(outline, owner)
         self._home(entry).add(entry)
         for point in outline.points:
             self._by_point.setdefault(point, {})[entry] = None
         return entry
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: CandidateEntry) -> None:
         """Remove a filter that was added and not removed since."""
         self._home(entry).remove(entry)
         for point in entry.outline.points:
@@ -114,10 +114,10 @@ class Candidates:
             if not together:
                 del self._by_point[point]
 
-    def _home(self, entry: Entry) -> _Blocks:
+    def _home(self, entry: CandidateEntry) -> _Blocks:
         return self._pointed if entry.outline.points else self._pointless
 
-    def covering(self, outline: Outline) -> list[Entry]:
+    def covering(self, outline: Outline) -> list[CandidateEntry]:
         """All filters that may cover the outlined one; this one too, if it is there."""
         found = self._pointless.covering(outline)
         together = [self._by_point[point] for point in outline.points if point in self._by_point]
@@ -126,7 +126,7 @@ class Candidates:
         candidates = together[0] if len(together) == 1 else {entry: None for one in together for entry in one}
         return found + [entry for entry in candidates if entry.outline.may_cover(outline)]
 
-    def covered(self, outline: Outline) -> list[Entry]:
+    def covered(self, outline: Outline) -> list[CandidateEntry]:
         """All filters that the outlined one may cover; this one too, if it is there."""
         if not outline.points:
             return self._pointless.covered(outline) + self._pointed.covered(outline)
@@ -139,7 +139,7 @@ class Candidates:
     def blocks(self) -> int:
         return self._pointless.blocks + self._pointed.blocks
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[CandidateEntry]:
         yield from self._pointless
         yield from self._pointed
 
@@ -148,14 +148,14 @@ class _Blocks:
     """Filters in blocks, and those that wait to become one."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Entry, None] = {}
+        self._waiting: dict[CandidateEntry, None] = {}
         self._blocks: list[_Block] = []
         self._cuts: dict[str, _Cuts] = {}
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CandidateEntry) -> None:
         self._waiting[entry] = None
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: CandidateEntry) -> None:
         block = entry.block
         if block is None:
             del self._waiting[entry]
@@ -165,7 +165,7 @@ class _Blocks:
             self._blocks.remove(block)
             self._settle(block.remaining())
 
-    def covering(self, outline: Outline) -> list[Entry]:
+    def covering(self, outline: Outline) -> list[CandidateEntry]:
         self._settle_waiting()
         names = outline.names
         found = [entry for entry in self._waiting if entry.names <= names and entry.outline.may_cover(outline)]
@@ -175,7 +175,7 @@ class _Blocks:
                 found += [entry for entry in block.at(slots) if entry.outline.may_cover(outline)]
         return found
 
-    def covered(self, outline: Outline) -> list[Entry]:
+    def covered(self, outline: Outline) -> list[CandidateEntry]:
         self._settle_waiting()
         names, may_cover = outline.names, outline.may_cover
         found = [entry for entry in self._waiting if names <= entry.names and may_cover(entry.outline)]
@@ -189,7 +189,7 @@ class _Blocks:
     def blocks(self) -> int:
         return len(self._blocks)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[CandidateEntry]:
         yield from self._waiting
         for block in self._blocks:
             yield from block.remaining()
@@ -201,7 +201,7 @@ class _Blocks:
             for start in range(0, len(waiting), MAX_BLOCK):
                 self._settle(waiting[start : start + MAX_BLOCK])
 
-    def _settle(self, entries: list[Entry]) -> None:
+    def _settle(self, entries: list[CandidateEntry]) -> None:
         """Make a block of the entries, or of them and of all blocks of their size if these are enough."""
         while True:
             size = _size_class(len(entries))
@@ -235,8 +235,8 @@ class _Block:
 
     __slots__ = ("alive", "anchored", "columns", "common", "entries", "taken")
 
-    def __init__(self, entries: list[Entry], cuts: dict[str, _Cuts]) -> None:
-        self.entries: list[Entry | None] = list(entries)
+    def __init__(self, entries: list[CandidateEntry], cuts: dict[str, _Cuts]) -> None:
+        self.entries: list[CandidateEntry | None] = list(entries)
         self.taken = len(entries)
         self.alive = (1 << len(entries)) - 1
         members: dict[str, list[int]] = {}
@@ -255,16 +255,16 @@ class _Block:
         self.common = [(name, self.alive ^ _bitmap(members[name], len(entries))) for name in common]
         self.anchored = _anchored(entries, Counter({name: len(slots) for name, slots in members.items()}))
 
-    def clear(self, entry: Entry) -> None:
+    def clear(self, entry: CandidateEntry) -> None:
         self.entries[entry.slot] = None
         self.alive &= ~(1 << entry.slot)
         self.taken -= 1
         entry.block = None
 
-    def remaining(self) -> list[Entry]:
+    def remaining(self) -> list[CandidateEntry]:
         return [entry for entry in self.entries if entry is not None]
 
-    def at(self, slots: int) -> Iterator[Entry]:
+    def at(self, slots: int) -> Iterator[CandidateEntry]:
         """The entries of a bitmap; by words of 64 bits, as taking bits out of a long int is slow."""
         entries = self.entries
         words = (len(entries) + 63) // 64
@@ -324,7 +324,7 @@ class _Block:
         return possible
 
 
-def _anchored(entries: list[Entry], uses: Counter[str]) -> dict[str | None, int]:
+def _anchored(entries: list[CandidateEntry], uses: Counter[str]) -> dict[str | None, int]:
     """For each attribute the filters for which it is the rarest; None is for filters that name none."""
     anchored: dict[str | None, int] = {}
     slots: dict[str | None, list[int]] = {}
@@ -376,7 +376,7 @@ class _Column:
         self,
         name: str,
         slots: list[int],
-        entries: list[Entry],
+        entries: list[CandidateEntry],
         *,
         everyone: int,
         limit: int,

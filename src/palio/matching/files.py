@@ -42,7 +42,7 @@ class _Contents(msgspec.Struct):
     meta: dict[str, Any]
 
 
-class File:
+class MappedFile:
     """A mapped file: `sections` are (offset, bytes) by name, `meta` what was written with them."""
 
     def __init__(
@@ -81,7 +81,7 @@ class File:
         return self.mapping[offset : offset + size]
 
 
-class _Writer:
+class _ChecksumWriter:
     """A file that knows the checksum of what has been written."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -113,7 +113,7 @@ def write(
     try:
         with unfinished.open("wb") as file:
             file.write(b"\0" * _ALIGNMENT)
-            writer = _Writer(file)
+            writer = _ChecksumWriter(file)
             writer.place = _ALIGNMENT
             places: dict[str, tuple[int, int]] = {}
             for name, views in runs.items():
@@ -134,7 +134,7 @@ def write(
         unfinished.unlink(missing_ok=True)
 
 
-def read(path: str | os.PathLike[str], *, verify: bool = True) -> File:
+def read(path: str | os.PathLike[str], *, verify: bool = True) -> MappedFile:
     """Map a file; `verify` reads it once as a whole, for its checksum. Raises `UnreadableIndex`."""
     with Path(path).open("rb") as file:
         try:
@@ -154,7 +154,7 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> File:
         raise unreadable(path, _DAMAGED) from None
     if not all(0 <= start <= start + size <= place for start, size in contents.sections.values()):
         raise unreadable(path, _DAMAGED)
-    return File(path, mapping, contents.sections, contents.meta)
+    return MappedFile(path, mapping, contents.sections, contents.meta)
 
 
 def _checksum(mapping: mmap.mmap, place: int, length: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from palio.language import read_filter
 from palio.matching import columns, files
-from palio.matching.arrays import Batch, Payloads
+from palio.matching.arrays import ColumnBatch, Payloads
 from palio.matching.core import Core, Memory, mapped, match_encoded, match_payloads, match_rows, sections, state
 from palio.matching.hints import Hints
 from palio.matching.oracle import MatchStatistics
@@ -48,7 +48,7 @@ class MatchIndex:
         if hints is not None:
             self._core.take_hints(hints)
         self._lock = threading.RLock()  # what it guards, the essay in `core` says under Threads
-        self._file: files.File | None = None
+        self._file: files.MappedFile | None = None
         self._sealed = False
         self._known_slots: dict[Hashable, int] | None = {}
         self._filters: list[Filter | None] = []
@@ -155,7 +155,7 @@ class MatchIndex:
         with self._lock:
             self._core.begin_batch()
         try:  # until the end no filter comes or goes, and slots keep their ids
-            batch = Batch(table, self._core.names) if encoded is None else Payloads(encoded)
+            batch = ColumnBatch(table, self._core.names) if encoded is None else Payloads(encoded)
             arrow = batch.arrow
             numbers = self._core.other_ids == 0
             row_memory, id_memory = self._found(batch)
@@ -169,8 +169,8 @@ class MatchIndex:
             self._matches += len(rows)
         return rows, ids
 
-    def _found(self, batch: Batch | Payloads) -> tuple[Memory, Memory]:
-        if isinstance(batch, Batch):
+    def _found(self, batch: ColumnBatch | Payloads) -> tuple[Memory, Memory]:
+        if isinstance(batch, ColumnBatch):
             return match_rows(self._core, batch.columns, batch.rows)
         found = match_payloads(self._core, batch.description, batch.rows)
         if isinstance(found, int):

@@ -53,10 +53,10 @@ class Coverable(Protocol):
 Item = TypeVar("Item", bound=Coverable)
 
 # Sets of nodes are dicts without values: they keep their order, so that the same calls give the same answers.
-Nodes: TypeAlias = dict["Node[Item]", None]
+Nodes: TypeAlias = dict["OrderNode[Item]", None]
 
 
-class Node(Generic[Item]):
+class OrderNode(Generic[Item]):
     """An item in an order. `value` belongs to the user, for instance for the subscribers of a filter."""
 
     __slots__ = ("_above", "_below", "_children", "_entry", "_parents", "item", "value")
@@ -66,27 +66,27 @@ class Node(Generic[Item]):
         self.value: Any = None
         self._parents: Nodes[Item] = {}
         self._children: Nodes[Item] = {}
-        self._above: tuple[Node[Item], ...] | None = None
-        self._below: tuple[Node[Item], ...] | None = None
+        self._above: tuple[OrderNode[Item], ...] | None = None
+        self._below: tuple[OrderNode[Item], ...] | None = None
         self._entry: Any = None
 
     @property
-    def parents(self) -> KeysView[Node[Item]]:
+    def parents(self) -> KeysView[OrderNode[Item]]:
         """The nodes immediately above: more general."""
         return self._parents.keys()
 
     @property
-    def children(self) -> KeysView[Node[Item]]:
+    def children(self) -> KeysView[OrderNode[Item]]:
         """The nodes immediately below: more specific."""
         return self._children.keys()
 
-    def ancestors(self) -> tuple[Node[Item], ...]:
+    def ancestors(self) -> tuple[OrderNode[Item], ...]:
         """All nodes above, each once, the nearest first."""
         if self._above is None:
             self._above = tuple(above([self])) if self._parents else ()
         return self._above
 
-    def descendants(self) -> tuple[Node[Item], ...]:
+    def descendants(self) -> tuple[OrderNode[Item], ...]:
         """All nodes below, each once, the nearest first."""
         if self._below is None:
             self._below = tuple(below([self])) if self._children else ()
@@ -107,7 +107,7 @@ class Order(Generic[Item]):
     """Items ordered by covering. Equal ones are one node, however they were written."""
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
-        self._nodes: dict[Item, Node[Item]] = {}
+        self._nodes: dict[Item, OrderNode[Item]] = {}
         self._roots: Nodes[Item] = {}
         self._comparisons = 0
         for item in items:
@@ -115,7 +115,7 @@ class Order(Generic[Item]):
 
     # Changes
 
-    def insert(self, item: Item) -> Node[Item]:
+    def insert(self, item: Item) -> OrderNode[Item]:
         """The node of the item, which is new unless an equal one is there."""
         if (known := self._nodes.get(item)) is not None:
             return known
@@ -127,7 +127,7 @@ class Order(Generic[Item]):
             lower = children | below(children)
             if equal := next((node for node in children if node in higher), None):
                 return equal
-        node = Node(item)
+        node = OrderNode(item)
         self._enter(node)
         self._nodes[item] = node
         for one in lower:
@@ -143,9 +143,9 @@ class Order(Generic[Item]):
         node._be_noticed()
         return node
 
-    def remove(self, item: Item | Node[Item]) -> list[Node[Item]]:
+    def remove(self, item: Item | OrderNode[Item]) -> list[OrderNode[Item]]:
         """Take an item out. Returns the nodes that have become roots by that. Raises `UnknownId`."""
-        node = item if isinstance(item, Node) else self.find(item)
+        node = item if isinstance(item, OrderNode) else self.find(item)
         if node is None or self._nodes.get(node.item) is not node:
             raise UnknownId(item)
         self._leave(node)
@@ -168,11 +168,11 @@ class Order(Generic[Item]):
 
     # Questions
 
-    def get(self, item: Item) -> Node[Item] | None:
+    def get(self, item: Item) -> OrderNode[Item] | None:
         """The node that was inserted for just this item, without a search for an equal one."""
         return self._nodes.get(item)
 
-    def find(self, item: Item) -> Node[Item] | None:
+    def find(self, item: Item) -> OrderNode[Item] | None:
         """The node of the item or of an equal one."""
         if (known := self._nodes.get(item)) is not None:
             return known
@@ -182,18 +182,18 @@ class Order(Generic[Item]):
         higher = parents | above(parents)
         return next((node for node in children if node in higher), None)
 
-    def roots(self) -> list[Node[Item]]:
+    def roots(self) -> list[OrderNode[Item]]:
         """The nodes that no other one covers."""
         return list(self._roots)
 
-    def covering(self, item: Item, *, immediate: bool = False) -> list[Node[Item]]:
+    def covering(self, item: Item, *, immediate: bool = False) -> list[OrderNode[Item]]:
         """The nodes that cover the item, an equal one included; or only the minimal ones of them."""
         if (known := self._nodes.get(item)) is not None:
             return [known] if immediate else [known, *above([known])]
         parents = self._minimal(self._covering(item))
         return list(parents if immediate else parents | above(parents))
 
-    def covered(self, item: Item, *, immediate: bool = False) -> list[Node[Item]]:
+    def covered(self, item: Item, *, immediate: bool = False) -> list[OrderNode[Item]]:
         """The nodes that the item covers, an equal one included; or only the maximal ones of them."""
         if (known := self._nodes.get(item)) is not None:
             return [known] if immediate else [known, *below([known])]
@@ -203,7 +203,7 @@ class Order(Generic[Item]):
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def __iter__(self) -> Iterator[Node[Item]]:
+    def __iter__(self) -> Iterator[OrderNode[Item]]:
         return iter(self._nodes.values())
 
     def __contains__(self, item: Item) -> bool:
@@ -211,10 +211,10 @@ class Order(Generic[Item]):
 
     # The search, which a faster one may replace
 
-    def _enter(self, node: Node[Item]) -> None:
+    def _enter(self, node: OrderNode[Item]) -> None:
         """Told before a node becomes part of the order."""
 
-    def _leave(self, node: Node[Item]) -> None:
+    def _leave(self, node: OrderNode[Item]) -> None:
         """Told before a node ceases to be part of the order."""
 
     def _covering(self, item: Item) -> Nodes[Item]:
@@ -271,17 +271,17 @@ class Order(Generic[Item]):
                     assert not node.item.covers(other.item), f"{node} covers {other} but is not above it."
 
 
-def _connect(parent: Node[Item], child: Node[Item]) -> None:
+def _connect(parent: OrderNode[Item], child: OrderNode[Item]) -> None:
     parent._children[child] = None
     child._parents[parent] = None
 
 
-def _disconnect(parent: Node[Item], child: Node[Item]) -> None:
+def _disconnect(parent: OrderNode[Item], child: OrderNode[Item]) -> None:
     del parent._children[child]
     del child._parents[parent]
 
 
-def above(nodes: Iterable[Node[Item]]) -> Nodes[Item]:
+def above(nodes: Iterable[OrderNode[Item]]) -> Nodes[Item]:
     """All that lies above at least one of the nodes, breadth first; a node only if it is above another."""
     found: Nodes[Item] = {}
     level = list(nodes)
@@ -292,7 +292,7 @@ def above(nodes: Iterable[Node[Item]]) -> Nodes[Item]:
     return found
 
 
-def below(nodes: Iterable[Node[Item]]) -> Nodes[Item]:
+def below(nodes: Iterable[OrderNode[Item]]) -> Nodes[Item]:
     """All that lies below at least one of the nodes, breadth first; a node only if it is below another."""
     found: Nodes[Item] = {}
     level = list(nodes)

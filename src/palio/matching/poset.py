@@ -13,13 +13,13 @@ from collections.abc import Iterable
 import msgspec
 
 from palio.matching import order
-from palio.matching.candidates import Candidates, Entry
+from palio.matching.candidates import CandidateEntry, Candidates
 from palio.matching.order import Nodes, Order
 from palio.matching.outline import Outline
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 
-Node = order.Node[Filter]
+Node = order.OrderNode[Filter]
 
 
 class PosetStatistics(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ class Poset(Order[Filter]):
                 assert node.item.counterexample(child.item) is None, f"{node} does not cover {child}."
 
 
-def _general_first(entries: list[Entry]) -> list[Entry]:
+def _general_first(entries: list[CandidateEntry]) -> list[CandidateEntry]:
     """In an order in which filters come behind those that cover them; rough ones may be out of order."""
     if len(entries) > 1:
         entries.sort(key=lambda entry: entry.outline.ends, reverse=True)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from palio.model import texts
-from palio.model.decision import Node, Tree
+from palio.model.decision import DecisionNode, Tree
 from palio.model.flips import EVERYTHING
 from palio.model.lists import Has
 from palio.model.values import Kind
@@ -42,7 +42,7 @@ def compiled(values: ValueSet) -> bytes:
 
 
 def _compiled(absent: bool, parts: tuple[Tree, ...]) -> bytes:
-    writer = _Writer()
+    writer = _ProgramWriter()
     writer.table(ValueSet(absent, parts))
     return bytes(writer.output)
 
@@ -51,7 +51,7 @@ def _compiled(absent: bool, parts: tuple[Tree, ...]) -> bytes:
 _remembered = lru_cache(MAX_REMEMBERED)(_compiled)
 
 
-class _Writer:
+class _ProgramWriter:
     def __init__(self) -> None:
         self.output = bytearray()
         self._known: dict[Any, int] = {}
@@ -66,9 +66,11 @@ class _Writer:
         return at
 
     def _node(self, kind: int, tree: Tree) -> int:
-        key = (kind, id(tree)) if isinstance(tree, Node) else (kind, tree)
+        key = (kind, id(tree)) if isinstance(tree, DecisionNode) else (kind, tree)
         if key not in self._known:
-            self._known[key] = self._question(kind, tree) if isinstance(tree, Node) else self._leaf(kind, tree)
+            self._known[key] = (
+                self._question(kind, tree) if isinstance(tree, DecisionNode) else self._leaf(kind, tree)
+            )
         return self._known[key]
 
     def _leaf(self, kind: int, flips: tuple[Any, ...]) -> int:
@@ -91,7 +93,7 @@ class _Writer:
             self.output += struct.pack(f"<II{len(flips)}q", _NUMBERS, len(flips), *numbers)
         return at
 
-    def _question(self, kind: int, node: Node) -> int:
+    def _question(self, kind: int, node: DecisionNode) -> int:
         yes, no = self._node(kind, node.yes), self._node(kind, node.no)
         atom = node.atom
         elements = self.table(atom.elements) if isinstance(atom, Has) else 0
@@ -99,7 +101,7 @@ class _Writer:
         match atom:
             case Has():
                 self.output += struct.pack("<4I", _HAS, yes, no, elements)
-            case texts.Matches():
+            case texts.GlobMatches():
                 self.output += struct.pack("<3I", _GLOB, yes, no)
                 self._glob(texts.machine(atom.pattern))
             case texts.EndsWith():

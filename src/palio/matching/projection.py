@@ -37,7 +37,7 @@ _encode_body = msgspec.msgpack.Encoder().encode
 _NOTHING = Body(b"")
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedColumn(msgspec.Struct, frozen=True):
     """A column: the attribute, the kind of its values, and whether numbers are converted."""
 
     name: str
@@ -66,7 +66,7 @@ def arrow_type(kind: Kind) -> Any:
     }[kind]
 
 
-def project(payload: Any, wanted: Sequence[Wanted]) -> Projection:
+def project(payload: Any, wanted: Sequence[WantedColumn]) -> Projection:
     """Columns of an Arrow array of encoded notifications; null is one without attributes."""
     encoded = _large(payload)
     if not COMPILED:
@@ -211,7 +211,7 @@ def converted(value: Any, kind: Kind, *, converts: bool) -> Any:
     return None
 
 
-def _project_slowly(array: Any, wanted: Sequence[Wanted]) -> Projection:
+def _project_slowly(array: Any, wanted: Sequence[WantedColumn]) -> Projection:
     arrow = columns.arrow_module()
     rows = [_attributes(raw) for raw in array.to_pylist()]
     arrays, unconverted = [], []

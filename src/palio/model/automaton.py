@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from palio.model import decision, flips
-from palio.model.decision import Node, Tree
+from palio.model.decision import DecisionNode, Tree
 from palio.model.effort import Effort
 from palio.model.flips import Flips
 from palio.model.texts import STEP_COST
@@ -121,7 +121,7 @@ class _Product:
 
     def accepts(self, state: tuple[Any, ...]) -> bool:
         tree = self.tree
-        while isinstance(tree, Node):
+        while isinstance(tree, DecisionNode):
             answer = tree.atom.accepts(state[self.place[tree.atom]])
             tree = tree.yes if answer else tree.no
         leaf = _Leaf(tree)
@@ -133,7 +133,7 @@ def _leaves(tree: Tree) -> Iterator[Flips]:
     stack = [tree]
     while stack:
         current = stack.pop()
-        if isinstance(current, Node):
+        if isinstance(current, DecisionNode):
             stack += [current.no, current.yes]
         else:
             found[current] = None
@@ -155,7 +155,7 @@ def _representative(low: int, high: int) -> str:
 
 def example(kind: int, tree: Tree) -> str | None:
     """A shortest member, or None if there is none. Raises `Undecided`."""
-    if not isinstance(tree, Node):
+    if not isinstance(tree, DecisionNode):
         return _plain_example(kind, tree)
     product = _Product(kind, tree)
     if product.accepts(product.start):

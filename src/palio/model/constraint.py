@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from palio.model import flips, texts
-from palio.model.decision import Node, Tree
+from palio.model.decision import DecisionNode, Tree
 from palio.model.errors import FilterError
 from palio.model.flips import EVERYTHING, LEAST, NOTHING, Flips
 from palio.model.lists import Has
@@ -179,9 +179,9 @@ def _text_part(kind: int, operator: str, text: str) -> Tree:
         case "starts with":
             return prefix(kind, text)
         case "ends with":
-            return Node(texts.EndsWith(text), everything, NOTHING) if text else everything
+            return DecisionNode(texts.EndsWith(text), everything, NOTHING) if text else everything
         case "contains":
-            return Node(texts.Contains(text), everything, NOTHING) if text else everything
+            return DecisionNode(texts.Contains(text), everything, NOTHING) if text else everything
         case "matches":
             if kind != _STRING:
                 raise WrongOperand("`matches` compares with a string, not with bytes.")
@@ -197,7 +197,7 @@ def _glob(pattern: str, everything: Flips) -> Tree:
         raise WrongOperand(str(mistake)) from None
     if literal is not None:
         return flips.point(Kind.STRING, literal)
-    return everything if pattern == "**" else Node(texts.Matches(pattern), everything, NOTHING)
+    return everything if pattern == "**" else DecisionNode(texts.GlobMatches(pattern), everything, NOTHING)
 
 
 def prefix(kind: int, text: str) -> Flips:
@@ -219,7 +219,7 @@ def having(element: Constraint) -> ValueSet:
     if elements.is_empty():
         return EMPTY
     atom = Has(element_text(element), element, elements)
-    return ValueSet.of({Kind.LIST: Node(atom, EVERYTHING[Kind.LIST], NOTHING)})
+    return ValueSet.of({Kind.LIST: DecisionNode(atom, EVERYTHING[Kind.LIST], NOTHING)})
 
 
 def element_text(element: Constraint) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from palio.model import decision
-from palio.model.decision import Node, Tree
+from palio.model.decision import DecisionNode, Tree
 from palio.model.flips import EVERYTHING, NOTHING, Flips
 
 Answers: TypeAlias = tuple[tuple[Any, bool], ...]
@@ -30,9 +30,11 @@ def _between(kind: int, least: Tree, most: Tree) -> tuple[list[Term], Tree]:
         return [], NOTHING
     if most == EVERYTHING[kind]:
         return [((), EVERYTHING[kind])], EVERYTHING[kind]
-    if not isinstance(least, Node) and not isinstance(most, Node):
+    if not isinstance(least, DecisionNode) and not isinstance(most, DecisionNode):
         return [((), least)], least
-    atom = min((tree.atom for tree in (least, most) if isinstance(tree, Node)), key=lambda one: one.order)
+    atom = min(
+        (tree.atom for tree in (least, most) if isinstance(tree, DecisionNode)), key=lambda one: one.order
+    )
     least_yes, least_no = _branches(least, atom)
     most_yes, most_no = _branches(most, atom)
     yes, covered_yes = _between(kind, _without(kind, least_yes, most_no), most_yes)
@@ -45,11 +47,11 @@ def _between(kind: int, least: Tree, most: Tree) -> tuple[list[Term], Tree]:
         *rest,
     ]
     covered_yes, covered_no = (decision.combine(one, covered, 1) for one in (covered_yes, covered_no))
-    return terms, covered_yes if covered_yes == covered_no else Node(atom, covered_yes, covered_no)
+    return terms, covered_yes if covered_yes == covered_no else DecisionNode(atom, covered_yes, covered_no)
 
 
 def _branches(tree: Tree, atom: Any) -> tuple[Tree, Tree]:
-    return (tree.yes, tree.no) if isinstance(tree, Node) and tree.atom == atom else (tree, tree)
+    return (tree.yes, tree.no) if isinstance(tree, DecisionNode) and tree.atom == atom else (tree, tree)
 
 
 def _without(kind: int, tree: Tree, other: Tree) -> Tree:

@@ -40,7 +40,7 @@ class Atom(Protocol):
     def holds(self, value: Any) -> bool: ...
 
 
-class Node(msgspec.Struct, frozen=True):
+class DecisionNode(msgspec.Struct, frozen=True):
     """Ask the atom, then go on in one of two trees."""
 
     atom: Any
@@ -48,7 +48,7 @@ class Node(msgspec.Struct, frozen=True):
     no: Tree
 
 
-Tree: TypeAlias = "Flips | Node"
+Tree: TypeAlias = "Flips | DecisionNode"
 
 
 def contains(tree: Tree, value: Any) -> bool:
@@ -58,7 +58,7 @@ def contains(tree: Tree, value: Any) -> bool:
 
 
 def map_leaves(tree: Tree, change: Callable[[Flips], Flips]) -> Tree:
-    if isinstance(tree, Node):
+    if isinstance(tree, DecisionNode):
         return _node(tree.atom, map_leaves(tree.yes, change), map_leaves(tree.no, change))
     return change(tree)
 
@@ -88,15 +88,17 @@ def _combine(left: Tree, right: Tree, needed: int, budget: list[int]) -> Tree:
         return right
     if right == neutral:
         return left
-    if not isinstance(left, Node) and not isinstance(right, Node):
+    if not isinstance(left, DecisionNode) and not isinstance(right, DecisionNode):
         return flips.combine(left, right, needed)
     budget[0] -= 1
     if budget[0] < 0:
         _too_large()
-    if not isinstance(right, Node) or (isinstance(left, Node) and left.atom.order < right.atom.order):
-        assert isinstance(left, Node)
+    if not isinstance(right, DecisionNode) or (
+        isinstance(left, DecisionNode) and left.atom.order < right.atom.order
+    ):
+        assert isinstance(left, DecisionNode)
         atom, yes, no = left.atom, (left.yes, right), (left.no, right)
-    elif not isinstance(left, Node) or right.atom.order < left.atom.order:
+    elif not isinstance(left, DecisionNode) or right.atom.order < left.atom.order:
         atom, yes, no = right.atom, (left, right.yes), (left, right.no)
     else:
         atom, yes, no = left.atom, (left.yes, right.yes), (left.no, right.no)
@@ -109,7 +111,7 @@ def _size(tree: Tree) -> int:
     stack = [tree]
     while stack:
         current = stack.pop()
-        if isinstance(current, Node):
+        if isinstance(current, DecisionNode):
             count += 1
             stack += (current.yes, current.no)
     return count
@@ -120,7 +122,7 @@ def _too_large() -> NoReturn:
 
 
 def _node(atom: Atom, yes: Tree, no: Tree) -> Tree:
-    return yes if yes == no else Node(atom, yes, no)
+    return yes if yes == no else DecisionNode(atom, yes, no)
 
 
 def atoms(tree: Tree) -> list[Any]:
@@ -129,7 +131,7 @@ def atoms(tree: Tree) -> list[Any]:
     stack = [tree]
     while stack:
         current = stack.pop()
-        if isinstance(current, Node):
+        if isinstance(current, DecisionNode):
             found[current.atom] = None
             stack += [current.yes, current.no]
     return sorted(found, key=lambda atom: atom.order)
@@ -137,7 +139,7 @@ def atoms(tree: Tree) -> list[Any]:
 
 def assume(tree: Tree, atom: Atom, answer: bool) -> Tree:
     """The tree that is left once an atom's answer is taken for granted."""
-    if not isinstance(tree, Node):
+    if not isinstance(tree, DecisionNode):
         return tree
     if tree.atom == atom:
         return tree.yes if answer else tree.no
@@ -146,7 +148,7 @@ def assume(tree: Tree, atom: Atom, answer: bool) -> Tree:
 
 def paths(tree: Tree, taken: tuple[tuple[Any, bool], ...] = ()) -> Iterator[tuple[Any, Flips]]:
     """Each way to a leaf that is not empty: the answers on the way, and the leaf."""
-    if isinstance(tree, Node):
+    if isinstance(tree, DecisionNode):
         yield from paths(tree.yes, (*taken, (tree.atom, True)))
         yield from paths(tree.no, (*taken, (tree.atom, False)))
     elif tree:

@@ -16,7 +16,7 @@ import msgspec
 from palio.model import decision, flips, numberline, texts
 from palio.model.constraint import Constraint, prefix
 from palio.model.cover import Answers, Term, cover
-from palio.model.decision import Node, Tree
+from palio.model.decision import DecisionNode, Tree
 from palio.model.errors import FilterTooLarge
 from palio.model.expression import (
     Condition,
@@ -38,7 +38,7 @@ _MOSTLY = 4
 _FEW_ANSWERS = 24
 
 
-class Run(msgspec.Struct, frozen=True):
+class ValueRange(msgspec.Struct, frozen=True):
     """A range between two ends, each in the two ways to write it: with and without its own value.
 
     None means that the end cannot be written so; both None, that the range has no end there.
@@ -99,7 +99,7 @@ def _present(attribute: str, values: ValueSet) -> Iterator[Expression]:
     yield from _ranges(attribute, _number_runs(values), None)
     for kind in _OTHERS:
         part = values.parts[kind]
-        if isinstance(part, Node):
+        if isinstance(part, DecisionNode):
             yield from _terms(attribute, kind, part)
         elif part == EVERYTHING[kind]:
             yield Condition(attribute, Constraint("exists", None, kind))
@@ -115,12 +115,13 @@ def _present(attribute: str, values: ValueSet) -> Iterator[Expression]:
 # Ranges
 
 
-def _number_runs(values: ValueSet) -> list[Run]:
+def _number_runs(values: ValueSet) -> list[ValueRange]:
     integers, floats = values.parts[Kind.INT], values.parts[Kind.FLOAT]
     assert isinstance(integers, tuple)
     assert isinstance(floats, tuple)
     return [
-        Run(*stretch.low, *stretch.high, stretch.demanded) for stretch in numberline.stretches(integers, floats)
+        ValueRange(*stretch.low, *stretch.high, stretch.demanded)
+        for stretch in numberline.stretches(integers, floats)
     ]
 
 
@@ -136,7 +137,7 @@ def _ordered(attribute: str, kind: Kind, ends: Flips) -> list[Expression]:
         last = None if high is None else flips.predecessor(kind, high)
         # The least value is only worth writing where it stands alone, as the empty text does.
         at_least = None if low == LEAST[kind] != last else low
-        runs.append(Run(*[_outside(kind, end) for end in (at_least, below_low, last, high)]))
+        runs.append(ValueRange(*[_outside(kind, end) for end in (at_least, below_low, last, high)]))
     return [*_ranges(attribute, runs, kind), *prefixes]
 
 
@@ -144,7 +145,7 @@ def _outside(kind: Kind, value: Any) -> Any:
     return value.encode("latin-1") if kind is Kind.BYTES and value is not None else value
 
 
-def _ranges(attribute: str, runs: list[Run], kind: Kind | None) -> list[Expression]:
+def _ranges(attribute: str, runs: list[ValueRange], kind: Kind | None) -> list[Expression]:
     """`kind` is what all the runs are of, or None for numbers, which are of two kinds."""
     singles = [run for run in runs if run.is_single]
     found: list[Expression] = []
@@ -152,7 +153,7 @@ def _ranges(attribute: str, runs: list[Run], kind: Kind | None) -> list[Expressi
         values = tuple(run.at_least for run in singles if run.demanded == demanded)
         one = Constraint("=", values[0], demanded)
         found.append(Condition(attribute, one if len(values) == 1 else Constraint("in", values, demanded)))
-    groups: list[list[Run]] = []
+    groups: list[list[ValueRange]] = []
     for run in [run for run in runs if not run.is_single]:
         if groups and _single_hole(groups[-1][-1], run):
             groups[-1].append(run)
@@ -163,11 +164,11 @@ def _ranges(attribute: str, runs: list[Run], kind: Kind | None) -> list[Expressi
     return found
 
 
-def _single_hole(left: Run, right: Run) -> bool:
+def _single_hole(left: ValueRange, right: ValueRange) -> bool:
     return left.below is not None and left.below == right.above and left.demanded == right.demanded
 
 
-def _hull(attribute: str, group: list[Run], kind: Kind | None) -> list[Expression]:
+def _hull(attribute: str, group: list[ValueRange], kind: Kind | None) -> list[Expression]:
     """Ranges with nothing but single values between them, as one range without these values."""
     first, last, demanded = group[0], group[-1], group[0].demanded
     low = _shorter((">=", first.at_least), (">", first.above))
@@ -186,7 +187,7 @@ def _hull(attribute: str, group: list[Run], kind: Kind | None) -> list[Expressio
     return [conjunction(Condition(attribute, part) for part in parts or [Constraint("exists", None, demanded)])]
 
 
-def _all_numbers(attribute: str, group: list[Run]) -> list[Expression]:
+def _all_numbers(attribute: str, group: list[ValueRange]) -> list[Expression]:
     if len(group) > 1:
         return [part for run in group for part in _hull(attribute, [run], None)]
     return [Condition(attribute, Constraint("exists", None, kind)) for kind in (Kind.INT, Kind.FLOAT)]
@@ -254,7 +255,11 @@ def _weakened(kind: Kind, tree: Tree, answers: list[tuple[Any, bool]], leaf: Fli
 def _term_tree(kind: Kind, answers: Answers, leaf: Flips) -> Tree:
     tree: Tree = leaf
     for atom, answer in answers:
-        one = Node(atom, EVERYTHING[kind], NOTHING) if answer else Node(atom, NOTHING, EVERYTHING[kind])
+        one = (
+            DecisionNode(atom, EVERYTHING[kind], NOTHING)
+            if answer
+            else DecisionNode(atom, NOTHING, EVERYTHING[kind])
+        )
         tree = decision.combine(tree, one, 2)
     return tree
 
@@ -277,7 +282,7 @@ def _question(kind: Kind, atom: Any) -> Constraint:
             return Constraint("contains", _outside(kind, text))
         case texts.EndsWith(text):
             return Constraint("ends with", _outside(kind, text))
-        case texts.Matches(pattern):
+        case texts.GlobMatches(pattern):
             return Constraint("matches", pattern)
         case _:
             return Constraint("has", atom.constraint)

@@ -33,7 +33,7 @@ import msgspec
 from palio.model import texts
 from palio.model.conjunction import Conjunction
 from palio.model.constraint import TEXT_OPERATORS, Constraint, having
-from palio.model.decision import MAX_NODES, Node, Tree
+from palio.model.decision import MAX_NODES, DecisionNode, Tree
 from palio.model.errors import FilterError, FilterTooLarge
 from palio.model.flips import EVERYTHING, NOTHING
 from palio.model.lists import Has
@@ -132,7 +132,7 @@ def _written_sides(sides: _Sides) -> list[Any]:
 
 
 def _written_tree(tree: Tree) -> Any:
-    if not isinstance(tree, Node):
+    if not isinstance(tree, DecisionNode):
         return tree
     atom = tree.atom
     operand: Any
@@ -141,7 +141,7 @@ def _written_tree(tree: Tree) -> Any:
             question, operand = _CONTAINS, text
         case texts.EndsWith(text):
             question, operand = _ENDS_WITH, text
-        case texts.Matches(pattern):
+        case texts.GlobMatches(pattern):
             question, operand = _MATCHES, pattern
         case Has(_, constraint):
             question, operand = _HAS, (constraint.operator, constraint.operand, constraint.demanded)
@@ -285,7 +285,7 @@ def _read_tree(kind: int, written: Any, above: tuple[Any, ...] | None, left: lis
     no = _read_tree(kind, written[3], order, left)
     if yes == no:
         _wrong("a question makes no difference.")
-    return Node(atom, yes, no)
+    return DecisionNode(atom, yes, no)
 
 
 def _read_atom(kind: int, question: int, operand: Any) -> Any:
@@ -305,7 +305,7 @@ def _read_atom(kind: int, question: int, operand: Any) -> Any:
         texts.check_glob(operand)
     except texts.GlobMistake as mistake:
         _wrong(str(mistake))
-    return texts.Matches(operand)
+    return texts.GlobMatches(operand)
 
 
 def _read_has(question: int, written: Any) -> Has:
@@ -326,7 +326,7 @@ def _read_has(question: int, written: Any) -> Has:
         part = having(element).parts[_LIST]
     except FilterError as problem:
         raise UnreadableForm(str(problem)) from None
-    if not isinstance(part, Node):
+    if not isinstance(part, DecisionNode):
         _wrong("no element can satisfy a question.")
     found: Has = part.atom
     return found

@@ -77,7 +77,7 @@ def example(tree: Tree, scalars: ValueSet) -> tuple[Any, ...] | None:
 
 def singles(tree: Tree, scalars: ValueSet) -> ValueSet:
     """The values v for which the list of v alone is in the set: a fingerprint that equal sets share."""
-    if isinstance(tree, decision.Node):
+    if isinstance(tree, decision.DecisionNode):
         elements: ValueSet = tree.atom.elements
         return (elements & singles(tree.yes, scalars)) | (singles(tree.no, scalars) - elements)
     return scalars if tree else scalars - scalars

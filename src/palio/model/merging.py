@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from palio.model.conjunction import MAX_EFFORT, Conjunction, join, pieces_outside
-from palio.model.decision import Node, Tree
+from palio.model.decision import DecisionNode, Tree
 from palio.model.effort import Effort, Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.flips import EVERYTHING, NOTHING, Flips, intervals, successor
@@ -86,7 +86,7 @@ def _part_share(kind: Kind, part: Tree, whole: Tree) -> float:
         return 0.0
     if part == whole:
         return 1.0
-    if isinstance(part, Node) or isinstance(whole, Node) or kind is Kind.LIST:
+    if isinstance(part, DecisionNode) or isinstance(whole, DecisionNode) or kind is Kind.LIST:
         return 0.5
     count = _count(kind, whole)
     if count is not None:

@@ -18,7 +18,7 @@ from palio.model.flips import Flips
 from palio.model.values import FLOAT_MAX, INT_MAX, INT_MIN, Kind
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class NumberStretch(msgspec.Struct, frozen=True):
     """A stretch of the line. An end is a pair: the outermost value in it, and the next one outside."""
 
     low: tuple[Any, Any]
@@ -35,9 +35,9 @@ class _Piece(msgspec.Struct, frozen=True):
     floats_in: bool
 
 
-def stretches(integers: Flips, floats: Flips) -> list[Stretch]:
+def stretches(integers: Flips, floats: Flips) -> list[NumberStretch]:
     pieces = _pieces(integers, floats)
-    found: list[Stretch] = []
+    found: list[NumberStretch] = []
     run: list[_Piece] = []
     kinds: set[Kind] = set()
     for piece in [*pieces, None]:
@@ -84,7 +84,7 @@ def _float_from(number: Any) -> float:
     return (math.nextafter(real, math.inf) if real < number else real) + 0.0
 
 
-def _stretch(run: list[_Piece], kinds: set[Kind]) -> Stretch:
+def _stretch(run: list[_Piece], kinds: set[Kind]) -> NumberStretch:
     integers = [piece.integers for piece in run if piece.integers and Kind.INT in kinds]
     floats = [piece.floats for piece in run if piece.floats and Kind.FLOAT in kinds]
     lows: list[Any] = [span[0] for span in (*integers[:1], *floats[:1])]
@@ -95,7 +95,7 @@ def _stretch(run: list[_Piece], kinds: set[Kind]) -> Stretch:
     above = [_after(high, kind) for kind in kinds]
     unbounded_below = None in below if len(kinds) == 1 else below == [None, None] or low == -FLOAT_MAX
     unbounded_above = None in above if len(kinds) == 1 else above == [None, None] or high == FLOAT_MAX
-    return Stretch(
+    return NumberStretch(
         (None, None) if unbounded_below else (_plain(low), _plain(max(b for b in below if b is not None))),
         (None, None) if unbounded_above else (_plain(high), _plain(min(a for a in above if a is not None))),
         demanded,

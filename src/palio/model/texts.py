@@ -108,7 +108,7 @@ def _longest_border(text: str, matched: int, character: str) -> int:
     return matched + (text[matched] == character)
 
 
-class Matches(msgspec.Struct, frozen=True):
+class GlobMatches(msgspec.Struct, frozen=True):
     """A path glob; `pattern` has been checked by `check_glob`."""
 
     pattern: str

@@ -21,7 +21,7 @@ from datetime import datetime
 from typing import Any
 
 from palio.model import automaton, decision, flips, lists, texts
-from palio.model.decision import Node, Tree
+from palio.model.decision import DecisionNode, Tree
 from palio.model.effort import Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.flips import EVERYTHING, NOTHING, Flips
@@ -211,7 +211,7 @@ def union(sets: Iterable[ValueSet]) -> ValueSet:
 
 
 def _leaf_for(tree: Tree, value: Any) -> Flips:
-    while isinstance(tree, Node):
+    while isinstance(tree, DecisionNode):
         tree = tree.yes if tree.atom.holds(value) else tree.no
     return tree
 
@@ -241,7 +241,7 @@ def part_includes(kind: int, mine: Tree, theirs: Tree) -> bool:
         outside = decision.combine(theirs, decision.complement(kind, mine), 2)
     except FilterTooLarge:
         return False
-    return outside == NOTHING or (isinstance(outside, Node) and _proven_empty(kind, outside))
+    return outside == NOTHING or (isinstance(outside, DecisionNode) and _proven_empty(kind, outside))
 
 
 def _overlap(kind: int, mine: Tree, theirs: Tree) -> bool:
@@ -249,11 +249,11 @@ def _overlap(kind: int, mine: Tree, theirs: Tree) -> bool:
         both = decision.combine(mine, theirs, 2)
     except FilterTooLarge:
         return True
-    return both != NOTHING and not (isinstance(both, Node) and _proven_empty(kind, both))
+    return both != NOTHING and not (isinstance(both, DecisionNode) and _proven_empty(kind, both))
 
 
 def _simplified(kind: int, tree: Tree) -> Tree:
-    if not isinstance(tree, Node) or _is_plain_question(kind, tree):
+    if not isinstance(tree, DecisionNode) or _is_plain_question(kind, tree):
         return tree
     atoms = decision.atoms(tree)
     if kind != Kind.LIST:
@@ -288,15 +288,15 @@ def _without_questions(kind: int, tree: Tree) -> Flips | None:
 def _is_lone(tree: Tree) -> bool:
     """Whether the set is what satisfies one "ends with" or "contains": the most frequent tree by far."""
     return (
-        isinstance(tree, Node)
+        isinstance(tree, DecisionNode)
         and isinstance(tree.atom, texts.EndsWith)
         and (tree.yes, tree.no) == (EVERYTHING[Kind.STRING], NOTHING)
     )
 
 
-def _is_plain_question(kind: int, tree: Node) -> bool:
+def _is_plain_question(kind: int, tree: DecisionNode) -> bool:
     """A lone "ends with", "contains" or "has", or its opposite: by far most trees, and nothing to simplify."""
-    return not isinstance(tree.atom, texts.Matches) and {tree.yes, tree.no} == {EVERYTHING[kind], NOTHING}
+    return not isinstance(tree.atom, texts.GlobMatches) and {tree.yes, tree.no} == {EVERYTHING[kind], NOTHING}
 
 
 class _ListIdentity:
@@ -322,7 +322,7 @@ class _ListIdentity:
 
 def _identity(kind: int, tree: Tree) -> Any:
     tree = _simplified(kind, tree)
-    if not isinstance(tree, Node):
+    if not isinstance(tree, DecisionNode):
         return tree
     try:
         return _ListIdentity(tree) if kind == Kind.LIST else automaton.language(kind, tree)

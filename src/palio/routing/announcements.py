@@ -22,9 +22,9 @@ from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.peers import Component, Interest, Known, LinkState, Update
 from palio.routing.effects import Effect, Send
-from palio.routing.graph import Graph
-from palio.routing.links import Link
-from palio.routing.table import GRAPH, Entry
+from palio.routing.graph import NetworkGraph
+from palio.routing.links import NeighbourLink
+from palio.routing.table import GRAPH, TableEntry
 from palio.routing.tables import Side, Tables
 from palio.routing.waves import Wave, Waves
 
@@ -39,21 +39,21 @@ class Announced:
 
     def __init__(self) -> None:
         self.version = -1
-        self.rows: dict[int, Entry[Filter]] = {}
-        self.advertisements: dict[int, Entry[Advertisement]] = {}
+        self.rows: dict[int, TableEntry[Filter]] = {}
+        self.advertisements: dict[int, TableEntry[Advertisement]] = {}
 
 
 class Announcements:
     """This broker's part in flooding link states and interest."""
 
     def __init__(
-        self, broker: str, incarnation: int, tables: Tables, waves: Waves, links: dict[str, Link]
+        self, broker: str, incarnation: int, tables: Tables, waves: Waves, links: dict[str, NeighbourLink]
     ) -> None:
         self._broker = broker
         self._tables = tables
         self._waves = waves
         self._links = links  # of the graph, established ones only
-        self.graph = Graph(broker)
+        self.graph = NetworkGraph(broker)
         self.known: dict[str, Announced] = {}
         self.first_version = incarnation << INCARNATION_BITS
         self._state_version = self.first_version
@@ -63,7 +63,7 @@ class Announcements:
 
     # Links
 
-    def link_established(self, link: Link, component: Component) -> list[Effect]:
+    def link_established(self, link: NeighbourLink, component: Component) -> list[Effect]:
         """Handles a new link of the graph: tell the neighbour all there is to know, and everyone of the
         link.
         """

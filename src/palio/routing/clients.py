@@ -26,9 +26,9 @@ from palio.protocol.requests import (
     Unsubscribe,
 )
 from palio.protocol.subjects import subject_of
-from palio.routing.asking import Asking
 from palio.routing.core import Core
 from palio.routing.effects import Reply
+from palio.routing.inquiry_routing import InquiryRouting
 from palio.routing.occurrences import Close, Open
 from palio.routing.sessions import HandleInUse
 
@@ -40,10 +40,10 @@ class NoJournal(PalioError):
         super().__init__("This broker keeps no journal, so it has no durable subscriptions; start it with one.")
 
 
-class Clients:
+class ClientRequests:
     """Handles what sessions ask of a router."""
 
-    def __init__(self, core: Core, asking: Asking) -> None:
+    def __init__(self, core: Core, asking: InquiryRouting) -> None:
         self._core = core
         self._reader = MatchIndex()
         self._asking = asking

@@ -21,7 +21,7 @@ from palio.routing.durable.service import Service
 from palio.routing.effects import Effect, Reply, Send
 from palio.routing.facts import Facts
 from palio.routing.forwarding import Forwarding
-from palio.routing.links import Link, Naming
+from palio.routing.links import Naming, NeighbourLink
 from palio.routing.scopes import Scopes
 from palio.routing.sessions import Sessions
 from palio.routing.table import GRAPH, NO_CHANGES, Changes
@@ -41,8 +41,8 @@ class Core:
         self.tables = Tables(configuration, facts)
         self.scopes = Scopes(on=configuration.scoped)
         self.sessions = Sessions(self.tables, self.scopes)
-        self.links: dict[str, Link] = {}
-        self.graph_links: dict[str, Link] = {}
+        self.links: dict[str, NeighbourLink] = {}
+        self.graph_links: dict[str, NeighbourLink] = {}
         self.naming = Naming(self.broker)
         self.waves = Waves()
         self.announcements = Announcements(

@@ -22,8 +22,8 @@ Which filters cover each other comes from an order (`matching.order`) that route
 from __future__ import annotations
 
 from palio.matching.order import Item as Coverable
-from palio.matching.order import Node, Order
-from palio.routing.table import Entry, Identity, Port, Ports
+from palio.matching.order import Order, OrderNode
+from palio.routing.table import Identity, Port, Ports, TableEntry
 
 
 class Covering(Identity[Coverable]):
@@ -34,11 +34,11 @@ class Covering(Identity[Coverable]):
         self._order = order
         self._known = order.get
 
-    def _place(self, item: Coverable) -> Node[Coverable]:
+    def _place(self, item: Coverable) -> OrderNode[Coverable]:
         return self._known(item) or self._order.insert(item)
 
-    def _entered(self, entry: Entry[Coverable]) -> None:
-        node: Node[Coverable] = entry.place
+    def _entered(self, entry: TableEntry[Coverable]) -> None:
+        node: OrderNode[Coverable] = entry.place
         node.value = (node.value or 0) + 1
         ancestors = node.ancestors()
         if ancestors:
@@ -50,26 +50,26 @@ class Covering(Identity[Coverable]):
                 entry.above = above
         self._count_below(entry, entry.sources.excluded, 1)
 
-    def _changed(self, entry: Entry[Coverable], before: Port | None) -> None:
+    def _changed(self, entry: TableEntry[Coverable], before: Port | None) -> None:
         self._count_below(entry, before, -1)
         self._count_below(entry, entry.sources.excluded, 1)
 
-    def _left(self, entry: Entry[Coverable], before: Port | None) -> None:
+    def _left(self, entry: TableEntry[Coverable], before: Port | None) -> None:
         self._count_below(entry, before, -1)
         super()._left(entry, before)
-        node: Node[Coverable] = entry.place
+        node: OrderNode[Coverable] = entry.place
         node.value -= 1
         if not node.value:
             self._order.remove(node)
 
-    def _count_below(self, entry: Entry[Coverable], excluded: Port | None, change: int) -> None:
+    def _count_below(self, entry: TableEntry[Coverable], excluded: Port | None, change: int) -> None:
         descendants = entry.place.descendants()
         if descendants:
             for lower in self.entries_at(descendants):
                 if _count(lower, excluded, change):
                     self.unsettled[lower] = None
 
-    def _targets(self, entry: Entry[Coverable]) -> Ports:
+    def _targets(self, entry: TableEntry[Coverable]) -> Ports:
         above = entry.above
         if not above:
             return self._wanted_on(entry)
@@ -80,7 +80,7 @@ class Covering(Identity[Coverable]):
         return ()
 
 
-def _count(entry: Entry[Coverable], excluded: Port | None, change: int) -> bool:
+def _count(entry: TableEntry[Coverable], excluded: Port | None, change: int) -> bool:
     """One more or less of those above is for all ports but the excluded one. Whether a count began or ended."""
     above = entry.above
     if above is None:

@@ -31,7 +31,7 @@ MAX_EXCESSES = 16_384
 MAX_MATCHED = 4_096
 
 
-class Matches(Poset):
+class SharedMatches(Poset):
     """An order of filters with an index beside it; what a notification satisfies is found once."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Facts:
     """
 
     def __init__(self, *, matches: bool = False) -> None:
-        self.matches = Matches() if matches else None
+        self.matches = SharedMatches() if matches else None
         self.filters: Poset = Poset() if self.matches is None else self.matches
         self.advertisements: Order[Advertisement] = Order()
         self.overlap = lru_cache(MAX_OVERLAPS)(_overlap)

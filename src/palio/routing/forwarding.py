@@ -28,10 +28,10 @@ from palio.protocol.peers import Forward, LinkKind
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.effects import Deliver, Effect, Send
-from palio.routing.links import Link
+from palio.routing.links import NeighbourLink
 from palio.routing.scopes import Scopes, owner_of
-from palio.routing.sessions import Held
-from palio.routing.table import GRAPH, Entry, Port, Sources
+from palio.routing.sessions import SessionEntry
+from palio.routing.table import GRAPH, Port, Sources, TableEntry
 from palio.routing.tables import Tables
 
 # How far apart notifications of one origin may overtake each other before the later ones are taken for known.
@@ -85,7 +85,7 @@ class _Route(msgspec.Struct, frozen=True, gc=False):
 class Way(msgspec.Struct, frozen=True):
     """Where one envelope would go from here: what it satisfies, which sessions get it, and who is next."""
 
-    entries: list[Entry[Filter]]
+    entries: list[TableEntry[Filter]]
     sessions: tuple[tuple[str, tuple[str, ...]], ...]  # with handles
     ports: list[Port]
     onward: Envelope
@@ -164,7 +164,7 @@ class Forwarding:
         self,
         configuration: Configuration,
         tables: Tables,
-        links: dict[str, Link],
+        links: dict[str, NeighbourLink],
         announcements: Announcements,
         scopes: Scopes,
     ) -> None:
@@ -224,7 +224,7 @@ class Forwarding:
                 envelopes = tuple(compress(envelopes, fresh))
         # What follows one another and satisfies the same goes the same way.
         run: list[Envelope] = []
-        same: list[Entry[Filter]] = []
+        same: list[TableEntry[Filter]] = []
         for envelope, entries in zip(envelopes, found, strict=True):
             if entries != same:
                 if run:
@@ -249,7 +249,7 @@ class Forwarding:
         if self._routes:
             self._routes.clear()
 
-    def _take_run(self, run: list[Envelope], entries: list[Entry[Filter]], passing: _Passing) -> None:
+    def _take_run(self, run: list[Envelope], entries: list[TableEntry[Filter]], passing: _Passing) -> None:
         """Forwards envelopes that satisfy the same entries."""
         count = len(run)
         self._taken += count
@@ -322,7 +322,7 @@ class Forwarding:
         brokers: set[str] = set()
         durable: list[Any] = []
         for sources in all_sources:
-            held: Held
+            held: SessionEntry
             for held in sources.holders:
                 if held.session:
                     handles.setdefault(held.session, {}).update(held.handles)

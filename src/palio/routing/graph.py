@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from palio.protocol.peers import LinkState
 
 
-class Graph:
+class NetworkGraph:
     """What one broker knows of the graph. Trees are computed when needed and kept until the graph changes."""
 
     def __init__(self, broker: str) -> None:

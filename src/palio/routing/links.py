@@ -25,7 +25,7 @@ import msgspec
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.peers import Component, LinkKind
-from palio.routing.table import Entry
+from palio.routing.table import TableEntry
 
 COUNTERPART = {
     LinkKind.PEER: LinkKind.PEER,
@@ -35,7 +35,7 @@ COUNTERPART = {
 }
 
 
-class Link(msgspec.Struct, eq=False):
+class NeighbourLink(msgspec.Struct, eq=False):
     """A link, and the rows that came on it, by number."""
 
     broker: str
@@ -44,8 +44,8 @@ class Link(msgspec.Struct, eq=False):
     established: bool = False
     # The name of our part, and its path, that the neighbour knows.
     told: tuple[Component, tuple[str, ...]] | None = None
-    rows: dict[int, Entry[Filter]] = {}
-    advertisements: dict[int, Entry[Advertisement]] = {}
+    rows: dict[int, TableEntry[Filter]] = {}
+    advertisements: dict[int, TableEntry[Advertisement]] = {}
 
 
 class Naming:

@@ -24,7 +24,7 @@ from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
 from palio.routing.covering import Covering
 from palio.routing.facts import Facts
-from palio.routing.table import Entry, Move, Port, Settled, Telling
+from palio.routing.table import Move, Port, Settled, TableEntry, Telling
 
 # A cancellation regroups up to so many members.
 MAX_MEMBERS = 32
@@ -37,8 +37,8 @@ class Group:
 
     __slots__ = ("box", "filter", "members", "number", "sent")
 
-    def __init__(self, entry: Entry[Filter], box: Conjunction | None) -> None:
-        self.members: dict[Entry[Filter], None] = {entry: None}
+    def __init__(self, entry: TableEntry[Filter], box: Conjunction | None) -> None:
+        self.members: dict[TableEntry[Filter], None] = {entry: None}
         self.filter = entry.item
         self.box = box  # None if it cannot be merged
         self.number = 0
@@ -51,11 +51,11 @@ class Groups:
     def __init__(self, facts: Facts, limit: float) -> None:
         self._facts = facts
         self._limit = limit
-        self._group_of: dict[Entry[Filter], Group] = {}
+        self._group_of: dict[TableEntry[Filter], Group] = {}
         self._filed: dict[Hashable, dict[Group, None]] = {}
         self.touched: dict[Group, None] = {}
-        self.arriving: dict[Entry[Filter], None] = {}
-        self.leaving: dict[Entry[Filter], None] = {}
+        self.arriving: dict[TableEntry[Filter], None] = {}
+        self.leaving: dict[TableEntry[Filter], None] = {}
 
     def __iter__(self) -> Iterator[Group]:
         return iter(dict.fromkeys(self._group_of.values()))
@@ -69,7 +69,7 @@ class Groups:
         self.leaving.clear()
         self.arriving.clear()
 
-    def _take_out(self, entry: Entry[Filter]) -> None:
+    def _take_out(self, entry: TableEntry[Filter]) -> None:
         group = self._group_of.pop(entry, None)
         if group is None:  # it went together with another member
             return
@@ -82,7 +82,7 @@ class Groups:
             self._group_of.pop(member, None)
         group.members = {}
 
-    def _take_in(self, entry: Entry[Filter]) -> None:
+    def _take_in(self, entry: TableEntry[Filter]) -> None:
         boxes = entry.item.conjunctions
         box = boxes[0] if len(boxes) == 1 else None
         for group in self._possible(box):
@@ -93,7 +93,7 @@ class Groups:
         self.touched[group] = None
         self._file(group)
 
-    def _join(self, group: Group, entry: Entry[Filter], box: Conjunction | None) -> bool:
+    def _join(self, group: Group, entry: TableEntry[Filter], box: Conjunction | None) -> bool:
         if box is None or group.box is None or len(group.members) >= MAX_MEMBERS:
             return False
         if not group.box.includes(box):

@@ -13,14 +13,14 @@ from typing import Any
 
 from palio.model.form import VERSION as FORM
 from palio.protocol import peers
-from palio.routing.asking import Asking
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
 from palio.routing.effects import CloseLink, Send
-from palio.routing.links import COUNTERPART, Link
+from palio.routing.inquiry_routing import InquiryRouting
+from palio.routing.links import COUNTERPART, NeighbourLink
 from palio.routing.occurrences import LinkDown, LinkUp
 from palio.routing.table import GRAPH
-from palio.routing.waves import Progress
+from palio.routing.waves import PortProgress
 
 # What may come on a link before both ends have agreed to use it.
 _BEFORE_HELLO = frozenset((peers.Hello, peers.Goodbye, LinkDown))
@@ -29,7 +29,7 @@ _BEFORE_HELLO = frozenset((peers.Hello, peers.Goodbye, LinkDown))
 class Neighbours:
     """Handles what other brokers send to a router."""
 
-    def __init__(self, core: Core, asking: Asking) -> None:
+    def __init__(self, core: Core, asking: InquiryRouting) -> None:
         self._core = core
         self._asking = asking
         self._links = core.links
@@ -63,12 +63,12 @@ class Neighbours:
     def link_up(self, broker: str, message: LinkUp) -> None:
         if broker in self._core.links:
             return
-        link = self._core.links[broker] = Link(broker, message.kind, message.cost)
+        link = self._core.links[broker] = NeighbourLink(broker, message.kind, message.cost)
         link.told = self._core.naming.component, self._core.naming.path
         hello = peers.Hello(message.kind, message.cost, self._core.configuration.terms, *link.told, FORM)
         self._core.effects.append(Send(broker, hello))
 
-    def _on_hello(self, link: Link, hello: peers.Hello) -> None:
+    def _on_hello(self, link: NeighbourLink, hello: peers.Hello) -> None:
         if link.established:
             return
         reason = self._objection(link, hello)
@@ -84,7 +84,7 @@ class Neighbours:
         if self._core.durable is not None:
             self._core.durable.link_gained(link.broker)
 
-    def _objection(self, link: Link, hello: peers.Hello) -> str | None:
+    def _objection(self, link: NeighbourLink, hello: peers.Hello) -> str | None:
         """Why the link must not be used, as a sentence."""
         ours, theirs = self._core.broker, link.broker
         if ours == theirs:
@@ -111,12 +111,12 @@ class Neighbours:
             return f"{ours} and {theirs} are connected already; this link would close a cycle."
         return None
 
-    def _join_tree(self, link: Link, hello: peers.Hello) -> None:
+    def _join_tree(self, link: NeighbourLink, hello: peers.Hello) -> None:
         flooding = self._core.configuration.strategy is Strategy.FLOODING
         if flooding or link.kind is peers.LinkKind.MASTER:
             self._core.forwarding.takes_all[link.broker] = None
         if not flooding and link.kind is not peers.LinkKind.BELOW:
-            self._core.waves.ports[link.broker] = Progress()
+            self._core.waves.ports[link.broker] = PortProgress()
             self._core.tables.open_port(link.broker, attracts_all=link.kind is peers.LinkKind.MASTER)
         assert link.told is not None
         if hello.component < link.told[0]:
@@ -125,28 +125,28 @@ class Neighbours:
         else:
             self._tell_name(link)
 
-    def _join_graph(self, link: Link) -> None:
+    def _join_graph(self, link: NeighbourLink) -> None:
         self._core.graph_links[link.broker] = link
         self._core.effects += self._core.announcements.link_established(link, self._core.naming.component)
         if GRAPH not in self._core.waves.ports and self._core.configuration.strategy is not Strategy.FLOODING:
-            self._core.waves.ports[GRAPH] = Progress(self._core.announcements.first_version)
+            self._core.waves.ports[GRAPH] = PortProgress(self._core.announcements.first_version)
             self._core.tables.open_port(GRAPH)
 
     # Links: their end
 
-    def _give_up(self, link: Link, reason: str) -> None:
+    def _give_up(self, link: NeighbourLink, reason: str) -> None:
         """Refuse a link, or stop using it, and say why."""
         self._core.effects += [Send(link.broker, peers.Goodbye(reason)), CloseLink(link.broker, reason)]
         self._lost(link)
 
-    def _on_goodbye(self, link: Link, message: peers.Goodbye) -> None:
+    def _on_goodbye(self, link: NeighbourLink, message: peers.Goodbye) -> None:
         self._core.effects.append(CloseLink(link.broker, message.reason))
         self._lost(link)
 
-    def _on_link_down(self, link: Link, message: LinkDown) -> None:
+    def _on_link_down(self, link: NeighbourLink, message: LinkDown) -> None:
         self._lost(link)
 
-    def _lost(self, link: Link) -> None:
+    def _lost(self, link: NeighbourLink) -> None:
         """Handles a lost link: what came on it is dropped, and nobody waits for it any more."""
         name = link.broker
         del self._core.links[name]
@@ -171,7 +171,7 @@ class Neighbours:
 
     # Links: the name of the part that they connect
 
-    def _on_joined(self, link: Link, message: peers.Joined) -> None:
+    def _on_joined(self, link: NeighbourLink, message: peers.Joined) -> None:
         match self._core.naming.hear(message.component, message.path, link.broker):
             case "adopted":
                 self._spread_name(link)
@@ -181,7 +181,7 @@ class Neighbours:
             case "cycle":
                 self._give_up(link, f"{self._core.broker} and {link.broker} are connected by another way, too.")
 
-    def _spread_name(self, source: Link | None) -> None:
+    def _spread_name(self, source: NeighbourLink | None) -> None:
         for link in self._core.links.values():
             if link is not source and link.established and link.kind is not peers.LinkKind.GRAPH:
                 self._tell_name(link)
@@ -189,7 +189,7 @@ class Neighbours:
             self._core.effects += self._core.announcements.announce_links(self._core.naming.component)
             self._leave_graph_if_not_alone()
 
-    def _tell_name(self, link: Link) -> None:
+    def _tell_name(self, link: NeighbourLink) -> None:
         name = self._core.naming.component, self._core.naming.path
         if link.told != name:
             link.told = name
@@ -197,7 +197,7 @@ class Neighbours:
 
     # Neighbours
 
-    def _on_update(self, link: Link, message: peers.Update) -> None:
+    def _on_update(self, link: NeighbourLink, message: peers.Update) -> None:
         name = link.broker
         add, remove = message.add, message.remove
         advertises = bool(message.advertise or message.withdraw)
@@ -216,28 +216,28 @@ class Neighbours:
         if message.confirm:
             self._core.waves.begin(Send(name, peers.Acknowledge(message.version)), name)
 
-    def _on_acknowledge(self, link: Link, message: peers.Acknowledge) -> None:
+    def _on_acknowledge(self, link: NeighbourLink, message: peers.Acknowledge) -> None:
         progress = self._core.waves.ports.get(link.broker)
         if progress is not None:
             self._core.end_waves([wave.effect for wave in progress.confirm(message.version)])
 
-    def _on_forward(self, link: Link, message: peers.Forward) -> None:
+    def _on_forward(self, link: NeighbourLink, message: peers.Forward) -> None:
         self._core.effects += self._core.forwarding.take(message.envelopes, link.broker)
 
     # The graph
 
-    def _on_link_state(self, link: Link, message: peers.LinkState) -> None:
+    def _on_link_state(self, link: NeighbourLink, message: peers.LinkState) -> None:
         self._core.effects += self._core.announcements.hear_links(link.broker, message)
         self._leave_graph_if_not_alone()
 
-    def _on_interest(self, link: Link, message: peers.Interest) -> None:
+    def _on_interest(self, link: NeighbourLink, message: peers.Interest) -> None:
         effects = self._core.announcements.hear_interest(link.broker, message)
         if effects is None:
             self._give_up(link, f"{link.broker} left out updates of {message.broker}; connect again.")
         else:
             self._core.end_waves(effects)
 
-    def _on_known(self, link: Link, message: peers.Known) -> None:
+    def _on_known(self, link: NeighbourLink, message: peers.Known) -> None:
         self._core.end_waves(self._core.announcements.hear_known(link.broker, message))
 
     def _leave_graph_if_not_alone(self) -> None:
@@ -261,7 +261,7 @@ def _fits(add: Iterable[tuple[int, Any]], remove: Iterable[int], rows: dict[int,
     return True
 
 
-_HANDLERS: dict[type, Callable[[Neighbours, Link, Any], None]] = {
+_HANDLERS: dict[type, Callable[[Neighbours, NeighbourLink, Any], None]] = {
     peers.Hello: Neighbours._on_hello,
     peers.Goodbye: Neighbours._on_goodbye,
     LinkDown: Neighbours._on_link_down,

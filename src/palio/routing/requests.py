@@ -25,7 +25,7 @@ from palio.routing.echoes import LONGEST_WAIT, Asker, Echo, Echoes, Key, WrongTi
 from palio.routing.effects import Reply, Send
 
 
-class _Asked(Echo):
+class _RequestEcho(Echo):
     """A request that is being answered here: which sessions have not replied, and how many never will."""
 
     __slots__ = ("_requests", "missing", "takers")
@@ -87,7 +87,7 @@ class Requests:
 
     def _spread(self, envelope: Envelope, asker: Asker, within: float) -> None:
         way = self._core.forwarding.way(envelope, asker.neighbour)
-        asked = _Asked(self, envelope, asker)
+        asked = _RequestEcho(self, envelope, asker)
         for session, handles in way.sessions:
             if not self._core.scopes.sees(session, envelope.notification, "request"):
                 continue
@@ -102,7 +102,7 @@ class Requests:
         """Handles the reply of a taker. What nobody waits for any more is dropped. Raises `NoSession`."""
         self._core.sessions.get(session)
         asked = self._echoes.get(_key(message.id))
-        if not isinstance(asked, _Asked) or session not in asked.takers:
+        if not isinstance(asked, _RequestEcho) or session not in asked.takers:
             self._echoes.dropped["late"] += 1
             return
         self._dismiss_one(asked, session)
@@ -113,7 +113,7 @@ class Requests:
     def answered(self, broker: str, message: Answered) -> None:
         """Handles an `Answered`: a neighbour passes a reply on, or has its last word."""
         asked = self._echoes.of_branch((message.origin, message.sequence), broker)
-        if not isinstance(asked, _Asked):
+        if not isinstance(asked, _RequestEcho):
             return
         if message.notification is not None or message.problem is not None:
             self.pass_on(asked, message.notification, problem=message.problem)
@@ -124,7 +124,7 @@ class Requests:
 
     def pass_on(
         self,
-        asked: _Asked,
+        asked: _RequestEcho,
         notification: Notification | None,
         *,
         last: bool = False,
@@ -152,16 +152,16 @@ class Requests:
         """Counts a session that ends as having nothing to say to any request."""
         for key in list(self._taking.get(session, ())):
             asked = self._echoes.get(key)
-            if isinstance(asked, _Asked):
+            if isinstance(asked, _RequestEcho):
                 self._dismiss_one(asked, session)
                 self._echoes.settle(asked)
 
-    def dismiss(self, asked: _Asked) -> None:
+    def dismiss(self, asked: _RequestEcho) -> None:
         """Forgets the takers of a request: nobody waits for them any more."""
         for session in list(asked.takers):
             self._dismiss_one(asked, session)
 
-    def _dismiss_one(self, asked: _Asked, session: str) -> None:
+    def _dismiss_one(self, asked: _RequestEcho, session: str) -> None:
         del asked.takers[session]
         taking = self._taking[session]
         del taking[asked.key]

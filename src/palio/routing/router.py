@@ -11,8 +11,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.peers import Forward, LinkKind
 from palio.protocol.requests import Publish
-from palio.routing.asking import PASSING, Asking
-from palio.routing.clients import Clients
+from palio.routing.clients import ClientRequests
 from palio.routing.configuration import Configuration
 from palio.routing.core import Core
 from palio.routing.durable.effects import Recovered
@@ -22,6 +21,7 @@ from palio.routing.echoes import EchoStatistics
 from palio.routing.effects import Effect
 from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
+from palio.routing.inquiry_routing import PASSING, InquiryRouting
 from palio.routing.neighbours import Neighbours
 from palio.routing.occurrences import LinkUp, Message
 from palio.routing.scopes import SetScope, owner_of
@@ -61,9 +61,9 @@ class Router:
         self.configuration = configuration
         self.broker = configuration.broker
         self._core = Core(configuration, facts if facts is not None else Facts(), recovered)
-        self._asking = Asking(self._core)
+        self._asking = InquiryRouting(self._core)
         self._watching = self._asking.watching
-        self._clients = Clients(self._core, self._asking)
+        self._clients = ClientRequests(self._core, self._asking)
         self._neighbours = Neighbours(self._core, self._asking)
 
     def handle(

@@ -5,8 +5,8 @@ the shell says what each owner may see and publish (`SetScope`); an owner of who
 neither. Then
 
 - what a subscription asks for, *f*, is held and told to the network as *f* and the scope: what nobody may have
-  is not carried around. At the door both are held to the limits together (`broker.guard`); only when rights
-  change later can that become too large, and then more is held;
+  is not carried around. At the door both are held to the limits together (`broker.request_guard`); only when
+  rights change later can that become too large, and then more is held;
 - whatever is about to leave for a session is matched against the scope as it is at that moment. That check is
   what counts. What comes live is matched by the subscription that is held, which is *f* and the scope; where
   that would be too large a filter and more is held, and for spools, pages of the past, requests and replies, it

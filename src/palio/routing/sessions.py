@@ -19,7 +19,7 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.routing.scopes import Scopes, not_seen, owner_of
-from palio.routing.table import Entry
+from palio.routing.table import TableEntry
 from palio.routing.tables import Side, Tables
 
 
@@ -70,7 +70,7 @@ class NotAdvertised(PalioError):
 WEIGHT = 1_024
 
 
-class Held:
+class SessionEntry:
     """A filter or an advertisement that a session holds, with the handles by which the client calls it.
 
     The entry is for what of it the session may see; there is none while that is nothing.
@@ -78,7 +78,7 @@ class Held:
 
     __slots__ = ("entry", "handles", "item", "session")
 
-    entry: Entry[Any] | None
+    entry: TableEntry[Any] | None
 
     def __init__(self, session: str, item: Filter | Advertisement) -> None:
         self.session = session
@@ -86,13 +86,13 @@ class Held:
         self.handles: dict[str, None] = {}
 
 
-class Session(msgspec.Struct, eq=False):
+class RouterSession(msgspec.Struct, eq=False):
     """What one client has subscribed and advertised, by content and by handle."""
 
     name: str
     heavy: int = 0  # in units of `WEIGHT`: what its filters and advertisements have beyond the first
-    held: dict[Filter | Advertisement, Held] = {}
-    handles: dict[str, Held] = {}
+    held: dict[Filter | Advertisement, SessionEntry] = {}
+    handles: dict[str, SessionEntry] = {}
 
 
 class Sessions:
@@ -101,14 +101,14 @@ class Sessions:
     def __init__(self, tables: Tables, scopes: Scopes) -> None:
         self._tables = tables
         self._scopes = scopes
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, RouterSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def open(self, name: str) -> None:
         """Begin a session; one that is open stays as it is."""
-        self._sessions.setdefault(name, Session(name))
+        self._sessions.setdefault(name, RouterSession(name))
 
     def close(self, name: str) -> None:
         """End a session with all that it holds. It need not be open."""
@@ -117,7 +117,7 @@ class Sessions:
             for held in session.held.values():
                 self._let_go(held)
 
-    def get(self, name: str) -> Session:
+    def get(self, name: str) -> RouterSession:
         """The open session of that name. Raises `NoSession`."""
         session = self._sessions.get(name)
         if session is None:
@@ -152,7 +152,7 @@ class Sessions:
             if routed is None:
                 raise not_seen(name, "subscribe to this")
             session.heavy += len(item.form) // WEIGHT
-            held = session.held[item] = Held(name, item)
+            held = session.held[item] = SessionEntry(name, item)
             held.entry = self._side(item).hold(routed, held)
         held.handles[handle] = None
         session.handles[handle] = held
@@ -208,12 +208,12 @@ class Sessions:
         narrow = self._scopes.narrow(name, filter)
         return narrow if narrow.conjunctions else None
 
-    def _forget(self, session: Session, held: Held) -> None:
+    def _forget(self, session: RouterSession, held: SessionEntry) -> None:
         del session.held[held.item]
         session.heavy -= len(held.item.form) // WEIGHT
         self._let_go(held)
 
-    def _let_go(self, held: Held) -> None:
+    def _let_go(self, held: SessionEntry) -> None:
         if held.entry is not None:
             self._side(held.item).let_go(held.entry, held)
 

@@ -62,7 +62,7 @@ class Sources:
 _NO_SOURCES = Sources(_NOBODY, _NOBODY, _NOBODY)
 
 
-class Entry(Generic[Item]):
+class TableEntry(Generic[Item]):
     """A filter or an advertisement in the routing table. `sent` is shared, too: only ever replaced."""
 
     __slots__ = ("above", "item", "partners", "place", "rank", "sent", "sources")
@@ -74,7 +74,7 @@ class Entry(Generic[Item]):
         self.sources = sources
         self.sent: Ports = ()  # where it is sent; `above` is for covering
         self.above: dict[Port | None, int] | None = None
-        self.partners: dict[Entry[Any], None] = _NOBODY
+        self.partners: dict[TableEntry[Any], None] = _NOBODY
 
     def __repr__(self) -> str:
         return f"<Entry {str(self.item)!r}>"
@@ -114,7 +114,7 @@ class Telling(Generic[Item]):
 
 
 # An entry, the ports that shall have what it selects from now on, and those that need not have it any more.
-Move: TypeAlias = tuple[Entry[Item], Ports, Ports]
+Move: TypeAlias = tuple[TableEntry[Item], Ports, Ports]
 
 
 class Table(Generic[Item]):
@@ -122,18 +122,18 @@ class Table(Generic[Item]):
 
     def __init__(self, *, by_partners: bool = False) -> None:
         self._by_partners = by_partners
-        self._entries: dict[Any, Entry[Item]] = {}
+        self._entries: dict[Any, TableEntry[Item]] = {}
         self._ports: dict[Port, None] = {}
         self._attracts_all: dict[Port, None] = {}
         # Made once and shared by entries: the ports but the one excluded, and one row from a port.
         self._all_but: dict[Port | None, Ports] = {}
         self._one_from: dict[Port, Sources] = {}
         self._latest = 0
-        self.unsettled: dict[Entry[Item], None] = {}
+        self.unsettled: dict[TableEntry[Item], None] = {}
 
     # Sources come and go
 
-    def hold(self, item: Item, holder: Any) -> tuple[Entry[Item], bool]:
+    def hold(self, item: Item, holder: Any) -> tuple[TableEntry[Item], bool]:
         """Adds a filter or advertisement of a local session. Returns the entry, and whether it is new."""
         place = self._place(item)
         entry = self._entries.get(place)
@@ -146,12 +146,12 @@ class Table(Generic[Item]):
         self._source_changed(entry)
         return entry, False
 
-    def let_go(self, entry: Entry[Item], holder: Any) -> bool:
+    def let_go(self, entry: TableEntry[Item], holder: Any) -> bool:
         """Removes a filter or advertisement of a local session. Returns whether the entry is gone."""
         del entry.sources.holders[holder]
         return self._source_lost(entry)
 
-    def receive(self, item: Item, port: Port, broker: str | None = None) -> tuple[Entry[Item], bool]:
+    def receive(self, item: Item, port: Port, broker: str | None = None) -> tuple[TableEntry[Item], bool]:
         """Adds a row that came on a port, in the graph of some broker. Returns the entry, and whether it is
         new.
         """
@@ -171,7 +171,7 @@ class Table(Generic[Item]):
         self._source_changed(entry)
         return entry, False
 
-    def drop(self, entry: Entry[Item], port: Port, broker: str | None = None) -> bool:
+    def drop(self, entry: TableEntry[Item], port: Port, broker: str | None = None) -> bool:
         """Removes a row that came on a port. Returns whether the entry is gone."""
         if entry.sources is self._one_from.get(port):
             entry.sources = _NO_SOURCES
@@ -206,7 +206,7 @@ class Table(Generic[Item]):
 
     # What to send
 
-    def partners_changed(self, entries: Iterable[Entry[Item]]) -> None:
+    def partners_changed(self, entries: Iterable[TableEntry[Item]]) -> None:
         """The ports on which overlapping entries of the other table came have changed."""
         self.unsettled.update(dict.fromkeys(entries))
 
@@ -250,10 +250,10 @@ class Table(Generic[Item]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def entries(self) -> Iterable[Entry[Item]]:
+    def entries(self) -> Iterable[TableEntry[Item]]:
         return self._entries.values()
 
-    def entries_at(self, places: Iterable[Any]) -> list[Entry[Item]]:
+    def entries_at(self, places: Iterable[Any]) -> list[TableEntry[Item]]:
         """The entries at those of the places where there is one."""
         return list(filter(None, map(self._entries.get, places)))
 
@@ -263,17 +263,17 @@ class Table(Generic[Item]):
         """Under what an item is filed; what has the same place is one entry."""
         return item
 
-    def _targets(self, entry: Entry[Item]) -> Ports:
+    def _targets(self, entry: TableEntry[Item]) -> Ports:
         """The ports on which an entry that has sources shall be sent."""
         return ()
 
-    def _entered(self, entry: Entry[Item]) -> None:
+    def _entered(self, entry: TableEntry[Item]) -> None:
         """Handles a new entry, which has its first source."""
 
-    def _changed(self, entry: Entry[Item], before: Port | None) -> None:
+    def _changed(self, entry: TableEntry[Item], before: Port | None) -> None:
         """Handles that the port which the entry is not for was another one."""
 
-    def _left(self, entry: Entry[Item], before: Port | None) -> None:
+    def _left(self, entry: TableEntry[Item], before: Port | None) -> None:
         """Handles an entry that has no source any more; the port that it was not for is given."""
         del self._entries[entry.place]
 
@@ -283,21 +283,21 @@ class Table(Generic[Item]):
         shared = self._one_from[port] = Sources(_NOBODY, {port: 1}, _NOBODY)
         return shared
 
-    def _own_sources(self, entry: Entry[Item]) -> Sources:
+    def _own_sources(self, entry: TableEntry[Item]) -> Sources:
         """The sources of an entry, to be changed."""
         sources = entry.sources
         if sources.excluded is not None and sources is self._one_from.get(sources.excluded):
             entry.sources = sources = Sources(_NOBODY, sources.ports, _NOBODY)
         return sources
 
-    def _enter(self, item: Item, place: Any, sources: Sources) -> Entry[Item]:
+    def _enter(self, item: Item, place: Any, sources: Sources) -> TableEntry[Item]:
         self._latest += 1
-        entry = self._entries[place] = Entry(item, place, self._latest, sources)
+        entry = self._entries[place] = TableEntry(item, place, self._latest, sources)
         self.unsettled[entry] = None
         self._entered(entry)
         return entry
 
-    def _source_changed(self, entry: Entry[Item]) -> None:
+    def _source_changed(self, entry: TableEntry[Item]) -> None:
         sources = entry.sources
         before, excluded = sources.excluded, sources.only_port()
         if excluded != before:
@@ -307,7 +307,7 @@ class Table(Generic[Item]):
         if excluded is not None and sources.ports[excluded] == 1 and not sources.brokers:
             entry.sources = self._one_from.get(excluded) or self._share(excluded)
 
-    def _source_lost(self, entry: Entry[Item]) -> bool:
+    def _source_lost(self, entry: TableEntry[Item]) -> bool:
         sources = entry.sources
         if sources.holders or sources.ports:
             self._source_changed(entry)
@@ -316,11 +316,11 @@ class Table(Generic[Item]):
         self._leave(entry, sources.excluded)
         return True
 
-    def _leave(self, entry: Entry[Item], before: Port | None) -> None:
+    def _leave(self, entry: TableEntry[Item], before: Port | None) -> None:
         self.unsettled[entry] = None
         self._left(entry, before)
 
-    def _wanted_on(self, entry: Entry[Item]) -> Ports:
+    def _wanted_on(self, entry: TableEntry[Item]) -> Ports:
         """The ports that the entry is for and where somebody may publish what it selects."""
         excluded = entry.sources.excluded
         if not self._by_partners:
@@ -334,7 +334,7 @@ class Table(Generic[Item]):
         return tuple([port for port in attracted if port in self._ports and port != excluded])
 
 
-def _retarget(entry: Entry[Item], targets: Ports) -> Move[Item]:
+def _retarget(entry: TableEntry[Item], targets: Ports) -> Move[Item]:
     """The entry shall be sent on these ports, whichever it was sent on before."""
     sent = entry.sent
     if not sent or not targets:
@@ -346,7 +346,7 @@ def _retarget(entry: Entry[Item], targets: Ports) -> Move[Item]:
     return entry, begun, tuple([port for port in sent if port not in after])
 
 
-def _rank(entry: Entry[Any]) -> int:
+def _rank(entry: TableEntry[Any]) -> int:
     return entry.rank
 
 
@@ -360,7 +360,7 @@ def _count_down(counts: dict[str, int], key: str) -> None:
 class Identity(Table[Item]):
     """Each different filter is sent once: equal ones from several sources are one row."""
 
-    def _targets(self, entry: Entry[Item]) -> Ports:
+    def _targets(self, entry: TableEntry[Item]) -> Ports:
         return self._wanted_on(entry)
 
 

@@ -14,9 +14,9 @@ from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.covering import Covering
-from palio.routing.facts import Facts, Matches
+from palio.routing.facts import Facts, SharedMatches
 from palio.routing.merging import Merging
-from palio.routing.table import Entry, Identity, Item, Port, Settled, Simple, Table
+from palio.routing.table import Identity, Item, Port, Settled, Simple, Table, TableEntry
 
 # Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
 # Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
@@ -39,21 +39,21 @@ class Side(Generic[Item]):
         self.table = table
         self._overlaps = overlaps
         self._index: MatchIndex | None = None
-        self._matches: Matches | None = None
-        self._arriving: dict[Entry[Item], None] = {}  # for the index
+        self._matches: SharedMatches | None = None
+        self._arriving: dict[TableEntry[Item], None] = {}  # for the index
         self._partner: Side[Any] | None = None
         self._draws = False
-        self.noticed: Callable[[Entry[Item], int], None] | None = (
+        self.noticed: Callable[[TableEntry[Item], int], None] | None = (
             None  # hears of who enters (1) and leaves (-1)
         )
 
-    def be_indexed(self, matches: Matches | None, hints: Hints | None = None) -> None:
+    def be_indexed(self, matches: SharedMatches | None, hints: Hints | None = None) -> None:
         """Keep an index over the entries; or use one for all brokers, whose nodes are the entries' places."""
         self._matches = matches
         if matches is None:
             self._index = MatchIndex(hints=hints)
 
-    def match(self, notification: Notification) -> list[Entry[Item]]:
+    def match(self, notification: Notification) -> list[TableEntry[Item]]:
         """The entries that a notification satisfies."""
         if self._matches is not None:
             return self.table.entries_at(self._matches.match(notification))
@@ -63,7 +63,7 @@ class Side(Generic[Item]):
             self._enter_index(index)
         return index.match(notification)
 
-    def match_all(self, notifications: list[Notification]) -> list[list[Entry[Item]]]:
+    def match_all(self, notifications: list[Notification]) -> list[list[TableEntry[Item]]]:
         """The entries that each of several notifications satisfies, read from their bytes."""
         if self._matches is not None:
             return [self.match(notification) for notification in notifications]
@@ -79,21 +79,21 @@ class Side(Generic[Item]):
         self._draws = True
         other._partner = self
 
-    def hold(self, item: Item, holder: Any) -> Entry[Item]:
+    def hold(self, item: Item, holder: Any) -> TableEntry[Item]:
         """Adds an entry of a local session."""
         entry, fresh = self.table.hold(item, holder)
         if fresh:
             self._entered(entry)
         return entry
 
-    def let_go(self, entry: Entry[Item], holder: Any) -> None:
+    def let_go(self, entry: TableEntry[Item], holder: Any) -> None:
         """Removes an entry of a local session."""
         if self.table.let_go(entry, holder):
             self._left(entry)
 
     def receive(
         self,
-        rows: dict[int, Entry[Item]],
+        rows: dict[int, TableEntry[Item]],
         add: Iterable[tuple[int, Item]],
         port: Port,
         broker: str | None = None,
@@ -111,7 +111,7 @@ class Side(Generic[Item]):
                 self._ports_changed(entry)
 
     def drop(
-        self, rows: dict[int, Entry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
+        self, rows: dict[int, TableEntry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
     ) -> None:
         """Removes rows that came on a port."""
         for number in remove:
@@ -124,7 +124,7 @@ class Side(Generic[Item]):
             if gone:
                 self._left(entry)
 
-    def _entered(self, entry: Entry[Item]) -> None:
+    def _entered(self, entry: TableEntry[Item]) -> None:
         if self.noticed is not None:
             self.noticed(entry, 1)
         if self._index is not None:
@@ -142,7 +142,7 @@ class Side(Generic[Item]):
             index.add(entry, cast("Filter", entry.item))
         self._arriving.clear()
 
-    def _left(self, entry: Entry[Item]) -> None:
+    def _left(self, entry: TableEntry[Item]) -> None:
         if self.noticed is not None:
             self.noticed(entry, -1)
         if self._index is not None:
@@ -153,7 +153,7 @@ class Side(Generic[Item]):
         for other in entry.partners:
             del other.partners[entry]
 
-    def _ports_changed(self, entry: Entry[Item]) -> None:
+    def _ports_changed(self, entry: TableEntry[Item]) -> None:
         if self._partner is not None:
             self._partner.table.partners_changed(entry.partners)
 
@@ -174,11 +174,11 @@ class Tables:
         if attract:
             self.advertisements.attract(self.filters)
 
-    def match(self, notification: Notification) -> list[Entry[Filter]]:
+    def match(self, notification: Notification) -> list[TableEntry[Filter]]:
         """The entries that a notification satisfies."""
         return self.filters.match(notification)
 
-    def match_all(self, envelopes: Sequence[Envelope]) -> list[list[Entry[Filter]]]:
+    def match_all(self, envelopes: Sequence[Envelope]) -> list[list[TableEntry[Filter]]]:
         """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
         return self.filters.match_all([envelope.notification for envelope in envelopes])
 

@@ -15,7 +15,7 @@ from palio.routing.core import Core
 from palio.routing.durable.home.subscription import Durable
 from palio.routing.echoes import Asker, Echo, Echoes
 from palio.routing.effects import Send
-from palio.routing.table import Entry
+from palio.routing.table import TableEntry
 
 # How long a trace may take, in seconds.
 TRACE_WITHIN = 5.0
@@ -90,7 +90,7 @@ class Tracing:
         self._echoes.start(echo, within, way.ports, lambda left: Probe(way.onward, left))
 
 
-def _recipients(entries: list[Entry[Filter]]) -> tuple[tuple[Recipient, ...], int]:
+def _recipients(entries: list[TableEntry[Filter]]) -> tuple[tuple[Recipient, ...], int]:
     """Who holds these entries here, by name; and how many more there are."""
     found: dict[tuple[bool, str], list[tuple[Filter, dict[str, Any]]]] = {}
     for entry in entries:

@@ -26,7 +26,7 @@ from palio.routing.core import Core
 from palio.routing.effects import Reply
 from palio.routing.scopes import SEPARATOR, owner_of
 from palio.routing.sessions import HandleInUse
-from palio.routing.table import Entry
+from palio.routing.table import TableEntry
 
 # Each different advertisement that is watched costs a comparison for every filter that comes or goes.
 MAX_WATCHES_PER_SESSION = 64
@@ -144,7 +144,7 @@ class Watching:
         """Whether a filter selects something that is advertised, and that its owner may publish."""
         return self._overlap(advertisement, self._scopes.wanted(name, filter))
 
-    def _noticed(self, entry: Entry[Filter], step: int) -> None:
+    def _noticed(self, entry: TableEntry[Filter], step: int) -> None:
         """Handles a filter that has entered the table, or left it."""
         for (owner, advertisement), watched in self._watched.items():
             if self._is_wanted(owner + SEPARATOR, advertisement, entry.item):

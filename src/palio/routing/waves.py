@@ -30,7 +30,7 @@ class Wave(msgspec.Struct, eq=False):
     missing: int = 0
 
 
-class Progress:
+class PortProgress:
     """Updates of a port: the latest version sent, the latest that was asked about, the latest acknowledged."""
 
     __slots__ = ("asked", "confirmed", "sent", "waiting")
@@ -74,7 +74,7 @@ class Waves:
     """All ports' progress, and the waves that begin with the update that is being put together."""
 
     def __init__(self) -> None:
-        self.ports: dict[Port, Progress] = {}
+        self.ports: dict[Port, PortProgress] = {}
         self.beginning: list[tuple[Wave, Port | None]] = []
 
     def begin(self, effect: Any, source: Port | None) -> Wave:

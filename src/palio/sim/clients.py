@@ -29,7 +29,7 @@ from palio.model.filter import Filter
 from palio.protocol.requests import Advertise, Publish, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.occurrences import Close, Open, SubscriberMessage
 from palio.sim.scenario import Scenario
-from palio.sim.workloads import Publisher, Workload
+from palio.sim.workloads import PublisherProfile, Workload
 
 # How many seconds of the simulation a phase takes: so long that messages race now and then, but not always.
 _SHORTEST = 1.0
@@ -213,7 +213,7 @@ class Script:
             case _:
                 return [step(Close()), step(Open())]
 
-    def _silenced(self, number: int, publisher: Publisher, time: float, pause: float) -> list[Step]:
+    def _silenced(self, number: int, publisher: PublisherProfile, time: float, pause: float) -> list[Step]:
         """A publisher that withdraws advertisements; what it says until it is back is refused."""
         chance, session = self._chance, _publisher(number)
         withdrawn = chance.choice(self._workload.advertised(publisher))
@@ -258,7 +258,9 @@ class Script:
         self._held.append(_Held(broker, session, filter, tuple(names)))
         return found
 
-    def _advertise(self, number: int, publisher: Publisher, end: float, begin: float = 0.0) -> list[Step]:
+    def _advertise(
+        self, number: int, publisher: PublisherProfile, end: float, begin: float = 0.0
+    ) -> list[Step]:
         found: list[Step] = []
         for interests in self._workload.advertised(publisher):
             handle = self._handle()

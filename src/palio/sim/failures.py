@@ -22,16 +22,16 @@ from palio.protocol.requests import Publish
 from palio.routing.effects import Deliver
 from palio.routing.occurrences import LinkDown
 from palio.sim.clients import is_optional
-from palio.sim.run import Run, prepare, simulate
+from palio.sim.run import SimulatedRun, prepare, simulate
 from palio.sim.scenario import Scenario
-from palio.sim.trace import Entry
+from palio.sim.trace import TraceEntry
 from palio.sim.violations import Violation
 
 _MOST_MESSAGES = 2_000_000  # some tens of seconds
 _SEEDS = 3
 _MOST_LINES = 60
 
-Simulate = Callable[[Scenario], Run]
+Simulate = Callable[[Scenario], SimulatedRun]
 
 
 class Replayable(Protocol):
@@ -46,7 +46,9 @@ def replay_command(scenario: Replayable) -> str:
     return f"palio sim replay {shlex.quote(scenario.to_json())}"
 
 
-def shrink(run: Run, simulate: Simulate = simulate, *, most_messages: int = _MOST_MESSAGES) -> Run:
+def shrink(
+    run: SimulatedRun, simulate: Simulate = simulate, *, most_messages: int = _MOST_MESSAGES
+) -> SimulatedRun:
     """A smaller run that goes wrong in the same way; the same one, if none is found. It is traced."""
     shrinking = _Shrinking(run, simulate, most_messages)
     shrinking.shrink_fields()
@@ -55,7 +57,7 @@ def shrink(run: Run, simulate: Simulate = simulate, *, most_messages: int = _MOS
 
 
 class _Shrinking:
-    def __init__(self, run: Run, simulate: Simulate, most_messages: int) -> None:
+    def __init__(self, run: SimulatedRun, simulate: Simulate, most_messages: int) -> None:
         self.best = run
         self._kind = type(run.verdict.violations[0])
         self._simulate = simulate
@@ -127,7 +129,7 @@ def optional_steps(scenario: Scenario) -> list[int]:
     ]
 
 
-def story(run: Run, violation: Violation) -> Iterator[str]:
+def story(run: SimulatedRun, violation: Violation) -> Iterator[str]:
     """What a traced run has to do with a violation, line by line."""
     yield str(violation)
     for link in run.network.layout.links:
@@ -140,7 +142,7 @@ def story(run: Run, violation: Violation) -> Iterator[str]:
     yield from lines
 
 
-def _involved(run: Run, violation: Violation) -> Iterator[Entry]:
+def _involved(run: SimulatedRun, violation: Violation) -> Iterator[TraceEntry]:
     name = violation.notification
     publication = None if name is None else run.verdict.record.publications.get(name)
     ends = {getattr(violation, "broker", ""), getattr(violation, "neighbour", "")} - {""}

@@ -9,17 +9,17 @@ from typing import Any
 from palio.protocol import peers
 from palio.protocol.requests import Advertise, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.router import RouterStatistics
-from palio.sim.network import Network
+from palio.sim.network import SimulatedNetwork
 from palio.sim.oracle import Verdict
 from palio.sim.outcome import Outcome
-from palio.sim.sessions import Record
+from palio.sim.sessions import SessionRecord
 
 _GREETINGS = (peers.Hello, peers.Goodbye, peers.Joined)
 _ACKNOWLEDGEMENTS = (peers.Acknowledge, peers.Known)
 _UPDATES = (peers.Update, peers.Interest)
 
 
-def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outcome:
+def measure(network: SimulatedNetwork, verdict: Verdict, *, wall_seconds: float) -> Outcome:
     """Everything that is measured about a run."""
     history, counts, record = network.history, network.counts, verdict.record
     messages, cost = network.traffic()
@@ -72,7 +72,7 @@ def measure(network: Network, verdict: Verdict, *, wall_seconds: float) -> Outco
     )
 
 
-def _kinds(network: Network) -> dict[str, Any]:
+def _kinds(network: SimulatedNetwork) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, kinds in (
         ("forward", (peers.Forward,)),
@@ -84,7 +84,7 @@ def _kinds(network: Network) -> dict[str, Any]:
     return found
 
 
-def _tables(network: Network, statistics: list[RouterStatistics]) -> dict[str, Any]:
+def _tables(network: SimulatedNetwork, statistics: list[RouterStatistics]) -> dict[str, Any]:
     rows, advertisements = [one.rows_received for one in statistics], []
     for station in network.stations:
         router = station.router
@@ -106,7 +106,7 @@ def _work(statistics: list[RouterStatistics]) -> dict[str, Any]:
     }
 
 
-def _delays(network: Network, record: Record) -> dict[str, Any]:
+def _delays(network: SimulatedNetwork, record: SessionRecord) -> dict[str, Any]:
     hops, latencies = [], []
     for delivery in network.history.deliveries:
         publication = record.publications.get((delivery.envelope.origin, delivery.envelope.sequence))

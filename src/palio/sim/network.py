@@ -1,4 +1,6 @@
-"""`Network`: brokers, links and a queue of events. The shell around the routing core that has no clock.
+"""`SimulatedNetwork`: brokers, links and a queue of events.
+
+The shell around the routing core that has no clock.
 
 Everything that happens is an event in one queue, ordered by time and then by the number that it was given
 when it was put there. Handling an event means: one broker handles one message or timer, and the effects that
@@ -32,18 +34,18 @@ from palio.protocol.peers import Forward, Interest, Update
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.occurrences import LinkDown, LinkUp, Message
 from palio.sim.clients import ClientStep, LinkStep, Phase
-from palio.sim.history import Answered, Delivery, Disturbance, History, Request
-from palio.sim.topologies import Layout, Link
+from palio.sim.edge_history import BrokerAnswer, ClientRequest, Delivery, Disturbance, History
+from palio.sim.topologies import Layout, TopologyLink
 
 if TYPE_CHECKING:
     from palio.routing.router import Router
-    from palio.sim.trace import Trace
+    from palio.sim.trace import RunTrace
 
 # A run that handles so many messages per broker and step of its script will not come to rest.
 _MOST_MESSAGES_PER_STEP = 50
 
 
-class Line:
+class NetworkLine:
     """One direction of a link."""
 
     __slots__ = (
@@ -60,7 +62,7 @@ class Line:
         "updates",
     )
 
-    def __init__(self, source: Station, target: Station, number: int, link: Link) -> None:
+    def __init__(self, source: NetworkStation, target: NetworkStation, number: int, link: TopologyLink) -> None:
         self.link = number
         self.source = source.name
         self.target = target
@@ -79,7 +81,7 @@ class Line:
         return self.others | {kind: number for kind, number in common.items() if number}
 
 
-class Station:
+class NetworkStation:
     """A broker and the lines that lead away from it."""
 
     __slots__ = ("handle", "lines", "name", "router", "timers")
@@ -88,11 +90,11 @@ class Station:
         self.name = name
         self.router = router
         self.handle: Callable[[Message, str, float], list[Effect]] = router.handle
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[str, NetworkLine] = {}
         self.timers: dict[str, int] = {}
 
 
-class Counts:
+class TrafficCounts:
     """What updates said and what became of notifications; how many messages there were, each line knows."""
 
     def __init__(self) -> None:
@@ -108,18 +110,20 @@ class Counts:
 _Event = tuple[float, int, Any, Any, Any]
 
 
-class Network:
+class SimulatedNetwork:
     """A network of brokers that can be taken through the phases of a script."""
 
     def __init__(
-        self, layout: Layout, make_router: Callable[[str], Router], trace: Trace | None = None
+        self, layout: Layout, make_router: Callable[[str], Router], trace: RunTrace | None = None
     ) -> None:
         self.layout = layout
-        self.stations = [Station(name, make_router(name)) for name in map(broker_name, range(layout.size))]
+        self.stations = [
+            NetworkStation(name, make_router(name)) for name in map(broker_name, range(layout.size))
+        ]
         self.lines = [
             (
-                Line(self.stations[link.one], self.stations[link.other], number, link),
-                Line(self.stations[link.other], self.stations[link.one], number, link),
+                NetworkLine(self.stations[link.one], self.stations[link.other], number, link),
+                NetworkLine(self.stations[link.other], self.stations[link.one], number, link),
             )
             for number, link in enumerate(layout.links)
         ]
@@ -128,7 +132,7 @@ class Network:
             back.target.lines[there_name] = there
             there.target.lines[back_name] = back
         self.history = History()
-        self.counts = Counts()
+        self.counts = TrafficCounts()
         self.trace = trace
         self.now = 0.0
         self.moment = 0
@@ -222,7 +226,7 @@ class Network:
                 continue
             time, _, first, second, third = heappop(queue)
             self.now = time
-            if first.__class__ is Line:
+            if first.__class__ is NetworkLine:
                 if first.epoch != third:
                     self._lose(second)
                     continue
@@ -247,7 +251,7 @@ class Network:
             if effects:
                 self._carry_out(station, effects)
 
-    def _handle(self, station: Station, message: Message, source: str) -> None:
+    def _handle(self, station: NetworkStation, message: Message, source: str) -> None:
         self.moment += 1
         if self.trace is not None:
             self.trace.handled(self.moment, self.now, station.name, source, message)
@@ -256,11 +260,11 @@ class Network:
     def _client_step(self, step: ClientStep) -> None:
         station = self.stations[step.broker]
         self.history.requests.append(
-            Request(self.moment + 1, self.now, station.name, step.session, step.message)
+            ClientRequest(self.moment + 1, self.now, station.name, step.session, step.message)
         )
         self._handle(station, step.message, step.session)
 
-    def _timer(self, station: Station, number: int, name: str) -> None:
+    def _timer(self, station: NetworkStation, number: int, name: str) -> None:
         if station.timers.get(name) != number:
             return  # it was cancelled, or set anew
         del station.timers[name]
@@ -305,7 +309,7 @@ class Network:
 
     # Effects
 
-    def _carry_out(self, station: Station, effects: list[Effect]) -> None:
+    def _carry_out(self, station: NetworkStation, effects: list[Effect]) -> None:
         now = self.now
         effect: Any
         for effect in effects:
@@ -335,13 +339,13 @@ class Network:
                 if self.trace is not None:
                     self.trace.delivered(self.moment, now, station.name, effect)
             elif kind is Reply:
-                self.history.answers.append(Answered(self.moment, now, effect.session, effect.answer))
+                self.history.answers.append(BrokerAnswer(self.moment, now, effect.session, effect.answer))
                 if self.trace is not None:
                     self.trace.answered(self.moment, now, station.name, effect)
             else:
                 self._carry_out_rarely(station, effect)
 
-    def _carry_out_rarely(self, station: Station, effect: Effect) -> None:
+    def _carry_out_rarely(self, station: NetworkStation, effect: Effect) -> None:
         match effect:
             case SetTimer(name, at):
                 self._number += 1
@@ -351,7 +355,7 @@ class Network:
                 self.history.refused_links.append((station.name, broker, reason))
                 self._close(station, broker)
 
-    def _close(self, station: Station, neighbour: str) -> None:
+    def _close(self, station: NetworkStation, neighbour: str) -> None:
         """A broker will not use a link: nothing more goes over it, and the other end finds out.
 
         What the broker said before, its reason for instance, still arrives.

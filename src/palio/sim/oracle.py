@@ -31,8 +31,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.sim.history import Delivery, History
-from palio.sim.sessions import Held, Publication, Record, Session, Subscription, replay
+from palio.sim.edge_history import Delivery, History
+from palio.sim.sessions import (
+    HeldSpan,
+    HeldSubscription,
+    SessionHistory,
+    SessionRecord,
+    TakenPublication,
+    replay,
+)
 from palio.sim.violations import (
     Crashed,
     Duplicate,
@@ -57,7 +64,7 @@ class Verdict:
     `expected` and `possible` count deliveries of the notifications that were `checked`.
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: SessionRecord) -> None:
         self.record = record
         self.violations: list[Violation] = list(record.violations)
         self.expected = 0
@@ -88,7 +95,7 @@ class _Judge:
         self._found = self.verdict.violations
         self._sessions = record.sessions
         self._publications = record.publications
-        self._by_filter: dict[Filter, list[tuple[Session, Subscription]]] = {}
+        self._by_filter: dict[Filter, list[tuple[SessionHistory, HeldSubscription]]] = {}
         for session in self._sessions.values():
             for subscription in session.subscriptions:
                 self._by_filter.setdefault(subscription.filter, []).append((session, subscription))
@@ -103,7 +110,7 @@ class _Judge:
 
     def _deliveries(self) -> None:
         got: dict[Name, list[Delivery]] = {name: [] for name in self._publications}
-        latest: dict[tuple[str, str], Publication] = {}
+        latest: dict[tuple[str, str], TakenPublication] = {}
         for delivery in self._history.deliveries:
             name = (delivery.envelope.origin, delivery.envelope.sequence)
             publication = self._publications.get(name)
@@ -125,7 +132,9 @@ class _Judge:
         step = max(1, -(-len(names) // affordable))
         return iter(names[::step])
 
-    def _order(self, latest: dict[tuple[str, str], Publication], delivery: Delivery, one: Publication) -> None:
+    def _order(
+        self, latest: dict[tuple[str, str], TakenPublication], delivery: Delivery, one: TakenPublication
+    ) -> None:
         key = (delivery.session, one.session)
         before = latest.get(key)
         if before is None or before.number <= one.number:
@@ -145,11 +154,11 @@ class _Judge:
             copies[delivery.session] = delivery
         return copies
 
-    def _notification(self, publication: Publication, deliveries: list[Delivery]) -> None:
+    def _notification(self, publication: TakenPublication, deliveries: list[Delivery]) -> None:
         verdict = self.verdict
         verdict.checked += 1
         copies = self._copies(publication.name, deliveries)
-        selecting: dict[str, list[Subscription]] = {}
+        selecting: dict[str, list[HeldSubscription]] = {}
         for filter, holders in self._by_filter.items():
             if filter.matches(publication.notification):
                 for session, subscription in holders:
@@ -168,7 +177,9 @@ class _Judge:
         for delivery in deliveries:
             self._delivery(publication, delivery, selecting.get(delivery.session, []))
 
-    def _delivery(self, publication: Publication, delivery: Delivery, selecting: list[Subscription]) -> None:
+    def _delivery(
+        self, publication: TakenPublication, delivery: Delivery, selecting: list[HeldSubscription]
+    ) -> None:
         held = [one for one in selecting if one.begin <= delivery.moment < one.end]
         if not held:
             ended = any(one.end <= delivery.moment for one in selecting)
@@ -185,7 +196,7 @@ class _Judge:
                 )
             )
 
-    def _is_advertised(self, publication: Publication) -> bool:
+    def _is_advertised(self, publication: TakenPublication) -> bool:
         if not self._advertisements:
             return True
         covering = [
@@ -195,7 +206,7 @@ class _Judge:
         ]
         return _known_throughout(covering, publication.begin, publication.end)
 
-    def _excused(self, publication: Publication, session: str) -> bool:
+    def _excused(self, publication: TakenPublication, session: str) -> bool:
         """Whether it may have been lost because of a link on its way to the session."""
         missing = {
             link
@@ -208,7 +219,7 @@ class _Judge:
         return way is None or not way.isdisjoint(missing)
 
 
-def _known_throughout(held: Sequence[Held], begin: int, end: int) -> bool:
+def _known_throughout(held: Sequence[HeldSpan], begin: int, end: int) -> bool:
     """Whether at every moment from `begin` to `end` at least one of them is known and held."""
     reached = begin  # up to here, but not including it, all is well
     for one in sorted(held, key=lambda one: one.known):

@@ -21,15 +21,15 @@ from palio.routing.occurrences import Open, SubscriberMessage
 from palio.routing.router import Router
 from palio.sim.clients import ClientStep, Phase, Script, Step
 from palio.sim.metrics import measure
-from palio.sim.network import Network
+from palio.sim.network import SimulatedNetwork
 from palio.sim.oracle import Verdict, judge
 from palio.sim.outcome import Outcome
 from palio.sim.scenario import Scenario
-from palio.sim.sessions import Record
+from palio.sim.sessions import SessionRecord
 from palio.sim.shapes import draw
 from palio.sim.tables import compare, consistency
 from palio.sim.topologies import Paths, lay_out
-from palio.sim.trace import Trace
+from palio.sim.trace import RunTrace
 from palio.sim.workloads import Workload
 
 RouterMaker = Callable[[Configuration, Facts], Router]
@@ -38,16 +38,16 @@ RouterMaker = Callable[[Configuration, Facts], Router]
 LARGE = 64
 
 
-class Run(msgspec.Struct, eq=False):
+class SimulatedRun(msgspec.Struct, eq=False):
     """A run that has come to its end, with all that can be asked about it."""
 
     scenario: Scenario
-    network: Network
+    network: SimulatedNetwork
     verdict: Verdict
     wall_seconds: float
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> RunTrace:
         assert self.network.trace is not None, "the run was not traced"
         return self.network.trace
 
@@ -62,7 +62,7 @@ def run(scenario: Scenario) -> Outcome:
 
 def simulate(
     scenario: Scenario, *, trace: bool = False, make_router: RouterMaker = Router, tables: bool = True
-) -> Run:
+) -> SimulatedRun:
     """Simulate a scenario, and let the oracle judge it.
 
     `tables` checks the tables, too: what each broker recorded as sent against what its neighbour has and,
@@ -80,12 +80,12 @@ def simulate(
         record = verdict.record
         if (scenario.churn or scenario.link_churn) and network.is_whole:
             verdict.violations += compare(network, _fresh(scenario, record, make_router), scenario, record)
-    return Run(scenario, network, verdict, perf_counter() - begin)
+    return SimulatedRun(scenario, network, verdict, perf_counter() - begin)
 
 
 def prepare(
     scenario: Scenario, *, trace: bool = False, make_router: RouterMaker = Router
-) -> tuple[Network, Script]:
+) -> tuple[SimulatedNetwork, Script]:
     """The network of a scenario before anything has happened, and the script to play on it."""
     chance = Random(f"network {scenario.seed}")
     graph = draw(scenario.shape, scenario.brokers, chance)
@@ -102,11 +102,11 @@ def prepare(
     def router(name: str) -> Router:
         return make_router(msgspec.structs.replace(settings, broker=name), facts)
 
-    network = Network(layout, router, Trace() if trace else None)
+    network = SimulatedNetwork(layout, router, RunTrace() if trace else None)
     return network, Script(scenario, Workload(scenario, graph), len(layout.links))
 
 
-def _ways(network: Network) -> Callable[[str, str], frozenset[int] | None]:
+def _ways(network: SimulatedNetwork) -> Callable[[str, str], frozenset[int] | None]:
     numbers = {station.name: number for number, station in enumerate(network.stations)}
     paths = Paths(network.layout)
     return lambda one, other: paths.between(numbers[one], numbers[other])
@@ -124,7 +124,7 @@ def without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _fresh(scenario: Scenario, record: Record, make_router: RouterMaker) -> Network:
+def _fresh(scenario: Scenario, record: SessionRecord, make_router: RouterMaker) -> SimulatedNetwork:
     """A network on which nothing ever happened but what the clients of another one still hold at its end."""
     if scenario.strategy == "merging" and scenario.merging_excess:
         scenario = msgspec.structs.replace(scenario, strategy="covering", merging_excess=0.0)

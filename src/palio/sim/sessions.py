@@ -18,14 +18,14 @@ from palio.model.notification import Notification
 from palio.protocol import requests
 from palio.protocol.vocabulary import Answer
 from palio.routing.occurrences import Close, Open
-from palio.sim.history import Answered, History, Request
+from palio.sim.edge_history import BrokerAnswer, ClientRequest, History
 from palio.sim.trace import describe
 from palio.sim.violations import Name, NotReady, Violation, WrongAnswer
 
 FOREVER = sys.maxsize  # a moment that never comes
 
 
-class Held(msgspec.Struct, eq=False):
+class HeldSpan(msgspec.Struct, eq=False):
     """Something that a session holds from the moment `begin` up to, not including, the moment `end`.
 
     From `known` on the whole network knows of it. `handles` has the span of each handle.
@@ -43,33 +43,33 @@ class Held(msgspec.Struct, eq=False):
         return self.begin <= end and begin < self.end
 
 
-class Subscription(Held, eq=False, kw_only=True):
+class HeldSubscription(HeldSpan, eq=False, kw_only=True):
     """A filter that a session has subscribed."""
 
     filter: Filter
 
 
-class Advertised(Held, eq=False, kw_only=True):
+class HeldAdvertisement(HeldSpan, eq=False, kw_only=True):
     """An advertisement that a session has made."""
 
     advertisement: Advertisement
 
 
-class Session(msgspec.Struct, eq=False):
+class SessionHistory(msgspec.Struct, eq=False):
     """All that a session ever held, under all the sessions of that name."""
 
     name: str
     broker: str
     open: bool = False
-    subscriptions: list[Subscription] = []
-    advertisements: list[Advertised] = []
+    subscriptions: list[HeldSubscription] = []
+    advertisements: list[HeldAdvertisement] = []
     # What is held now
-    handles: dict[str, Held] = {}
-    by_filter: dict[Filter, Subscription] = {}
-    by_advertisement: dict[Advertisement, Advertised] = {}
+    handles: dict[str, HeldSpan] = {}
+    by_filter: dict[Filter, HeldSubscription] = {}
+    by_advertisement: dict[Advertisement, HeldAdvertisement] = {}
 
 
-class Publication(msgspec.Struct, frozen=True):
+class TakenPublication(msgspec.Struct, frozen=True):
     """A notification that was taken, and the span of moments in which it was under way."""
 
     number: int  # in the order of publication, over all publishers
@@ -81,12 +81,12 @@ class Publication(msgspec.Struct, frozen=True):
     time: float
 
 
-class Record:
+class SessionRecord:
     """What `replay` makes of a history."""
 
     def __init__(self) -> None:
-        self.sessions: dict[str, Session] = {}
-        self.publications: dict[Name, Publication] = {}
+        self.sessions: dict[str, SessionHistory] = {}
+        self.publications: dict[Name, TakenPublication] = {}
         self.violations: list[Violation] = []
         self.refused = 0
         self.waits: list[float] = []  # seconds from a request to its `Ready`
@@ -98,7 +98,7 @@ class Record:
                 yield from session.by_filter
 
 
-def replay(history: History, *, advertisements: bool) -> Record:
+def replay(history: History, *, advertisements: bool) -> SessionRecord:
     """Go through the requests in their order and keep account of who holds what."""
     return _Replay(history, advertisements).record
 
@@ -107,8 +107,8 @@ class _Replay:
     def __init__(self, history: History, advertisements: bool) -> None:
         self._history = history
         self._strict = advertisements
-        self.record = Record()
-        self._waiting: dict[tuple[str, str], tuple[Held, Request]] = {}
+        self.record = SessionRecord()
+        self._waiting: dict[tuple[str, str], tuple[HeldSpan, ClientRequest]] = {}
         answers: dict[int, list[Answer]] = {}
         ready = []
         for answered in history.answers:
@@ -116,25 +116,27 @@ class _Replay:
             if isinstance(answered.answer, requests.Ready):
                 ready.append(answered)
         for request in history.requests:
-            session = self.record.sessions.setdefault(request.session, Session(request.session, request.broker))
+            session = self.record.sessions.setdefault(
+                request.session, SessionHistory(request.session, request.broker)
+            )
             self._request(session, request, answers.get(request.moment, []))
         self._known(ready)
 
-    def _request(self, session: Session, request: Request, answers: list[Answer]) -> None:
+    def _request(self, session: SessionHistory, request: ClientRequest, answers: list[Answer]) -> None:
         message, moment = request.message, request.moment
         self.record.refused += any(isinstance(one, requests.Refused) for one in answers)
         match message:
             case requests.Subscribe(handle, filter):
                 known = session.by_filter.get(filter)
                 if known is None:
-                    known = session.by_filter[filter] = Subscription(moment, filter=filter)
+                    known = session.by_filter[filter] = HeldSubscription(moment, filter=filter)
                     session.subscriptions.append(known)
                 self._take(session, request, known, handle)
                 self._expect(request, answers, requests.Accepted(handle))
             case requests.Advertise(handle, advertisement):
                 made = session.by_advertisement.get(advertisement)
                 if made is None:
-                    made = session.by_advertisement[advertisement] = Advertised(
+                    made = session.by_advertisement[advertisement] = HeldAdvertisement(
                         moment, advertisement=advertisement
                     )
                     session.advertisements.append(made)
@@ -159,12 +161,12 @@ class _Replay:
             case requests.Publish():
                 self._publish(session, request, message, answers)
 
-    def _take(self, session: Session, request: Request, held: Held, handle: str) -> None:
+    def _take(self, session: SessionHistory, request: ClientRequest, held: HeldSpan, handle: str) -> None:
         held.handles[handle] = (request.moment, FOREVER)
         session.handles[handle] = held
         self._waiting[session.name, handle] = (held, request)
 
-    def _end(self, session: Session, all_held: Iterable[Held], moment: int) -> list[str]:
+    def _end(self, session: SessionHistory, all_held: Iterable[HeldSpan], moment: int) -> list[str]:
         ended = []
         for held in all_held:
             handles = held.handles_at(moment)
@@ -172,19 +174,19 @@ class _Replay:
             ended += handles
         return ended
 
-    def _give_back(self, session: Session, held: Held, handles: list[str], moment: int) -> None:
+    def _give_back(self, session: SessionHistory, held: HeldSpan, handles: list[str], moment: int) -> None:
         for handle in handles:
             held.handles[handle] = (held.handles[handle][0], moment)
             del session.handles[handle]
         if not held.handles_at(moment):
             held.end = moment
-            if isinstance(held, Subscription):
+            if isinstance(held, HeldSubscription):
                 del session.by_filter[held.filter]
-            elif isinstance(held, Advertised):
+            elif isinstance(held, HeldAdvertisement):
                 del session.by_advertisement[held.advertisement]
 
     def _publish(
-        self, session: Session, request: Request, message: requests.Publish, answers: list[Answer]
+        self, session: SessionHistory, request: ClientRequest, message: requests.Publish, answers: list[Answer]
     ) -> None:
         allowed = not self._strict or all(
             any(one.covers(notification) for one in session.by_advertisement)
@@ -201,7 +203,7 @@ class _Replay:
             name = (published.origin, published.sequence + offset)
             if name in self.record.publications:
                 self._complain(request, answers, "published under a name that no other one has")
-            self.record.publications[name] = Publication(
+            self.record.publications[name] = TakenPublication(
                 number=len(self.record.publications),
                 name=name,
                 session=session.name,
@@ -213,16 +215,16 @@ class _Replay:
 
     # Answers
 
-    def _expect(self, request: Request, answers: list[Answer], expected: Answer) -> None:
+    def _expect(self, request: ClientRequest, answers: list[Answer], expected: Answer) -> None:
         if expected not in answers:
             self._complain(request, answers, describe(expected))
 
-    def _expect_ended(self, request: Request, answers: list[Answer], handles: list[str]) -> None:
+    def _expect_ended(self, request: ClientRequest, answers: list[Answer], handles: list[str]) -> None:
         ended = sorted(handle for one in answers if isinstance(one, requests.Ended) for handle in one.handles)
         if ended != sorted(handles):
             self._complain(request, answers, describe(requests.Ended(tuple(handles))))
 
-    def _complain(self, request: Request, answers: list[Answer], expected: str) -> None:
+    def _complain(self, request: ClientRequest, answers: list[Answer], expected: str) -> None:
         self.record.violations.append(
             WrongAnswer(
                 session=request.session,
@@ -232,7 +234,7 @@ class _Replay:
             )
         )
 
-    def _known(self, ready: list[Answered]) -> None:
+    def _known(self, ready: list[BrokerAnswer]) -> None:
         told: set[tuple[str, str]] = set()
         for moment, time, session, answer in ready:
             assert isinstance(answer, requests.Ready)

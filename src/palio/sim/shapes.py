@@ -37,14 +37,14 @@ _STUBS_PER_ROUTER = 3
 _ROUTERS_PER_DOMAIN = 4
 
 
-class Graph(msgspec.Struct, frozen=True):
+class UndirectedGraph(msgspec.Struct, frozen=True):
     """Nodes 0 to `size` - 1 and undirected edges, each once, the smaller node first, in order."""
 
     size: int
     edges: tuple[Edge, ...]
 
     @classmethod
-    def of(cls, size: int, edges: Iterable[Edge]) -> Graph:
+    def of(cls, size: int, edges: Iterable[Edge]) -> UndirectedGraph:
         """From edges in any direction and number; of several between two nodes the first counts."""
         found: dict[tuple[int, int], float] = {}
         for one, other, cost in edges:
@@ -74,31 +74,31 @@ class Graph(msgspec.Struct, frozen=True):
         return list(found)
 
 
-def draw(shape: Shape, size: int, chance: Random) -> Graph:
+def draw(shape: Shape, size: int, chance: Random) -> UndirectedGraph:
     """A graph of this shape with exactly that many nodes."""
     match shape:
         case "single":
-            return Graph(1, ())
+            return UndirectedGraph(1, ())
         case "line":
-            return Graph.of(size, _unit(pairwise(range(size))))
+            return UndirectedGraph.of(size, _unit(pairwise(range(size))))
         case "star":
-            return Graph.of(size, _unit((0, node) for node in range(1, size)))
+            return UndirectedGraph.of(size, _unit((0, node) for node in range(1, size)))
         case "tree":
-            return Graph.of(size, _random_tree(size, chance))
+            return UndirectedGraph.of(size, _random_tree(size, chance))
         case "hierarchy":
-            return Graph.of(size, _unit(((node - 1) // _BRANCHES, node) for node in range(1, size)))
+            return UndirectedGraph.of(size, _unit(((node - 1) // _BRANCHES, node) for node in range(1, size)))
         case "ring":
-            return Graph.of(size, _unit((node, (node + 1) % size) for node in range(size)))
+            return UndirectedGraph.of(size, _unit((node, (node + 1) % size) for node in range(size)))
         case "grid":
-            return Graph.of(size, _unit(_grid(size)))
+            return UndirectedGraph.of(size, _unit(_grid(size)))
         case "hypercube":
-            return Graph.of(size, _unit(_hypercube(size)))
+            return UndirectedGraph.of(size, _unit(_hypercube(size)))
         case "graph":
-            return Graph.of(size, _random_graph(size, chance))
+            return UndirectedGraph.of(size, _random_graph(size, chance))
         case "scale-free":
-            return Graph.of(size, _scale_free(size, chance))
+            return UndirectedGraph.of(size, _scale_free(size, chance))
         case "transit-stub":
-            return Graph.of(size, _transit_stub(size, chance))
+            return UndirectedGraph.of(size, _transit_stub(size, chance))
 
 
 def _unit(pairs: Iterable[tuple[int, int]]) -> Iterator[Edge]:

@@ -24,9 +24,9 @@ from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
 from palio.model.merging import excess
 from palio.protocol.peers import LinkKind
-from palio.sim.network import Network, Station
+from palio.sim.network import NetworkStation, SimulatedNetwork
 from palio.sim.scenario import Scenario
-from palio.sim.sessions import Record
+from palio.sim.sessions import SessionRecord
 from palio.sim.violations import RowsDiffer, TableExcess, TableLacks, Violation
 
 _ROUNDING = 1e-9
@@ -35,7 +35,7 @@ _ROUNDING = 1e-9
 _Item = TypeVar("_Item", Filter, Advertisement)
 
 
-def consistency(network: Network) -> Iterator[Violation]:
+def consistency(network: SimulatedNetwork) -> Iterator[Violation]:
     """Whether both ends of each link agree on what was said."""
     for station, neighbour in _tree_links(network):
         router, other = station.router, neighbour.router
@@ -60,7 +60,9 @@ def consistency(network: Network) -> Iterator[Violation]:
             yield TableExcess(broker=station.name, neighbour=subject, filter=text)
 
 
-def compare(network: Network, fresh: Network, scenario: Scenario, record: Record) -> Iterator[Violation]:
+def compare(
+    network: SimulatedNetwork, fresh: SimulatedNetwork, scenario: Scenario, record: SessionRecord
+) -> Iterator[Violation]:
     """Whether the tables after churn are those of a network that was built from scratch."""
     merging = scenario.strategy == "merging"
     imperfect = merging and scenario.merging_excess > 0
@@ -94,7 +96,7 @@ def compare(network: Network, fresh: Network, scenario: Scenario, record: Record
 # What both ends say
 
 
-def _tree_links(network: Network) -> Iterator[tuple[Station, Station]]:
+def _tree_links(network: SimulatedNetwork) -> Iterator[tuple[NetworkStation, NetworkStation]]:
     """Each direction in which rows are sent: up in a hierarchy, both ways between equals.
 
     A link that only one end uses is none; that it was refused is a violation of its own.
@@ -107,11 +109,13 @@ def _tree_links(network: Network) -> Iterator[tuple[Station, Station]]:
                 yield station, stations[name]
 
 
-def _has_graph(network: Network) -> bool:
+def _has_graph(network: SimulatedNetwork) -> bool:
     return any(link.kind is LinkKind.GRAPH for link in network.layout.links)
 
 
-def _announcements(network: Network) -> Iterator[tuple[Station, str, list[Filter], list[Filter]]]:
+def _announcements(
+    network: SimulatedNetwork,
+) -> Iterator[tuple[NetworkStation, str, list[Filter], list[Filter]]]:
     if not _has_graph(network):
         return
     inside = [
@@ -126,8 +130,8 @@ def _announcements(network: Network) -> Iterator[tuple[Station, str, list[Filter
 
 
 def _differences(
-    station: Station,
-    neighbour: Station,
+    station: NetworkStation,
+    neighbour: NetworkStation,
     what: str,
     sent: Mapping[int, _Item],
     received: Mapping[int, _Item],
@@ -178,7 +182,7 @@ def _uncovered(filters: list[Filter], others: list[Filter]) -> Iterator[str]:
 
 
 def _beyond_bound(
-    station: Station, neighbour: str, sent: list[Filter], bound: float, record: Record
+    station: NetworkStation, neighbour: str, sent: list[Filter], bound: float, record: SessionRecord
 ) -> Iterator[Violation]:
     """Filters of which a larger share than allowed is nobody's wish, as far as their sender knows."""
     told = list(record.filters_at(station.name))

@@ -25,7 +25,7 @@ import msgspec
 
 from palio.protocol.peers import LinkKind
 from palio.sim.scenario import Topology
-from palio.sim.shapes import Graph
+from palio.sim.shapes import UndirectedGraph
 
 # Seconds that a link of cost 1 takes on average: brokers of one town. Links differ, so that messages race.
 _SECONDS_PER_COST = 0.01
@@ -34,7 +34,7 @@ _LATENCY_SPREAD = (0.5, 1.5)
 _CENTRE_CANDIDATES = 12  # how many brokers are asked for their distance from all others to find a central one
 
 
-class Link(msgspec.Struct, frozen=True):
+class TopologyLink(msgspec.Struct, frozen=True):
     """A link between two brokers, by number. `kind` is what `other` is to `one`, `other_kind` the reverse."""
 
     one: int
@@ -49,7 +49,7 @@ class Layout(msgspec.Struct, frozen=True):
     """Brokers by number, and their links."""
 
     size: int
-    links: tuple[Link, ...]
+    links: tuple[TopologyLink, ...]
 
 
 class Paths:
@@ -75,7 +75,7 @@ class Paths:
         return self._found[one].get(other)
 
 
-def lay_out(graph: Graph, topology: Topology, chance: Random) -> Layout:
+def lay_out(graph: UndirectedGraph, topology: Topology, chance: Random) -> Layout:
     """The links that a network of this topology has on that graph."""
     match topology:
         case "graph":
@@ -86,7 +86,7 @@ def lay_out(graph: Graph, topology: Topology, chance: Random) -> Layout:
             found = _tree(spanning_tree(graph, [centre(graph)]), hierarchical=False)
         case "hierarchical":
             found = _tree(spanning_tree(graph, [centre(graph)]), hierarchical=True)
-    links = [Link(*one, one[4] * _SECONDS_PER_COST * chance.uniform(*_LATENCY_SPREAD)) for one in found]
+    links = [TopologyLink(*one, one[4] * _SECONDS_PER_COST * chance.uniform(*_LATENCY_SPREAD)) for one in found]
     return Layout(graph.size, tuple(links))
 
 
@@ -102,7 +102,7 @@ class Spanned(msgspec.Struct, frozen=True):
     distances: list[float]  # from the root
 
 
-def spanning_tree(graph: Graph, roots: list[int]) -> Spanned:
+def spanning_tree(graph: UndirectedGraph, roots: list[int]) -> Spanned:
     """The shortest paths from the nearest root to every node; of equal ones the one by smaller numbers."""
     neighbours = graph.neighbours()
     spanned = Spanned([-1] * graph.size, [None] * graph.size, [0.0] * graph.size, [0.0] * graph.size)
@@ -122,7 +122,7 @@ def spanning_tree(graph: Graph, roots: list[int]) -> Spanned:
     return spanned
 
 
-def centre(graph: Graph) -> int:
+def centre(graph: UndirectedGraph) -> int:
     """A node from which the others are not far: the best of those with the most links."""
     degrees = [0] * graph.size
     for one, other, _ in graph.edges:
@@ -141,7 +141,7 @@ def _tree(spanned: Spanned, *, hierarchical: bool) -> list[_Found]:
     ]
 
 
-def _hybrid(graph: Graph, chance: Random) -> list[_Found]:
+def _hybrid(graph: UndirectedGraph, chance: Random) -> list[_Found]:
     count = max(1, min(graph.size, round(graph.size**0.5) + chance.randint(0, 1)))
     gateways = sorted(chance.sample(range(graph.size), count))
     spanned = spanning_tree(graph, gateways)

@@ -1,4 +1,6 @@
-"""`Trace`: every message that a broker handled in a run, and what its clients got. For people, and for tests.
+"""`RunTrace`: every message that a broker handled in a run, and what its clients got.
+
+For people, and for tests.
 
 A line is `time broker < source: message`; what a client gets is `time broker > session: answer`. The same
 scenario gives the same text, byte by byte.
@@ -29,7 +31,7 @@ from palio.routing.effects import Deliver, Reply
 from palio.routing.occurrences import LinkUp, Message
 
 
-class Entry(NamedTuple):
+class TraceEntry(NamedTuple):
     """One line of a trace. `message` is a timer's name if it is a text."""
 
     moment: int
@@ -44,23 +46,23 @@ class Entry(NamedTuple):
         return f"{self.time:.6f} {self.broker} {arrow} {self.source}: {describe(self.message)}"
 
 
-class Trace:
+class RunTrace:
     """The entries of a run, in order."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[TraceEntry] = []
 
     def handled(self, moment: int, time: float, broker: str, source: str, message: Message) -> None:
-        self.entries.append(Entry(moment, time, broker, source, message))
+        self.entries.append(TraceEntry(moment, time, broker, source, message))
 
     def timer(self, moment: int, time: float, broker: str, name: str) -> None:
-        self.entries.append(Entry(moment, time, broker, "timer", name))
+        self.entries.append(TraceEntry(moment, time, broker, "timer", name))
 
     def delivered(self, moment: int, time: float, broker: str, effect: Deliver) -> None:
-        self.entries.append(Entry(moment, time, broker, effect.session, effect))
+        self.entries.append(TraceEntry(moment, time, broker, effect.session, effect))
 
     def answered(self, moment: int, time: float, broker: str, effect: Reply) -> None:
-        self.entries.append(Entry(moment, time, broker, effect.session, effect.answer))
+        self.entries.append(TraceEntry(moment, time, broker, effect.session, effect.answer))
 
     def lines(self) -> Iterator[str]:
         return map(str, self.entries)

@@ -27,7 +27,7 @@ from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import Value
 from palio.sim.scenario import Scenario
-from palio.sim.shapes import Graph
+from palio.sim.shapes import UndirectedGraph
 
 REGIONS = ("north", "south", "east", "west")
 HIGHEST_PRICE = 1_000.0
@@ -41,7 +41,7 @@ _WHOLE = 0.2  # how often a price is written without a point
 _NEARBY = 10  # a tenth of the network, but at least three brokers, is nearby
 
 
-class Publisher(msgspec.Struct, frozen=True):
+class PublisherProfile(msgspec.Struct, frozen=True):
     """Where it is and what it speaks of."""
 
     broker: int
@@ -61,7 +61,7 @@ class Root(msgspec.Struct, frozen=True):
 class Workload:
     """All that a scenario's clients want and say, in the order in which it is drawn."""
 
-    def __init__(self, scenario: Scenario, graph: Graph) -> None:
+    def __init__(self, scenario: Scenario, graph: UndirectedGraph) -> None:
         self._scenario = scenario
         self._graph = graph
         self.chance = Random(f"workload {scenario.seed}")
@@ -71,24 +71,24 @@ class Workload:
         self._roots: dict[int, list[Root]] = {}
         self._all_roots: list[Root] = []
         self._nearby: dict[int, list[int]] = {}
-        self._advertisements: dict[tuple[Publisher, tuple[int, ...]], Advertisement] = {}
+        self._advertisements: dict[tuple[PublisherProfile, tuple[int, ...]], Advertisement] = {}
 
     # Publishers
 
-    def _publisher(self, number: int) -> Publisher:
+    def _publisher(self, number: int) -> PublisherProfile:
         chance, interests = self.chance, self._scenario.interests
         own = {number % interests, *range(number, interests, self._scenario.publishers)}
         if chance.random() < 0.5:
             own.add(self._interest())
         lowest, highest = chance.choice(((0.0, 1.0), (0.0, 1.0), (0.0, 0.5), (0.3, 1.0)))
-        return Publisher(
+        return PublisherProfile(
             chance.randrange(self._graph.size),
             tuple(sorted(own)),
             lowest * HIGHEST_PRICE,
             highest * HIGHEST_PRICE,
         )
 
-    def advertised(self, publisher: Publisher) -> list[tuple[int, ...]]:
+    def advertised(self, publisher: PublisherProfile) -> list[tuple[int, ...]]:
         """What the publisher advertises: all of its interests, at once or one by one, perhaps one twice."""
         groups = [publisher.interests]
         if self.chance.random() < 0.5:
@@ -97,14 +97,14 @@ class Workload:
             groups.append(publisher.interests[:1])
         return groups
 
-    def advertisement(self, publisher: Publisher, interests: tuple[int, ...]) -> Advertisement:
+    def advertisement(self, publisher: PublisherProfile, interests: tuple[int, ...]) -> Advertisement:
         """One that says that the publisher may speak of these interests."""
         key = (publisher, interests)
         if key not in self._advertisements:
             self._advertisements[key] = _advertisement(publisher, interests)
         return self._advertisements[key]
 
-    def notification(self, publisher: Publisher) -> Notification:
+    def notification(self, publisher: PublisherProfile) -> Notification:
         """Something that the publisher may say."""
         chance = self.chance
         drawn = round(chance.uniform(publisher.lowest, publisher.highest), 2)
@@ -217,7 +217,7 @@ def _group(interest: int) -> str:
     return f"g{interest % _GROUPS}"
 
 
-def _advertisement(publisher: Publisher, interests: tuple[int, ...]) -> Advertisement:
+def _advertisement(publisher: PublisherProfile, interests: tuple[int, ...]) -> Advertisement:
     topics = ", ".join(f'topic = "{topic(interest)}"' for interest in interests)
     regions = ", ".join(f'"{region}"' for region in REGIONS)
     return Advertisement.parse(

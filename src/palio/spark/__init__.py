@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from palio.spark.lake.table import read_lake, read_quarantine
     from palio.spark.lookback.backtesting import backtest
     from palio.spark.lookback.history import history
-    from palio.spark.lookback.reaching import reach_back
+    from palio.spark.lookback.reach_back import reach_back
     from palio.spark.matching.bulk import match, unreadable
     from palio.spark.matching.runs import Run, match_new, matches
     from palio.spark.matching.shards import Shards, build_shards
@@ -37,7 +37,7 @@ _PLACES = {
     "lake.table": ("read_lake", "read_quarantine"),
     "lookback.backtesting": ("backtest",),
     "lookback.history": ("history",),
-    "lookback.reaching": ("reach_back",),
+    "lookback.reach_back": ("reach_back",),
     "matching.bulk": ("match", "unreadable"),
     "matching.runs": ("Run", "match_new", "matches"),
     "matching.shards": ("Shards", "build_shards"),

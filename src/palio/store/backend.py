@@ -17,7 +17,7 @@ Sync: TypeAlias = Literal["full", "normal", "off"]
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
 
 
-class Kind(Enum):
+class WriteFailure(Enum):
     """Kinds of failed writes, by what can be done about them."""
 
     FULL = "full"  # nothing can be added now: appends are refused at once, all else waits for room
@@ -28,7 +28,7 @@ class Kind(Enum):
 class Trouble(msgspec.Struct, frozen=True):
     """A failed write: what to do, and the sentence that people read."""
 
-    kind: Kind
+    kind: WriteFailure
     reason: str
 
 

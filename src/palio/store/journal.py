@@ -27,7 +27,7 @@ from palio.store.errors import (
 )
 from palio.store.lake.reading import Archive
 from palio.store.opening import backend_of, refusal
-from palio.store.reading import DamagedRow, Entry, Selection, StoredRow
+from palio.store.reading import DamagedRow, Entry, JournalSelection, StoredRow
 from palio.store.records import from_column, to_column
 
 
@@ -93,7 +93,7 @@ class Journal:
         Raises `JournalTrimmed` and `StoreCorrupt` on the way, and of a lake `LakeError`.
         """
         wanted = filter or Filter.parse("true")
-        selection = Selection(self._broker, wanted, since, until)
+        selection = JournalSelection(self._broker, wanted, since, until)
         begun = False
         while True:
             with self._transaction() as connection:
@@ -132,7 +132,7 @@ class Journal:
 
         Raises `JournalTrimmed` if some of them are gone, unless it is `lossy`.
         """
-        selection = Selection(self._broker, Filter.parse("true"), since, until)
+        selection = JournalSelection(self._broker, Filter.parse("true"), since, until)
         while after < upto:
             with self._transaction() as connection:
                 standing = self._standing()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from palio.store.backend import Backend, Kind, Sync
+from palio.store.backend import Backend, Sync, WriteFailure
 from palio.store.errors import StoreCorrupt, StoreError, StoreUnavailable, WrongStoreUrl
 from palio.store.postgresql import Postgresql
 from palio.store.sqlite import Sqlite
@@ -28,6 +28,6 @@ def backend_of(url: str, sync: Sync = "full", *, writes: bool = True) -> Backend
 def refusal(backend: Backend, problem: SQLAlchemyError) -> StoreError:
     """Why a store cannot be opened or read."""
     trouble = backend.trouble(problem)
-    if trouble.kind is Kind.BROKEN:
+    if trouble.kind is WriteFailure.BROKEN:
         return StoreCorrupt(backend.store, trouble.reason)
     return StoreUnavailable(backend.store, trouble.reason)

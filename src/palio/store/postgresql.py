@@ -26,7 +26,7 @@ from sqlalchemy import URL, Connection, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from palio.store.backend import Backend, Kind, Rows, Sync, Trouble
+from palio.store.backend import Backend, Rows, Sync, Trouble, WriteFailure
 from palio.store.errors import StoreInUse, StoreUnavailable, WrongStoreUrl, sentence
 from palio.store.records import to_column
 
@@ -167,14 +167,14 @@ class Postgresql(Backend):
         cause = problem.orig if isinstance(problem, DBAPIError) else problem
         state = getattr(cause, "sqlstate", None) or ""
         if state == "53100":
-            return Trouble(Kind.FULL, f"The disk of the store {self.store} is full.")
+            return Trouble(WriteFailure.FULL, f"The disk of the store {self.store} is full.")
         if state == "25006" or state.startswith("53"):
-            return Trouble(Kind.FULL, f"The store {self.store} cannot be written: {sentence(cause)}")
+            return Trouble(WriteFailure.FULL, f"The store {self.store} cannot be written: {sentence(cause)}")
         lost = isinstance(problem, DBAPIError) and problem.connection_invalidated
         driver: Any = self.engine.dialect.dbapi
         if lost or isinstance(cause, driver.OperationalError) or state.startswith(("08", "40", "57")):
-            return Trouble(Kind.AWAY, f"The store {self.store} cannot be reached: {sentence(cause)}")
-        return Trouble(Kind.BROKEN, sentence(cause))
+            return Trouble(WriteFailure.AWAY, f"The store {self.store} cannot be reached: {sentence(cause)}")
+        return Trouble(WriteFailure.BROKEN, sentence(cause))
 
     def append(self, connection: Connection, rows: Rows) -> None:
         _copy(connection, _APPEND, _APPEND_TYPES, rows)

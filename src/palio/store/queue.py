@@ -16,7 +16,7 @@ MAX_GROUP_BYTES = 8 << 20
 _EACH = 64  # bytes for an effect, whatever is in it
 
 
-class Waiting:
+class QueuedEffects:
     """Effects that were submitted together."""
 
     __slots__ = ("bytes", "effects", "when")
@@ -32,8 +32,8 @@ class Queue:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._waiting: deque[Waiting] = deque()
-        self._taken: Waiting | None = None  # what the writer is at, until it is done
+        self._waiting: deque[QueuedEffects] = deque()
+        self._taken: QueuedEffects | None = None  # what the writer is at, until it is done
         self._taken_effects = self._taken_bytes = 0
         self.closed = False
         self.effects = 0  # submitted and not completed
@@ -41,7 +41,7 @@ class Queue:
 
     def put(self, effects: Sequence[StoreEffect]) -> None:
         """Submit effects to be written."""
-        one = Waiting(effects, _size(effects))
+        one = QueuedEffects(effects, _size(effects))
         with self._condition:
             self._waiting.append(one)
             self.effects += len(effects)

@@ -73,7 +73,7 @@ class Entry(msgspec.Struct, frozen=True):
     notification: Notification
 
 
-class Selection:
+class JournalSelection:
     """What a filter selects from a journal, from some time on and before another."""
 
     def __init__(self, broker: int, filter: Filter, since: float, until: float = math.inf) -> None:
@@ -126,7 +126,7 @@ class Selection:
 
 def read(connection: Connection, broker: int, name: str, effect: Read, *, head: int, trimmed: int) -> Found:
     """What the filter selects, as far as one read goes."""
-    selection = Selection(broker, effect.filter, effect.since)
+    selection = JournalSelection(broker, effect.filter, effect.since)
     upto = min(effect.upto, head)
     after = selection.pass_over(connection, max(effect.after, trimmed), upto)
     reach = min(upto, after + MAX_SCANNED)

@@ -23,7 +23,7 @@ from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence
 from palio.store.records import decode_letter, decode_retry, from_column, to_column
-from palio.store.transaction import Kept, Standing
+from palio.store.transaction import StoredSubscription, StoreStanding
 
 _TIME = text("SELECT time FROM palio_journal WHERE broker = :broker AND sequence = :head")
 _LAST_ID_TIME = text("SELECT max(time) FROM palio_ids WHERE broker = :broker")
@@ -44,7 +44,7 @@ _RECENT = text(
 Letters = dict[int, list[tuple[int, int, Envelope]]]
 
 
-def enter(backend: Backend, connection: Connection, broker: str) -> tuple[Standing, int]:
+def enter(backend: Backend, connection: Connection, broker: str) -> tuple[StoreStanding, int]:
     """Fencing: begin another life (incarnation) of a broker. Returns how far its store is, and the number of
     that life.
     """
@@ -65,13 +65,13 @@ def enter(backend: Backend, connection: Connection, broker: str) -> tuple[Standi
     if time is None:
         time = connection.execute(_LAST_ID_TIME, key).scalar()
     newest = connection.execute(_NEWEST, key | {"span": found.head // schema.SPAN}).scalar()
-    standing = Standing(
+    standing = StoreStanding(
         found.broker, broker, found.groups, found.head, found.trimmed, found.swept, newest or 0.0, time or 0.0
     )
     return standing, incarnation
 
 
-def unchanged(connection: Connection, standing: Standing, incarnation: int) -> int | None:
+def unchanged(connection: Connection, standing: StoreStanding, incarnation: int) -> int | None:
     """Fencing: how many groups are committed; None if another broker has begun a life since."""
     table = schema.brokers
     found = connection.execute(table.select().where(table.c.broker == standing.broker)).first()
@@ -79,8 +79,8 @@ def unchanged(connection: Connection, standing: Standing, incarnation: int) -> i
 
 
 def recover(
-    connection: Connection, standing: Standing, store: str, *, retention: float, remembered: int
-) -> tuple[Recovered, dict[str, Kept]]:
+    connection: Connection, standing: StoreStanding, store: str, *, retention: float, remembered: int
+) -> tuple[Recovered, dict[str, StoredSubscription]]:
     """Recovers all that is on disk. Raises `StoreCorrupt`."""
     try:
         return _recover(connection, standing, retention, remembered)
@@ -89,8 +89,8 @@ def recover(
 
 
 def _recover(
-    connection: Connection, standing: Standing, retention: float, remembered: int
-) -> tuple[Recovered, dict[str, Kept]]:
+    connection: Connection, standing: StoreStanding, retention: float, remembered: int
+) -> tuple[Recovered, dict[str, StoredSubscription]]:
     number = standing.broker
     facts = connection.execute(schema.facts.select().where(schema.facts.c.broker == number)).all()
     table = schema.subscriptions
@@ -106,7 +106,7 @@ def _recover(
     spool = _letters(connection, schema.spool, number, names, failures)
     dead = _letters(connection, schema.dead, number, names, failures)
     kept = {
-        from_column(row.name): Kept(row.subscription, row.next_delivery, row.subscription in dead)
+        from_column(row.name): StoredSubscription(row.subscription, row.next_delivery, row.subscription in dead)
         for row in rows
     }
     recovered = Recovered(
@@ -144,7 +144,7 @@ def _recover(
 
 
 def _recent(
-    connection: Connection, standing: Standing, retention: float
+    connection: Connection, standing: StoreStanding, retention: float
 ) -> Iterator[tuple[str, str, int, float]]:
     """Deduplication: the ids of what was published within the retention time before the last publish."""
     wanted = {"broker": standing.broker, "horizon": standing.time - retention, "swept": standing.swept}

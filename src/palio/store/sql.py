@@ -17,7 +17,7 @@ from palio.store.contract import MOST_RECORDS, Broken, Completed, LakeStatistics
 from palio.store.errors import StoreError
 from palio.store.keyed import KeyedReader
 from palio.store.lake.reading import Archive
-from palio.store.lookback import LakeThread
+from palio.store.lake_thread import LakeThread
 from palio.store.opening import backend_of, refusal
 from palio.store.queue import Queue
 from palio.store.recovery import enter, recover

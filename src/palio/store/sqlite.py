@@ -31,7 +31,7 @@ from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from palio.store.backend import Backend, Kind, Rows, Sync, Trouble
+from palio.store.backend import Backend, Rows, Sync, Trouble, WriteFailure
 from palio.store.errors import StoreInUse, StoreUnavailable, WrongBroker, WrongStoreUrl, sentence
 
 CHECKPOINT_PAGES = 4_096
@@ -143,13 +143,15 @@ class Sqlite(Backend):
         code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         match code:
             case sqlite3.SQLITE_FULL:
-                return Trouble(Kind.FULL, f"The disk of the store {self.store} is full.")
+                return Trouble(WriteFailure.FULL, f"The disk of the store {self.store} is full.")
             case sqlite3.SQLITE_IOERR | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN:
                 # A quota or a limit on the size of files shows up here too.
-                return Trouble(Kind.FULL, f"The store {self.store} cannot be written: {sentence(cause)}")
+                return Trouble(
+                    WriteFailure.FULL, f"The store {self.store} cannot be written: {sentence(cause)}"
+                )
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                return Trouble(Kind.AWAY, f"Another program keeps the store {self.store} locked.")
-        return Trouble(Kind.BROKEN, sentence(cause))
+                return Trouble(WriteFailure.AWAY, f"Another program keeps the store {self.store} locked.")
+        return Trouble(WriteFailure.BROKEN, sentence(cause))
 
     def append(self, connection: Connection, rows: Rows) -> None:
         _insert(connection, _APPEND, rows)

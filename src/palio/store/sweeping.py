@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, text
 
 from palio.store import schema
-from palio.store.transaction import Standing
+from palio.store.transaction import StoreStanding
 
 # Rows that are deleted at a time: some milliseconds.
 MIN_SWEPT = 1_000
@@ -28,7 +28,7 @@ _FORGET_SPANS = text("DELETE FROM palio_spans WHERE broker = :broker AND span < 
 
 
 def sweep(
-    connection: Connection, standing: Standing, trimmed: int, retention: float, rows: int = MIN_SWEPT
+    connection: Connection, standing: StoreStanding, trimmed: int, retention: float, rows: int = MIN_SWEPT
 ) -> int:
     """Delete some rows that were trimmed. Returns up to where none are left."""
     upto = min(trimmed, standing.swept + rows)

@@ -5,8 +5,8 @@ leaves is some groups, and then nothing of the next. Within a group only the out
 written row by row is gathered first, by key, the last word for each; and goes to the database in a few
 statements, whatever the number of effects. What is read sees all that came before it: it is written then.
 
-A transaction knows what is on disk from `Standing` and leaves another one. If it is rolled back, the old one
-still holds, and the group can be carried out again. Where the journal is archived, what lies before its
+A transaction knows what is on disk from `StoreStanding` and leaves another one. If it is rolled back, the old
+one still holds, and the group can be carried out again. Where the journal is archived, what lies before its
 beginning is left to be read elsewhere (`earlier`).
 """
 
@@ -46,7 +46,7 @@ _STANDING = text(
 )
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredSubscription(msgspec.Struct, frozen=True):
     """A subscription on disk: its number there, that of its next delivery, and whether it had dead letters."""
 
     number: int
@@ -54,7 +54,7 @@ class Kept(msgspec.Struct, frozen=True):
     dead: bool = False
 
 
-class Standing(msgspec.Struct, frozen=True):
+class StoreStanding(msgspec.Struct, frozen=True):
     """How far a broker's store is. `newest` is the newest time in the span of the head."""
 
     broker: int
@@ -74,8 +74,8 @@ class Transaction:
         self,
         backend: Backend,
         connection: Connection,
-        standing: Standing,
-        kept: dict[str, Kept],
+        standing: StoreStanding,
+        kept: dict[str, StoredSubscription],
         *,
         archived: bool = False,
     ) -> None:
@@ -87,7 +87,7 @@ class Transaction:
         self._name = standing.name
         self._before = standing
         self._kept = kept
-        self.changed: dict[str, Kept | None] = {}  # of what is kept
+        self.changed: dict[str, StoredSubscription | None] = {}  # of what is kept
         self._head = standing.head
         self.trimmed = standing.trimmed
         self._newest = standing.newest
@@ -132,12 +132,12 @@ class Transaction:
         self.flush()
         return answers
 
-    def finish(self, swept: int) -> Standing | None:
+    def finish(self, swept: int) -> StoreStanding | None:
         """Make the last write of a transaction. Returns how far the store is with it; None if nothing
         changed.
         """
         before = self._before
-        standing = Standing(
+        standing = StoreStanding(
             self._broker,
             self._name,
             before.groups + 1,
@@ -210,12 +210,12 @@ class Transaction:
             self._numbers[number] = following
         dead = kept.dead or bool(effect.dead)
         if following != kept.next_delivery or dead is not kept.dead:
-            self.changed[effect.name] = Kept(number, following, dead)
+            self.changed[effect.name] = StoredSubscription(number, following, dead)
 
-    def _find(self, name: str) -> Kept | None:
+    def _find(self, name: str) -> StoredSubscription | None:
         return self.changed[name] if name in self.changed else self._kept.get(name)
 
-    def _subscribe(self, effect: Spool, filter: Filter, kept: Kept | None) -> Kept:
+    def _subscribe(self, effect: Spool, filter: Filter, kept: StoredSubscription | None) -> StoredSubscription:
         columns = {
             "identity": to_column(effect.identity),
             "generation": effect.generation,
@@ -234,7 +234,7 @@ class Transaction:
         columns |= {"broker": self._broker, "name": to_column(effect.name), "next_delivery": 1}
         result = self._connection.execute(table.insert().values(columns))
         assert result.inserted_primary_key is not None
-        kept = self.changed[effect.name] = Kept(result.inserted_primary_key[0], 1)
+        kept = self.changed[effect.name] = StoredSubscription(result.inserted_primary_key[0], 1)
         return kept
 
     def _remove(self, name: str) -> None:

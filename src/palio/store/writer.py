@@ -29,14 +29,14 @@ from sqlalchemy import Connection
 from palio.model.errors import PalioError
 from palio.routing.durable.effects import Append, Read, StoreEffect
 from palio.routing.occurrences import Failed, StoreMessage
-from palio.store.backend import Backend, Kind, Trouble
+from palio.store.backend import Backend, Trouble, WriteFailure
 from palio.store.contract import Broken, Completed
 from palio.store.errors import StoreCorrupt, StoreError, StoreInUse
-from palio.store.lookback import LakeThread
+from palio.store.lake_thread import LakeThread
 from palio.store.queue import Queue, appends_of
 from palio.store.recovery import unchanged
 from palio.store.sweeping import MIN_SWEPT, sweep
-from palio.store.transaction import Kept, Standing, Transaction
+from palio.store.transaction import StoredSubscription, StoreStanding, Transaction
 
 GRACE = 3.0  # seconds for which appends wait for a database that is away
 FIRST_PAUSE = 0.05
@@ -45,12 +45,12 @@ LONGEST_PAUSE = 1.0
 log = logging.getLogger("palio.store")
 
 
-class _Outcome(msgspec.Struct, frozen=True):
+class _GroupOutcome(msgspec.Struct, frozen=True):
     """What a transaction for a group comes to, once it is committed."""
 
     group: list[StoreEffect]
-    standing: Standing
-    changed: dict[str, Kept | None]
+    standing: StoreStanding
+    changed: dict[str, StoredSubscription | None]
     answers: list[StoreMessage]
     bytes: int
     earlier: list[tuple[Read, int]]
@@ -63,8 +63,8 @@ class Writer:
         self,
         backend: Backend,
         connection: Connection,
-        standing: Standing,
-        kept: dict[str, Kept],
+        standing: StoreStanding,
+        kept: dict[str, StoredSubscription],
         *,
         incarnation: int,
         retention: float,
@@ -84,7 +84,7 @@ class Writer:
         self._queue = queue
         self._completed = completed
         self._tell_broken = broken
-        self._doubt: _Outcome | None = None  # a commit of which nobody knows whether it came to pass
+        self._doubt: _GroupOutcome | None = None  # a commit of which nobody knows whether it came to pass
         self._finished: list[StoreEffect] | None = None  # the group that was last found to be on disk
         self.broken: StoreError | None = None
         self.waiting: str | None = None  # why nothing can be written now
@@ -141,13 +141,13 @@ class Writer:
             if self.broken is not None:
                 self._refuse(group, str(self.broken))
                 return
-            refuse = trouble.kind is Kind.FULL or time.monotonic() >= trouble_since + GRACE
+            refuse = trouble.kind is WriteFailure.FULL or time.monotonic() >= trouble_since + GRACE
             if refuse and self._doubt is None:
                 left = self._refuse(group, trouble.reason)
                 if len(left) < len(group):
                     group = left
                     continue  # without the appends it may fit
-            if trouble.kind is Kind.FULL and self._connection is not None and self._sweep():
+            if trouble.kind is WriteFailure.FULL and self._connection is not None and self._sweep():
                 continue
             if self._queue.closed:
                 log.warning("The store is closed while it waits: %d writes are lost.", len(group))
@@ -170,7 +170,7 @@ class Writer:
             rows = max(MIN_SWEPT, 2 * transaction.appended)
             swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
         standing = transaction.finish(swept)
-        outcome = _Outcome(
+        outcome = _GroupOutcome(
             group,
             standing or self.standing,
             transaction.changed,
@@ -187,7 +187,7 @@ class Writer:
             self.commits += 1
         self._finish(outcome)
 
-    def _finish(self, outcome: _Outcome) -> None:
+    def _finish(self, outcome: _GroupOutcome) -> None:
         """Handles a group that is on disk."""
         self._finished = outcome.group
         self.standing = outcome.standing
@@ -242,12 +242,12 @@ class Writer:
 
     def _judge(self, problem: Exception) -> Trouble:
         if isinstance(problem, PalioError):
-            trouble = Trouble(Kind.BROKEN, str(problem))
+            trouble = Trouble(WriteFailure.BROKEN, str(problem))
         else:
             trouble = self._backend.trouble(problem)
         self._disconnect()
         self.last_error = trouble.reason
-        if trouble.kind is Kind.BROKEN:
+        if trouble.kind is WriteFailure.BROKEN:
             error = (
                 problem
                 if isinstance(problem, StoreError)

@@ -1,4 +1,4 @@
-"""`Broker`: a broker for tests, which can be stopped, crash and start again at the same address."""
+"""`BrokerServer`: a broker for tests, which can be stopped, crash and start again at the same address."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Broker:
         self._extensions = extensions
         self.clock = clock
         self._host = MemoryHost(clock, self._changed)
-        self._running: live.Broker | None = None
+        self._running: live.BrokerServer | None = None
         self._thread: LoopThread | None = None
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         if clock is not None:
@@ -59,7 +59,7 @@ class Broker:
         return f"http://{self._settings.http}"
 
     @property
-    def running(self) -> live.Broker:
+    def running(self) -> live.BrokerServer:
         """The broker itself, with its router and connections."""
         assert self._running is not None, "The broker is not running; start it first."
         return self._running
@@ -94,7 +94,7 @@ class Broker:
         """Start it, at the same address as before."""
         if self._running is None:
             self._host.begin()
-            running = live.Broker(self._settings, host=self._host, extensions=self._extensions)
+            running = live.BrokerServer(self._settings, host=self._host, extensions=self._extensions)
             await running.start()
             self._running = running
             host = self._settings.listen.rpartition(":")[0]

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from palio.broker.clock import Clock as BrokerClock
+from palio.broker.clock import MonotonicClock as BrokerClock
 from palio.broker.gateway.definitions import MemoryKeeper
 from palio.broker.settings import Settings
 from palio.broker.storing import StoreBridge

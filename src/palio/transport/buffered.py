@@ -1,4 +1,4 @@
-"""Transports for a `Connection` that is not on a socket of its own: in memory, or within a WebSocket.
+"""Transports for a `BrokerConnection` that is not on a socket of its own: in memory, or within a WebSocket.
 
 What the connection has written and the other side has not taken yet is counted. Beyond the high-water mark the
 connection is told to pause, as by any transport, and so its own bounds and policy for slow readers apply.

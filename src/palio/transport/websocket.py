@@ -31,7 +31,7 @@ def complete(url: str) -> str:
     return url if parts.path.strip("/") else url.rstrip("/") + PATH
 
 
-class _Socket:
+class _LibrarySocket:
     """A WebSocket of the `websockets` library."""
 
     def __init__(self, socket: ClientConnection) -> None:
@@ -83,6 +83,6 @@ class WebSocketDialler:
             raise ConnectionError(f"no WebSocket of a broker: {problem}") from None
         end = make()
         address = socket.remote_address
-        Tunnel(end, _Socket(socket), address[:2] if address else None).start()
+        Tunnel(end, _LibrarySocket(socket), address[:2] if address else None).start()
         await asyncio.sleep(0)
         return end

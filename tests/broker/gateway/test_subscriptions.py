@@ -8,7 +8,13 @@ import os
 import pytest
 
 import palio
-from palio.broker.gateway.definitions import FILE, Definition, FileKeeper, Kept, UnreadableDefinitions
+from palio.broker.gateway.definitions import (
+    FILE,
+    Definition,
+    FileKeeper,
+    StoredDefinition,
+    UnreadableDefinitions,
+)
 from palio.broker.gateway.settings import GatewaySettings
 from palio.protocol.durable.retry import Retry
 from tests.broker.gateway.calling import LOCAL, Webhook, calling, problem, streaming
@@ -392,10 +398,12 @@ async def test_limits_and_what_is_not_there():
 def test_definitions_are_on_disk_and_for_nobody_else(tmp_path):
     keeper = FileKeeper(tmp_path / "data")
     assert keeper.load() == []
-    kept = [Kept("anna", Definition(id="a", filters=[{"exact": {"type": "x"}}], sink="http://x/"), 5.0)]
+    kept = [
+        StoredDefinition("anna", Definition(id="a", filters=[{"exact": {"type": "x"}}], sink="http://x/"), 5.0)
+    ]
     keeper.save(kept)
-    keeper.save([*kept, Kept("", Definition(id="b"))])
-    assert keeper.load() == [*kept, Kept("", Definition(id="b"))]
+    keeper.save([*kept, StoredDefinition("", Definition(id="b"))])
+    assert keeper.load() == [*kept, StoredDefinition("", Definition(id="b"))]
     file = tmp_path / "data" / FILE
     assert file.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in file.parent.iterdir()] == [FILE]
@@ -462,7 +470,7 @@ async def test_what_cannot_be_written_is_not_made_changed_or_ended(monkeypatch):
 
 def test_a_subscription_of_an_earlier_version_that_cannot_be_read_is_put_aside(tmp_path, caplog):
     keeper = FileKeeper(tmp_path)
-    keeper.save([Kept("desk", Definition(id="good"))])
+    keeper.save([StoredDefinition("desk", Definition(id="good"))])
     written = json.loads((tmp_path / FILE).read_text())
     wrong = {"owner": "desk", "definition": {"id": "orders\n"}, "rate": None}
     (tmp_path / FILE).write_text(json.dumps([*written, wrong]))

@@ -11,7 +11,7 @@ from typing import Any
 
 from palio import Notification, Pattern
 from palio.model.patterns.computed import compile_guard
-from palio.model.patterns.shape import Absence, All, Either, Join, Loop, Step, Then, Times
+from palio.model.patterns.shape import Absence, All, Either, Loop, PartJoin, Step, Then, Times
 from palio.model.patterns.variants import MAX_LOOP
 
 
@@ -63,7 +63,7 @@ class Occurrence:
 
     events: tuple[tuple[Step, Event, int], ...]
     absences: tuple[Absent, ...] = ()
-    joins: tuple[tuple[Join, tuple[Event, ...], tuple[Event, ...]], ...] = ()
+    joins: tuple[tuple[PartJoin, tuple[Event, ...], tuple[Event, ...]], ...] = ()
     more: bool = False
     stops: tuple[Stop, ...] = ()
 
@@ -143,7 +143,7 @@ class Definition:
                 steps = (part.part,) if isinstance(part.part, Step) else part.part.parts
                 missing += ((steps, part.adjacent),)
                 continue
-            join = shape.join(number) if number else Join()
+            join = shape.join(number) if number else PartJoin()
             following = []
             for left, right in product(found, list(self.occurrences(part))):
                 if all(self.before(one, other) for one in left.plain() for other in right.plain()):
@@ -194,7 +194,7 @@ class Definition:
             events.setdefault(name, []).append(attributes)
         return compile_guard(step.guard)(event.attributes, events)
 
-    def joined(self, join: Join, left: tuple[Event, ...], right: tuple[Event, ...]) -> bool:
+    def joined(self, join: PartJoin, left: tuple[Event, ...], right: tuple[Event, ...]) -> bool:
         last, first = max(map(self.key, left)), min(right, key=self.key)
         if join.strict and any(last < self.key(event) < self.key(first) for event in self.events):
             return False

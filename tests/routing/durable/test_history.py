@@ -7,7 +7,7 @@ import pytest
 from palio import Filter
 from palio.protocol.durable.journals import GoOn, Replay, Replayed, Survey, Surveyed
 from palio.protocol.durable.subscriptions import Attach
-from palio.routing.durable.network.history import MAX_PER_SESSION
+from palio.routing.durable.network.journal_history import MAX_PER_SESSION
 from palio.routing.occurrences import Close, Open
 from tests.routing.durable.world import World, number
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from palio.sim.faults.knots import KNOTS, WORDS
-from palio.sim.faults.reach import HAPPENINGS, IMPOSSIBLE, STATES, TRANSITIONS, Reach, Reckoning, counts
+from palio.sim.faults.reach import HAPPENINGS, IMPOSSIBLE, STATES, TRANSITIONS, FaultReach, Reckoning, counts
 from palio.sim.faults.run import prepare, simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.faults.soak import drawn, drawn_evenly, drawn_mixed
@@ -23,7 +23,7 @@ BEFORE = (
 def measured(scenarios):
     reckoning = Reckoning()
     for scenario in scenarios:
-        reach = Reach()
+        reach = FaultReach()
         simulate(scenario, reach=reach)
         reckoning.add(counts(reach))
     return reckoning.rows()
@@ -103,7 +103,7 @@ def test_a_mixed_scenario_is_read_back_from_its_text():
 
 def test_measuring_changes_nothing():
     for seed in (3, 4, 5, 11):
-        plain, watched = simulate(drawn_mixed(seed)), simulate(drawn_mixed(seed), reach=Reach())
+        plain, watched = simulate(drawn_mixed(seed)), simulate(drawn_mixed(seed), reach=FaultReach())
         assert plain.record.lines == watched.record.lines
         assert plain.world.handled == watched.world.handled
 
@@ -114,7 +114,7 @@ def test_a_meeting_is_of_what_happens_and_of_the_state_in_which_it_does():
         Crash(time=3.0, broker="b0", effects=1000, share=1.0, down=0.5, number=1),
         End(time=8.0, name="s0", number=2),
     )
-    reach = Reach()
+    reach = FaultReach()
     simulate(FaultScenario(shape="single", brokers=1, takers=1, script=steps), reach=reach)
     assert reach.meetings == {("crash", "live"): 1, ("end", "live"): 1}
     assert reach.transitions["live", "down"] == 1

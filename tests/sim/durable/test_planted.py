@@ -19,8 +19,8 @@ MOST_RUNS = 120
 FAULTS = {
     planted.ConfirmsBeforeItWrites: violations.ConfirmedTooEarly,
     planted.ConfirmsTheWrongSequence: violations.SequenceReused,
-    planted.ForgetsAnEvent: violations.Lost,
-    planted.AdvancesWithoutSpooling: violations.Lost,
+    planted.ForgetsAnEvent: violations.LostNotification,
+    planted.AdvancesWithoutSpooling: violations.LostNotification,
     planted.ForgetsAcknowledgements: violations.AfterDone,
     planted.ForgetsTheLastAcknowledgement: violations.AfterDone,
     planted.WritesAllAcknowledgementsButTheLast: violations.AfterDone,
@@ -88,7 +88,7 @@ def test_every_kind_of_broken_promise_is_caught_somewhere():
 
 
 def test_a_failing_run_is_shrunk_to_a_short_story():
-    run = caught(planted.AdvancesWithoutSpooling, violations.Lost)
+    run = caught(planted.AdvancesWithoutSpooling, violations.LostNotification)
 
     def again(scenario):
         return simulate(scenario, make_router=planted.AdvancesWithoutSpooling)
@@ -107,7 +107,7 @@ def test_a_story_is_not_about_who_says_nothing():
         Say(time=0.5, publisher="p0", contents=((1, 1, 1),), number=1),
     )
     run = simulate(FaultScenario(shape="single", brokers=1, takers=1, publishers=2, script=steps))
-    told = "\n".join(story(run, violations.Lost(number=1)))
+    told = "\n".join(story(run, violations.LostNotification(number=1)))
     assert "p0 publishes at b0" in told
     assert "p1 publishes" not in told
 
@@ -121,7 +121,7 @@ def test_a_story_is_not_about_parts_that_never_met():
     )
     run = simulate(scenario)
     assert [{wire.one.name, wire.other.name} for wire in run.world.wires] == [{"b0", "b2"}, {"b1", "b2"}]
-    run.violations = [violations.Lost(number=1)]
+    run.violations = [violations.LostNotification(number=1)]
     tried = []
 
     def again(shorter):

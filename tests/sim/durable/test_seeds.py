@@ -13,7 +13,7 @@ from palio.sim.faults.failures import replay_command, shrink, story
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import COMBINATIONS, drawn
-from palio.sim.faults.violations import Lost
+from palio.sim.faults.violations import LostNotification
 from tests.slices import sliced
 
 FIRST, COUNT, CHUNK = 1, 504, 12
@@ -54,7 +54,11 @@ def test_runs_with_a_broker_that_joins_need_introductions(monkeypatch):
     """Those that once failed are lost again where a journal trims without knowing who is away."""
     monkeypatch.setattr(Introduced, "missing", frozenset())
     joining = [FaultScenario.from_json(text) for text in ONCE_FAILED if '"type":"join"' in text]
-    lost = [one for one in joining if any(isinstance(broken, Lost) for broken in simulate(one).violations)]
+    lost = [
+        one
+        for one in joining
+        if any(isinstance(broken, LostNotification) for broken in simulate(one).violations)
+    ]
     assert len(lost) >= 4
 
 

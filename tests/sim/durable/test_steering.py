@@ -70,7 +70,7 @@ def test_a_pause_that_is_only_answered_is_caught(monkeypatch):
 def test_a_rewind_that_drops_what_waits_is_caught(monkeypatch):
     monkeypatch.setattr(SoughtPlace, "wants", lambda self, envelope: False)
     monkeypatch.setattr(SoughtPlace, "position", lambda self, before: before)
-    caught(violations.Lost)
+    caught(violations.LostNotification)
 
 
 @pytest.mark.parametrize("field", ["halts", "rewinds"])

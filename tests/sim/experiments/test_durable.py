@@ -10,7 +10,7 @@ from palio.sim.experiments.loading import load
 from palio.sim.experiments.report import write_report
 from palio.sim.experiments.results import RUNS, Folder
 from palio.sim.experiments.simulators import simulator_of
-from palio.sim.experiments.sweep import Run, expand
+from palio.sim.experiments.sweep import PlannedRun, expand
 
 EXPERIMENT = load("durable")
 
@@ -19,7 +19,7 @@ EXPERIMENT = load("durable")
 def runs():
     """The runs of `--quick`, made shorter still."""
     return [
-        Run(
+        PlannedRun(
             run.sweep,
             run.variant,
             msgspec.structs.replace(run.scenario, tail=1.0, lead=0.5, rate=min(run.scenario.rate, 100.0)),

@@ -10,7 +10,7 @@ from palio.spark.lake import rewriting
 from palio.spark.lake.files import MAX_COLUMNS
 from palio.spark.matching.bulk import MOST_PAIRS
 from palio.spark.matching.shards import SHARD_SUBSCRIPTIONS
-from palio.spark.stats import gathering, looking, sketch
+from palio.spark.stats import event_scans, gathering, sketch
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_every_command_that_it_names_is_there(page):
 def test_its_numbers_are_those_of_the_code(page):
     assert f"at most {MOST_PAIRS:,} pairs" in page
     assert f"at most {SHARD_SUBSCRIPTIONS // 1000} thousand subscriptions" in page
-    assert f"at most {gathering.MOST_ATTRIBUTES} attributes, {looking.LISTED} values of each" in page
+    assert f"at most {gathering.MOST_ATTRIBUTES} attributes, {event_scans.LISTED} values of each" in page
     assert f"{gathering.MOST_CONSTRAINTS} constraints" in page
     assert f"{gathering.MOST_SUBSCRIPTIONS} subscriptions of each sort" in page
     assert f"merging {gathering.MOST_COMPARED:,} filters" in page

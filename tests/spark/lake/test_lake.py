@@ -22,7 +22,7 @@ from palio.spark.lake.rewriting import forget, sweep
 from palio.spark.source.journals import Span
 from palio.store import Journal
 from palio.store.lake.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
-from palio.store.lake.manifests import Change, Lake, LakeFile
+from palio.store.lake.manifests import Lake, LakeChange, LakeFile
 from tests.slices import sliced
 from tests.spark.filling import MIDNIGHT, a_day_passes, fill
 from tests.spark.lakes import Killed, content, events, journal
@@ -209,7 +209,7 @@ def test_many_classes_share_files_and_many_columns_are_in_the_payload(spark, url
     assert {Path(file.path).parent.name[:13] for file in written} == {"class k0%2F..", "class k1%2F..", "+"}
     assert not any(file.complete for file in written)
     lake = Lake(place)
-    lake.commit(lake.create(), Change("archive", tuple(written), (), {"b": 10}))
+    lake.commit(lake.create(), LakeChange("archive", tuple(written), (), {"b": 10}))
     rows = palio.spark.history(spark, place, schema="y7 int").where("y7 is not null").collect()
     assert [row.y7 for row in rows] == [7]
 
@@ -302,9 +302,9 @@ def test_versions_are_created_once(tmp_path):
         lake.state()
     base = lake.create()
     assert lake.create() == base
-    lake.commit(base, Change("archive", (), (), {"b": 7}))
+    lake.commit(base, LakeChange("archive", (), (), {"b": 7}))
     with pytest.raises(LakeChanged):
-        lake.commit(base, Change("archive", (), (), {"b": 9}))
+        lake.commit(base, LakeChange("archive", (), (), {"b": 9}))
     assert lake.state().positions == {"b": 7}
     file = LakeFile("day=2026-01-01/-/x.parquet", "b", 1, 2, 2, 10, "2026-01-01", 0.0, 1.0)
     for number in range(70):
@@ -313,7 +313,9 @@ def test_versions_are_created_once(tmp_path):
         (tmp_path / f"{number}.parquet").touch()
         lake.commit(
             state,
-            Change("archive", (msgspec.structs.replace(file, path=f"{number}.parquet"),), gone, {"b": number}),
+            LakeChange(
+                "archive", (msgspec.structs.replace(file, path=f"{number}.parquet"),), gone, {"b": number}
+            ),
         )
     assert list(lake.state().files) == ["69.parquet"]
     assert list(lake.state(40).files) == ["37.parquet"]

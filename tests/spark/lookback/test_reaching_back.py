@@ -18,7 +18,7 @@ import palio
 import palio.spark
 from palio.broker.access.rights import parse_rights, write_rights
 from palio.broker.access.tokens import create_token
-from palio.broker.broker import Broker
+from palio.broker.broker import BrokerServer
 from palio.broker.maintenance import trim_store
 from palio.broker.settings import Peer, Security, Settings
 from palio.model.errors import HistoryUnavailable
@@ -28,8 +28,8 @@ from palio.spark import jobs
 from palio.spark.errors import DataLoss, NameTaken
 from palio.spark.lake.archiving import archive, reader_of
 from palio.spark.lake.rewriting import compact, forget
-from palio.store.holds import hold
 from palio.store.lake.manifests import Lake
+from palio.store.retention_holds import hold
 from tests.cli.processes import broker_up
 from tests.spark.filling import MIDNIGHT, fill
 from tests.store.conftest import cluster, database  # noqa: F401 - the same databases
@@ -61,7 +61,7 @@ class Scene:
         return trim_store(self.url, "b", upto).journal.trimmed
 
     async def __aenter__(self):
-        self.broker = Broker(self.settings)
+        self.broker = BrokerServer(self.settings)
         await self.broker.start()
         return self
 

@@ -25,4 +25,4 @@ if "pyspark.daemon" in sys.orig_argv:
     import palio.spark.source.format
     import palio.spark.source.from_broker
     import palio.spark.source.from_store
-    import palio.spark.stats.looking  # noqa: F401
+    import palio.spark.stats.event_scans  # noqa: F401

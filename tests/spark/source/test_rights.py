@@ -16,7 +16,7 @@ import palio.spark
 import palio.sync
 from palio.client.environment import AUTHORITY, TOKEN_FILE
 from palio.model.errors import NotAllowed, NotAuthenticated
-from palio.spark.source.journals import Span, Wanted, open_journals
+from palio.spark.source.journals import Span, WantedEvents, open_journals
 from tests.security.papers import Papers, secured
 from tests.security.world import World
 
@@ -69,7 +69,7 @@ def rows_of(url: str, filter: str = "true") -> list[int]:
     """What the process that plans a read, and each task, would see with the environment that there is now."""
     with open_journals(url) as journals:
         (standing,) = journals.standings()
-        wanted = Wanted(palio.Filter.parse(filter))
+        wanted = WantedEvents(palio.Filter.parse(filter))
         batches = list(journals.read(Span(standing.journal, standing.trimmed, standing.head), wanted))
     payloads = [row for batch in batches for row in batch.column("payload").to_pylist()]
     return sorted(palio.Notification.decode(one)["level"] for one in payloads)

@@ -168,13 +168,13 @@ def test_a_damaged_row_is_named(spark, tmp_path):
 
 
 def test_what_was_trimmed_is_not_read_over(spark, tmp_path):
-    from palio.spark.source.journals import Span, Wanted, open_journals
+    from palio.spark.source.journals import Span, WantedEvents, open_journals
 
     url = f"sqlite:///{tmp_path}/palio.db"
     fill(url, [{"x": number} for number in range(10)], trim=4)
     assert sequences(palio.spark.read(spark, url)) == list(range(5, 11))
     with open_journals(url) as journals:
         with pytest.raises(DataLoss, match="from 3 on, but begins with 5"):
-            list(journals.read(Span("b", 2, 10), Wanted()))
-        (batch,) = journals.read(Span("b", 2, 10), Wanted(lossy=True))
+            list(journals.read(Span("b", 2, 10), WantedEvents()))
+        (batch,) = journals.read(Span("b", 2, 10), WantedEvents(lossy=True))
         assert batch.num_rows == 6

@@ -11,7 +11,7 @@ import palio.sync
 import palio.testing
 from palio.spark.runtime.queries import run_to_end
 from palio.spark.source import offsets
-from palio.spark.source.journals import Span, Standing, Wanted, open_journals
+from palio.spark.source.journals import JournalStanding, Span, WantedEvents, open_journals
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -89,7 +89,7 @@ def test_ranges_through_a_broker_and_what_is_missing():
         with open_journals(address) as journals:
             (standing,) = journals.standings()
             assert (standing.trimmed, standing.head) == (0, 10)
-            (batch,) = journals.read(Span(standing.journal, 3, 7), Wanted())
+            (batch,) = journals.read(Span(standing.journal, 3, 7), WantedEvents())
             assert batch.column("sequence").to_pylist() == [4, 5, 6, 7]
             assert palio.Notification.decode(batch.column("payload")[0].as_py())["x"] == 3
             journals.hold("query", [(standing.journal, 4)])
@@ -105,4 +105,7 @@ def test_offsets_are_divided_by_what_there_is():
         Span("a", 8, 11),
         Span("a", 11, 12),
     ]
-    assert offsets.without_lost({"a": 5}, [Standing("a", 7, 9), Standing("b", 2, 4)]) == {"a": 7, "b": 2}
+    assert offsets.without_lost({"a": 5}, [JournalStanding("a", 7, 9), JournalStanding("b", 2, 4)]) == {
+        "a": 7,
+        "b": 2,
+    }

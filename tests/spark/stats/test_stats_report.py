@@ -13,14 +13,14 @@ import pytest
 from palio.spark.stats.figures import (
     Attribute,
     Bin,
-    Count,
     Figures,
     Hits,
     Moment,
     Savings,
     Selectivity,
-    Subscription,
+    SubscriptionHits,
     Traffic,
+    ValueCount,
 )
 from palio.spark.stats.page import page
 
@@ -45,23 +45,25 @@ def figures(evil: str) -> Figures:
             by=evil,
             groups=[evil],
             moments=[Moment(0.0, 60, {evil: 50}, 30), Moment(50.0, 40, {}, 0)],
-            publishers=[Count(evil, 60), Count("p", 40)],
+            publishers=[ValueCount(evil, 60), ValueCount("p", 40)],
             publishers_distinct=2,
         ),
         attributes=[
-            Attribute(evil, "string", 100, 1.0, {"string": 100}, 2, True, [Count(evil, 60), Count("", 40)]),
-            Attribute(evil, "number", 50, 0.5, {"int": 25, "float": 25}, 2_000, False, [Count(3, 20)], 0,
+            Attribute(evil, "string", 100, 1.0, {"string": 100}, 2, True,
+                      [ValueCount(evil, 60), ValueCount("", 40)]),
+            Attribute(evil, "number", 50, 0.5, {"int": 25, "float": 25}, 2_000, False, [ValueCount(3, 20)], 0,
                       0.0, 9.0, 4.0, 1.0, [float(n) for n in range(101)],
                       [Bin(0.0, 5.0, 40), Bin(5.0, 9.0, 10)]),
             Attribute(evil, "time", 50, 0.5, {"time": 50}, 2, True, least=0.0, most=1e9),
             Attribute(evil, "list", 50, 0.5, {"list": 50}, 0, True),
-            Attribute(evil, "bool", 50, 0.5, {"bool": 50}, 2, True, [Count(True, 30), Count(False, 20)]),
+            Attribute(evil, "bool", 50, 0.5, {"bool": 50}, 2, True,
+                      [ValueCount(True, 30), ValueCount(False, 20)]),
         ],
         attributes_left_out=3,
         selectivities=[Selectivity(evil, "=", evil, 3, 50, 0.5)],
         constraints=9,
-        hits=Hits(3, 1, 1, 90, 60, {0: 1, 2: 1}, {0: 40, 1: 60}, [Subscription(evil, evil, 60, 0.6)],
-                  [Subscription(evil, evil, 0, 0.0)]),
+        hits=Hits(3, 1, 1, 90, 60, {0: 1, 2: 1}, {0: 40, 1: 60}, [SubscriptionHits(evil, evil, 60, 0.6)],
+                  [SubscriptionHits(evil, evil, 0, 0.0)]),
         savings=Savings(9_000, 5_000, 4_000, 300, 200),
     )  # fmt: skip
 

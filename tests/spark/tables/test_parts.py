@@ -19,7 +19,7 @@ from palio.spark.lake.rewriting import compact, sweep
 from palio.spark.source.options import read_options
 from palio.spark.source.reading import read
 from palio.spark.tables import parts, pieces
-from palio.spark.tables.pieces import Cut, cut, grouped
+from palio.spark.tables.pieces import TablePieces, cut, grouped
 from tests.slices import sliced
 from tests.spark.filling import MIDNIGHT, fill
 
@@ -98,7 +98,7 @@ class Reading:
     def __init__(self, monkeypatch):
         self.count = 0
         self.stop: int | None = None
-        reading, original = self, Cut.read
+        reading, original = self, TablePieces.read
 
         def read(self, spark, piece, **options):
             if reading.count == reading.stop:
@@ -106,7 +106,7 @@ class Reading:
             reading.count += 1
             return original(self, spark, piece, **options)
 
-        monkeypatch.setattr(Cut, "read", read)
+        monkeypatch.setattr(TablePieces, "read", read)
 
 
 @pytest.fixture

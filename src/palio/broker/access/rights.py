@@ -90,7 +90,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow: tuple[Allowance, ...] = ()
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _RightsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     principals: dict[str, _Entry] = {}
 
 
@@ -117,7 +117,7 @@ def read_rights(folder: Path) -> dict[str, Rights]:
     """The rights of all principals. Raises `WrongRights`."""
     file = folder / FILE
     try:
-        read = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _File)
+        read = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _RightsFile)
     except FileNotFoundError:
         return {}
     except OSError as problem:

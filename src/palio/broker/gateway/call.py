@@ -16,13 +16,13 @@ from starlette.responses import Response
 
 from palio.broker.access.principal import Principal
 from palio.broker.gateway.bodies import Bodies
-from palio.broker.gateway.credentials import Credentials, authenticated, read_credentials
+from palio.broker.gateway.credentials import HttpCredentials, authenticated, read_credentials
 from palio.broker.gateway.visitor import Visitor
 from palio.model import jsontext
 from palio.model.formats import JSON, WrongMediaType, is_json, media_type_of
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 # A body of more bytes is read in a thread, so that everybody else need not wait for it.
 IN_THREAD = 32 * 1024
@@ -33,7 +33,7 @@ MAX_DOCUMENT = 512 * 1024
 class Call:
     """A request, and what can be done with it."""
 
-    def __init__(self, broker: Broker, bodies: Bodies, request: Request) -> None:
+    def __init__(self, broker: BrokerServer, bodies: Bodies, request: Request) -> None:
         self._broker = broker
         self._bodies = bodies
         self._request = request
@@ -62,7 +62,7 @@ class Call:
         return authenticated(self._broker, self.credentials)
 
     @cached_property
-    def credentials(self) -> Credentials:
+    def credentials(self) -> HttpCredentials:
         """What the request shows. Raises what an unknown way to do so is refused with, and `StrangeOrigin`."""
         return read_credentials(self._request)
 

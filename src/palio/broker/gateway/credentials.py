@@ -16,19 +16,19 @@ from starlette.requests import HTTPConnection
 
 from palio.broker.access.access import CERTIFICATE, Access, common_name
 from palio.broker.access.principal import Principal
-from palio.broker.gateway.guard import StrangeOrigin
+from palio.broker.gateway.origin_guard import StrangeOrigin
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.protocols import PEER_CERTIFICATE
 from palio.model.errors import PalioError
 from palio.protocol.greeting import CONNECTION
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 _ELSEWHERE = ("cross-site", "same-site")
 
 
-class Credentials(msgspec.Struct, frozen=True):
+class HttpCredentials(msgspec.Struct, frozen=True):
     """A token, if there is one, the verified certificate, if there is one, and where they come from."""
 
     token: str | None = None
@@ -48,10 +48,10 @@ class Credentials(msgspec.Struct, frozen=True):
         return "" if name is None else f"{CERTIFICATE}-{name}"
 
 
-NOTHING_SHOWN = Credentials()
+NOTHING_SHOWN = HttpCredentials()
 
 
-def read_credentials(connection: HTTPConnection) -> Credentials:
+def read_credentials(connection: HTTPConnection) -> HttpCredentials:
     """What a request shows. Raises what an unknown way to authenticate is refused with, and `StrangeOrigin`."""
     token, headers = bearer(connection.headers), connection.headers
     certificate = connection.scope.get(PEER_CERTIFICATE)
@@ -63,10 +63,10 @@ def read_credentials(connection: HTTPConnection) -> Credentials:
     ):
         raise StrangeOrigin(headers.get("referer", "elsewhere"))
     client = connection.client
-    return Credentials(token, certificate, (client.host, client.port) if client is not None else None)
+    return HttpCredentials(token, certificate, (client.host, client.port) if client is not None else None)
 
 
-def authenticated(broker: Broker, credentials: Credentials) -> Principal:
+def authenticated(broker: BrokerServer, credentials: HttpCredentials) -> Principal:
     """Whose they are. Raises `NotAuthenticated` or `TokenExpired`, and has the broker note that."""
     try:
         return credentials.authenticate(broker.access)

@@ -65,7 +65,7 @@ class NotStored(PalioError):
         super().__init__(f"The subscription could not be written: {reason}. Try again later.", reason=reason)
 
 
-class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _DefinitionPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     pass
 
 
@@ -76,14 +76,14 @@ MOMENT = {"anyOf": [{"enum": ["now", "all"]}, {"format": "date-time"}]}
 SECONDS = {"minimum": 0, "exclusiveMaximum": 1e11}
 
 
-class ProtocolSettings(_Part, frozen=True):
+class ProtocolSettings(_DefinitionPart, frozen=True):
     """How a webhook is called: further headers."""
 
     method: Literal["POST"] = "POST"
     headers: Annotated[dict[HeaderName, HeaderValue], msgspec.Meta(max_length=32)] = {}
 
 
-class SinkCredential(_Part, frozen=True):
+class SinkCredential(_DefinitionPart, frozen=True):
     """What a webhook wants to see as `Authorization: Bearer`. It is never shown again."""
 
     accesstoken: HeaderValue
@@ -91,7 +91,7 @@ class SinkCredential(_Part, frozen=True):
     accesstokentype: Literal["Bearer"] = "Bearer"
 
 
-class Config(_Part, frozen=True):
+class Config(_DefinitionPart, frozen=True):
     """How events come: their form, how many at a time, from when on, and how they are tried again."""
 
     contentmode: Literal["binary", "structured"] = "binary"
@@ -113,7 +113,7 @@ class Config(_Part, frozen=True):
 USUAL_SETTINGS, USUAL_CONFIG = ProtocolSettings(), Config()
 
 
-class Definition(_Part, frozen=True, kw_only=True):
+class Definition(_DefinitionPart, frozen=True, kw_only=True):
     """A subscription as whoever made it has described it."""
 
     id: SubscriptionId
@@ -127,7 +127,7 @@ class Definition(_Part, frozen=True, kw_only=True):
     config: Config = USUAL_CONFIG
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredDefinition(msgspec.Struct, frozen=True):
     """A definition, whose it is, and how often per minute its webhook wants to be called at the most."""
 
     owner: str
@@ -142,10 +142,10 @@ class Kept(msgspec.Struct, frozen=True):
 class Keeper(Protocol):
     """Where definitions are kept."""
 
-    def load(self) -> list[Kept]:
+    def load(self) -> list[StoredDefinition]:
         """All of them. Raises `UnreadableDefinitions`."""
 
-    def save(self, kept: list[Kept]) -> None:
+    def save(self, kept: list[StoredDefinition]) -> None:
         """Keep these and no others. Raises OSError."""
 
 
@@ -155,7 +155,7 @@ class FileKeeper:
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE
 
-    def load(self) -> list[Kept]:
+    def load(self) -> list[StoredDefinition]:
         try:
             written = msgspec.json.decode(self._file.read_bytes(), type=list[msgspec.Raw])
             return [one for one in map(self._read, written) if one is not None]
@@ -164,9 +164,9 @@ class FileKeeper:
         except (OSError, msgspec.DecodeError) as problem:
             raise UnreadableDefinitions(str(self._file), f"{problem}.") from None
 
-    def _read(self, written: msgspec.Raw) -> Kept | None:
+    def _read(self, written: msgspec.Raw) -> StoredDefinition | None:
         try:
-            return msgspec.json.decode(written, type=Kept)
+            return msgspec.json.decode(written, type=StoredDefinition)
         except msgspec.ValidationError as problem:
             line = msgspec.json.format(bytes(written), indent=-1) + b"\n"
             aside = self._file.with_suffix(".aside.jsonl")
@@ -177,7 +177,7 @@ class FileKeeper:
             _log.error("A subscription cannot be read and was put aside in %s: %s.", aside, problem)
             return None
 
-    def save(self, kept: list[Kept]) -> None:
+    def save(self, kept: list[StoredDefinition]) -> None:
         write_private(self._file, msgspec.json.format(msgspec.json.encode(kept).decode(), indent=1))
         sync_folder(self._file.parent)
 
@@ -186,10 +186,10 @@ class MemoryKeeper:
     """Definitions that are kept as long as this object is: for brokers that have no disk."""
 
     def __init__(self) -> None:
-        self._kept: list[Kept] = []
+        self._kept: list[StoredDefinition] = []
 
-    def load(self) -> list[Kept]:
+    def load(self) -> list[StoredDefinition]:
         return list(self._kept)
 
-    def save(self, kept: list[Kept]) -> None:
+    def save(self, kept: list[StoredDefinition]) -> None:
         self._kept = list(kept)

@@ -28,13 +28,13 @@ from palio.broker.extension import BrokerMistake, Extension, Route, Socket
 from palio.broker.gateway.bodies import Bodies
 from palio.broker.gateway.call import Call, json_answer
 from palio.broker.gateway.credentials import authenticated, read_credentials
-from palio.broker.gateway.guard import Guard
+from palio.broker.gateway.origin_guard import OriginGuard
 from palio.broker.gateway.problems import NotFound, WrongMethod, problem_response
 from palio.broker.settings import split_address
 from palio.model.errors import PalioError
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -43,12 +43,12 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 class Front:
     """The application that answers on the HTTP port of a broker; `mount` what it shall know."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         settings = broker.settings.gateway
         self._broker = broker
         self.bodies = Bodies(settings)
         self.requests: Counter[tuple[str, int]] = Counter()  # by route and status
-        self._guard = Guard(settings, local=split_address(broker.settings.http)[0] in LOCAL)
+        self._guard = OriginGuard(settings, local=split_address(broker.settings.http)[0] in LOCAL)
         self._changing: list[re.Pattern[str]] = []  # paths at which even who only reads changes something
         self._paths: dict[object, str] = {}  # by endpoint
         self.app = Starlette(exception_handlers={PalioError: _refused, HTTPException: _refused})

@@ -12,20 +12,20 @@ from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.front import Front
 from palio.broker.gateway.guide import Guide
 from palio.broker.gateway.health import Health
-from palio.broker.gateway.publishing import Publishing
+from palio.broker.gateway.publishing import HttpPublishing
 from palio.broker.gateway.resources import Resources
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.streams import Streams
 from palio.broker.gateway.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 
 class Gateway:
     """Events, streams, subscriptions, `palio/2` over WebSocket, health and metrics, and the guide to them."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
         self._sinks = Sinks(broker.settings.gateway, broker.settings.name)
         self._subscriptions = Subscriptions(broker, broker.keeper(), self._sinks)
@@ -34,7 +34,7 @@ class Gateway:
     def extensions(self) -> tuple[Extension, ...]:
         broker = self._broker
         return (
-            Publishing(broker).extension(),
+            HttpPublishing(broker).extension(),
             self._streams.extension(),
             Resources(self._subscriptions, self._sinks).extension(),
             Guide(broker).extension(),

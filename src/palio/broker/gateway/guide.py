@@ -18,7 +18,7 @@ from palio.model.formats import JSON
 from palio.protocol.greeting import PROTOCOL
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ DOCS = Operation(summary="This description, for people", answers=good("A page.",
 class Guide:
     """Tells what there is, from the routes of all extensions."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
 
     def extension(self) -> Extension:

@@ -15,7 +15,7 @@ from palio.broker.gateway.openapi import TEXT, Given, Operation, good
 from palio.broker.metrics import Metrics
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 
 HEALTH = Operation(
@@ -30,7 +30,7 @@ METRICS = Operation(
 class Health:
     """Health and metrics, for whoever watches over a broker."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
         self._registry = CollectorRegistry()
         self._registry.register(Metrics(broker))

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from palio.broker.gateway.problems import problem_response
-from palio.broker.limits import Tally, TooManyConnections
+from palio.broker.limits import ConnectionTally, TooManyConnections
 from palio.broker.settings import Limits
 from palio.model.errors import PalioError
 from palio.transport.tunnel import MAX_MESSAGE
@@ -35,8 +35,8 @@ class Callers:
     """The connections by HTTP, counted in all and by address."""
 
     def __init__(self, limits: Limits, refused: Callable[[PalioError, str], None]) -> None:
-        self._all = Tally(limits.connections)
-        self._by_address = Tally(limits.connections_per_address)
+        self._all = ConnectionTally(limits.connections)
+        self._by_address = ConnectionTally(limits.connections_per_address)
         self._refused = refused
 
     def enter(self, host: str) -> None:

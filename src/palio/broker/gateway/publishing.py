@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from palio.broker.extension import Extension, Route
 from palio.broker.gateway.call import IN_THREAD, Call
-from palio.broker.gateway.credentials import Credentials
+from palio.broker.gateway.credentials import HttpCredentials
 from palio.broker.gateway.openapi import COMMON, Operation, Parameter, good
 from palio.broker.gateway.parameters import KEY, Key, read_key, read_number
 from palio.broker.gateway.visitor import Visitor
@@ -26,7 +26,7 @@ from palio.model.notification import Notification
 from palio.protocol.requests import Publish, Published
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 # Sessions kept for publishers; the least recently used one gives way, unless it is waited for.
 MAX_SESSIONS = 256
@@ -95,10 +95,10 @@ class _Session:
         self.using = 0
 
 
-class Publishing:
+class HttpPublishing:
     """Everybody who publishes by HTTP."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._threads = asyncio.Semaphore(THREADS)
@@ -120,7 +120,7 @@ class Publishing:
                     notifications = await asyncio.to_thread(_read_and_encode, message, reading)
             return await self._say(notifications, call.credentials)
 
-    async def _say(self, notifications: tuple[Notification, ...], credentials: Credentials) -> Confirmed:
+    async def _say(self, notifications: tuple[Notification, ...], credentials: HttpCredentials) -> Confirmed:
         session = self._session(credentials)
         session.using += 1
         try:
@@ -133,7 +133,7 @@ class Publishing:
         sequences = answer.sequences or range(answer.sequence, answer.sequence + len(notifications))
         return Confirmed(answer.origin, tuple(sequences), visitor.journal)
 
-    def _session(self, credentials: Credentials) -> _Session:
+    def _session(self, credentials: HttpCredentials) -> _Session:
         session = self._sessions.pop(credentials.key, None)
         if session is None or _is_over(session):
             name = f"http-{credentials.key}" if credentials.key else "http"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from palio.broker.gateway.definitions import Kept
+from palio.broker.gateway.definitions import StoredDefinition
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.visitor import Visitor
 from palio.model.errors import PalioError
@@ -28,7 +28,7 @@ from palio.protocol.durable.subscriptions import Acknowledged, Attach, Rejected,
 from palio.protocol.envelope import Envelope
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 MODES: dict[str, Format] = {"binary": BINARY, "structured": STRUCTURED}
 GONE = 410
@@ -53,13 +53,13 @@ class Pusher:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: BrokerServer,
         sinks: Sinks,
-        kept: Kept,
+        kept: StoredDefinition,
         filter: Filter,
         *,
         counts: Counter[str],
-        gone: Callable[[Kept], None],
+        gone: Callable[[StoredDefinition], None],
     ) -> None:
         self._counts = counts  # of all pushers together
         self._broker = broker
@@ -225,7 +225,7 @@ class Pusher:
         return sentence
 
 
-def _own_headers(kept: Kept) -> Mapping[str, str]:
+def _own_headers(kept: StoredDefinition) -> Mapping[str, str]:
     definition = kept.definition
     headers = dict(definition.protocolsettings.headers)
     if definition.sinkcredential is not None:

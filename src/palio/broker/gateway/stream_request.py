@@ -81,7 +81,7 @@ STREAM = Operation(
 )
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class StreamWanted(msgspec.Struct, frozen=True):
     """What the reader of a stream asks for. No filter is everything, or that of the durable subscription."""
 
     filter: Filter | None
@@ -123,7 +123,7 @@ def write_position(position: dict[str, int]) -> str:
     return ",".join(event_name(quote(origin, safe=""), sequence) for origin, sequence in position.items())
 
 
-def read_wanted(call: Call) -> Wanted:
+def read_wanted(call: Call) -> StreamWanted:
     """What a reader asks for. Raises what is wrong with it."""
     query = call.query
     unknown = set(query) - {one.name for one in _QUERY}
@@ -142,7 +142,7 @@ def read_wanted(call: Call) -> Wanted:
         raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")
     given = [one for one in (call.headers.get("last-event-id"), query.get("last")) if one]
     positions = [read_position(one) for one in given]
-    return Wanted(
+    return StreamWanted(
         filter,
         durable,
         read_since(query.get("since")),

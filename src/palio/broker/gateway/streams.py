@@ -31,7 +31,7 @@ from palio.broker.gateway.stream_request import (
     MAX_ORIGINS,
     SHAPES,
     STREAM,
-    Wanted,
+    StreamWanted,
     read_position,
     read_wanted,
     write_position,
@@ -47,7 +47,7 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Subscribe
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 # Events of a durable stream that are out; then its reader has to come back.
 WINDOW = 256
@@ -61,7 +61,7 @@ _RETRY = 500  # milliseconds until a browser comes back
 class Streams:
     """All event streams of a broker."""
 
-    def __init__(self, broker: Broker, filter_named: Callable[[str, str], Filter | None]) -> None:
+    def __init__(self, broker: BrokerServer, filter_named: Callable[[str, str], Filter | None]) -> None:
         self._broker = broker
         self._filter_named = filter_named
         self._sent: OrderedDict[tuple[str, str], list[Key]] = OrderedDict()
@@ -81,20 +81,20 @@ class Streams:
             if wanted.durable is not None:
                 owner = visitor.principal
                 known = self._filter_named(owner, wanted.durable)
-                reader: _Reader = _Durable(
+                reader: _StreamReader = _Durable(
                     visitor, wanted, known, self._sent_before(owner, wanted), self._memory(owner)
                 )
             elif wanted.since is not None or wanted.after is not None:
                 reader = _Reaching(visitor, wanted)
             else:
-                reader = _Reader(visitor, wanted)
+                reader = _StreamReader(visitor, wanted)
             await reader.begin()
         except BaseException:
             visitor.leave()
             raise
         return EventStream(self, reader, self._broker.settings.gateway)
 
-    def _sent_before(self, owner: str, wanted: Wanted) -> frozenset[Key]:
+    def _sent_before(self, owner: str, wanted: StreamWanted) -> frozenset[Key]:
         """What the reader of a durable stream has received, as far as its last id tells."""
         assert wanted.durable is not None
         if not wanted.last:
@@ -113,10 +113,10 @@ class Streams:
         return remember
 
 
-class _Reader:
+class _StreamReader:
     """A transient subscription, and its events as text."""
 
-    def __init__(self, visitor: Visitor, wanted: Wanted) -> None:
+    def __init__(self, visitor: Visitor, wanted: StreamWanted) -> None:
         self.visitor = visitor
         self._wanted = wanted
         self._filter = wanted.filter or Filter()
@@ -181,10 +181,10 @@ class _Reader:
         return b"%sdata: %s\n\n" % (line, SHAPES[self._wanted.shape].write((envelope,))[0].body)
 
 
-class _Reaching(_Reader):
+class _Reaching(_StreamReader):
     """A subscription that begins in the past, and ends with the stream."""
 
-    def __init__(self, visitor: Visitor, wanted: Wanted) -> None:
+    def __init__(self, visitor: Visitor, wanted: StreamWanted) -> None:
         super().__init__(visitor, wanted)
         self._name = f"{visitor.name}-since"
 
@@ -211,13 +211,13 @@ class _Reaching(_Reader):
         super().end()
 
 
-class _Durable(_Reader):
+class _Durable(_StreamReader):
     """The consumer (taker) of a durable subscription, which reads it as a stream."""
 
     def __init__(
         self,
         visitor: Visitor,
-        wanted: Wanted,
+        wanted: StreamWanted,
         known: Filter | None,
         received: frozenset[Key],
         remember: Callable[[str, list[Key]], None],
@@ -272,7 +272,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, streams: Streams, reader: _Reader, settings: Any) -> None:
+    def __init__(self, streams: Streams, reader: _StreamReader, settings: Any) -> None:
         super().__init__(
             None, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, media_type=self.media_type
         )

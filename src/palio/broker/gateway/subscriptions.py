@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import UNSET
 
-from palio.broker.gateway.definitions import Definition, Keeper, Kept, NotStored
+from palio.broker.gateway.definitions import Definition, Keeper, NotStored, StoredDefinition
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.pushing import Pusher
 from palio.broker.gateway.representations import (
@@ -44,7 +44,7 @@ from palio.protocol.durable.subscriptions import Attach, Attached, Change, Finis
 from palio.routing.scopes import SEPARATOR, owner_of
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 Key = tuple[str, str]
 # How whoever asks comes in: under a name that begins so.
@@ -106,11 +106,11 @@ class _Turn:
 class Subscriptions:
     """All subscriptions that were made as resources."""
 
-    def __init__(self, broker: Broker, keeper: Keeper, sinks: Sinks) -> None:
+    def __init__(self, broker: BrokerServer, keeper: Keeper, sinks: Sinks) -> None:
         self._broker = broker
         self._keeper = keeper
         self._sinks = sinks
-        self._kept: dict[Key, Kept] = {}
+        self._kept: dict[Key, StoredDefinition] = {}
         self._filters: dict[Key, Filter] = {}
         self._pushes: Counter[str] = Counter()
         self._pushers: dict[Key, Pusher] = {}
@@ -159,7 +159,7 @@ class Subscriptions:
             since = read_since(definition.config.since) or "now"
             attach = Attach(definition.id, filter, since=since, retry=definition.config.retry)
             attached: Attached = await visitor.ask(attach)
-            kept = Kept(place[0], definition, rate)
+            kept = StoredDefinition(place[0], definition, rate)
             try:
                 await self._keep(place, kept)
             except BaseException:
@@ -224,7 +224,7 @@ class Subscriptions:
                 attached = await _attach(visitor, id, former, definition.config.retry)
                 former = attached.filter or former
                 await visitor.ask(Change(id, filter))
-                kept = Kept(key[0], definition, rate)
+                kept = StoredDefinition(key[0], definition, rate)
                 await self._keep(key, kept)
             except BaseException:
                 if former is not None:
@@ -292,7 +292,7 @@ class Subscriptions:
             if not turn.users:
                 del self._busy[place]
 
-    def _take(self, kept: Kept, filter: Filter) -> None:
+    def _take(self, kept: StoredDefinition, filter: Filter) -> None:
         self._kept[kept.key] = kept
         self._filters[kept.key] = filter
         if kept.definition.sink is not None:
@@ -305,7 +305,7 @@ class Subscriptions:
         if pusher is not None:
             await pusher.stop()
 
-    async def _keep(self, key: Key, kept: Kept | None) -> None:
+    async def _keep(self, key: Key, kept: StoredDefinition | None) -> None:
         """Change what is on disk about one subscription; one after the other, or a change would be lost."""
         async with self._saving:
             if kept is not None and key not in self._kept:
@@ -325,20 +325,20 @@ class Subscriptions:
         if len(self._kept) >= limit:
             raise GatewayFull(limit)
 
-    def _gone(self, kept: Kept) -> None:
+    def _gone(self, kept: StoredDefinition) -> None:
         """A webhook wants no more, and has said that it never will."""
         self._broker.log.warning("A webhook is gone.", extra={"subscription": kept.definition.id})
         task = asyncio.get_running_loop().create_task(self._end_gone(kept))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _end_gone(self, kept: Kept) -> None:
+    async def _end_gone(self, kept: StoredDefinition) -> None:
         def enter(name: str) -> Awaitable[Visitor]:
             return Visitor.enter(self._broker, name, acting_for=kept.owner)
 
         await self.delete(kept.definition.id, enter)
 
-    def _shown(self, kept: Kept) -> ShownSubscription:
+    def _shown(self, kept: StoredDefinition) -> ShownSubscription:
         definition, inside = kept.definition, self._broker.router.durable
         name = SEPARATOR.join(filter(None, kept.key))
         known = inside.homes.subscriptions.get(name) if inside is not None else None

@@ -1,4 +1,4 @@
-"""`Visitor`: speaks `palio/2` for somebody who came by HTTP, with a `Connection` of the broker, in memory.
+"""`Visitor`: speaks `palio/2` for somebody who came by HTTP, with a `BrokerConnection`, in memory.
 
 It is a shell around a `Conversation`, and hears answers, events and deliveries. Answers go to whoever asked.
 Events and deliveries wait to be taken: until then they count as not read, so that the connection treats a slow
@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Self
 
-from palio.broker.connection import Connection
-from palio.broker.gateway.credentials import NOTHING_SHOWN, Credentials
+from palio.broker.connection import BrokerConnection
+from palio.broker.gateway.credentials import NOTHING_SHOWN, HttpCredentials
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.model.errors import HistoryUnavailable, PalioError
 from palio.protocol.conversation import Conversation
@@ -29,7 +29,7 @@ from palio.protocol.vocabulary import ANSWERS, TO_CLIENTS, AnyMessage
 from palio.transport.buffered import BufferedTransport
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 _TO_BE_TAKEN = frozenset((Events, Handed, Taken, Lost))
 _GREETED_WITHIN = 30.0  # seconds
@@ -62,7 +62,7 @@ class NoAnswer(PalioError):
 class Visitor:
     """A session of the broker. `enter` begins it, `leave` ends it."""
 
-    def __init__(self, broker: Broker, name: str, credentials: Credentials) -> None:
+    def __init__(self, broker: BrokerServer, name: str, credentials: HttpCredentials) -> None:
         self.name = name
         self.journal = False
         self._max_frame = 0
@@ -72,7 +72,7 @@ class Visitor:
         self._arrived = asyncio.Event()
         self._ended_for: PalioError | None = None
         self._beating: asyncio.TimerHandle | None = None
-        self.connection = Connection(broker)
+        self.connection = BrokerConnection(broker)
         self._transport = BufferedTransport(
             self.connection, self._hear, self._lost, credentials.address, peercert=credentials.certificate
         )
@@ -88,9 +88,9 @@ class Visitor:
     @classmethod
     async def enter(
         cls,
-        broker: Broker,
+        broker: BrokerServer,
         name: str,
-        credentials: Credentials = NOTHING_SHOWN,
+        credentials: HttpCredentials = NOTHING_SHOWN,
         *,
         acting_for: str | None = None,
     ) -> Self:

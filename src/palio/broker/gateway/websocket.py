@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from palio.broker.connection import Connection
+from palio.broker.connection import BrokerConnection
 from palio.broker.gateway.protocols import ABORT, PEER_CERTIFICATE
 from palio.transport.tunnel import Tunnel
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 PATH = "/palio"
 _NOT_BINARY = 1003
 _CLOSED_WITHIN = 5.0  # seconds
 
 
-class _Socket:
+class _GatewaySocket:
     """A WebSocket of the HTTP server."""
 
     def __init__(self, socket: WebSocket) -> None:
@@ -47,9 +47,9 @@ class _Socket:
                 await self._socket.close()
 
 
-async def serve(broker: Broker, socket: WebSocket) -> None:
+async def serve(broker: BrokerServer, socket: WebSocket) -> None:
     """Let a WebSocket be a connection of the broker, until either ends it."""
     await socket.accept()
     address = (socket.client.host, socket.client.port) if socket.client is not None else None
     certificate = socket.scope.get(PEER_CERTIFICATE)
-    await Tunnel(Connection(broker), _Socket(socket), address, certificate).run()
+    await Tunnel(BrokerConnection(broker), _GatewaySocket(socket), address, certificate).run()

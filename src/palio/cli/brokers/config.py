@@ -26,8 +26,8 @@ from palio.broker.settings import (
     require_safe,
 )
 from palio.cli.brokers.config_example import example
-from palio.cli.program.contexts import VARIABLE
 from palio.cli.program.credentials import OPTIONS, TOKEN_VARIABLE
+from palio.cli.program.saved_contexts import VARIABLE
 from palio.cli.program.terminal import (
     ExitCode,
     error_console,

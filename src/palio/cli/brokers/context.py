@@ -9,7 +9,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from palio.cli.program.contexts import (
+from palio.cli.program.saved_contexts import (
     DEFAULT_SERVER,
     Context,
     checked_name,

@@ -17,7 +17,7 @@ from palio.cli.program.terminal import ExitCode
 from palio.model.errors import PalioError
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
     from palio.broker.extension import Installer
 
 # How many objects may come into being between two looks for garbage: some batches of events.
@@ -44,7 +44,7 @@ class BrokerFailed(PalioError):
 EXTENSIONS: tuple[Installer, ...] = ()
 
 
-def host(settings: Settings, started: Callable[[Broker], None], *, life: int | None = None) -> None:
+def host(settings: Settings, started: Callable[[BrokerServer], None], *, life: int | None = None) -> None:
     """Run a broker, with all extensions, until a signal, or the end of the pipe `life`, stops it in order.
 
     A second signal ends it at once. `started` is called when it is up. Raises `CannotStart`, `BrokerFailed`
@@ -55,11 +55,11 @@ def host(settings: Settings, started: Callable[[Broker], None], *, life: int | N
     import uvloop  # noqa: PLC0415 (only who runs a broker has it)
 
     from palio.broker import logs  # noqa: PLC0415
-    from palio.broker.broker import Broker  # noqa: PLC0415
+    from palio.broker.broker import BrokerServer  # noqa: PLC0415
 
     logs.set_up(settings.log_level, settings.log_format)
     try:
-        broker = Broker(settings, extensions=EXTENSIONS)
+        broker = BrokerServer(settings, extensions=EXTENSIONS)
     except OSError as problem:
         raise _no_data(settings, problem) from None
     # Filters stay and events pass: looking through all that stays, again and again, finds nothing.
@@ -68,7 +68,7 @@ def host(settings: Settings, started: Callable[[Broker], None], *, life: int | N
     uvloop.run(_serve(broker, started, life))
 
 
-async def _serve(broker: Broker, started: Callable[[Broker], None], life: int | None) -> None:
+async def _serve(broker: BrokerServer, started: Callable[[BrokerServer], None], life: int | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -103,7 +103,7 @@ def _watch(life: int, stop: asyncio.Event) -> None:
         stop.set()
 
 
-async def _start(broker: Broker) -> None:
+async def _start(broker: BrokerServer) -> None:
     try:
         await broker.start()
     except BaseException as problem:
@@ -113,7 +113,7 @@ async def _start(broker: Broker) -> None:
         raise _reason(broker, problem) from None
 
 
-def _reason(broker: Broker, problem: OSError) -> CannotStart:
+def _reason(broker: BrokerServer, problem: OSError) -> CannotStart:
     """What a failed start comes from: the port for clients is opened after the data, that for HTTP last."""
     settings = broker.settings
     if problem.errno in _NO_ROOM:  # also for a file without a name; no socket needs any

@@ -116,7 +116,7 @@ def release(
         with_client(server, lambda client: client.hold(reader, -1))
     else:
         from palio.store import journals_in  # noqa: PLC0415
-        from palio.store.holds import hold  # noqa: PLC0415
+        from palio.store.retention_holds import hold  # noqa: PLC0415
 
         for name in [broker] if broker is not None else journals_in(store):
             hold(store, name, reader, -1)

@@ -19,7 +19,7 @@ from palio.protocol.addresses import DEFAULT_PORT
 from palio.protocol.peers import LinkKind
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 EPILOG = help_epilog(
     "palio up",
@@ -149,7 +149,7 @@ def up(
     if ready_file is not None:
         ready_file.unlink(missing_ok=True)  # one of the last time would tell of a broker that is not there
 
-    def started(broker: Broker) -> None:
+    def started(broker: BrokerServer) -> None:
         _announce(error_console(), broker)
         if ready_file is not None:
             write_ports(ready_file, broker)
@@ -170,7 +170,7 @@ def _peer(text: str) -> dict[str, Any]:
     return {"kind": kind, "address": address} if equals else {"address": text}
 
 
-def ports(broker: Broker) -> dict[str, Any]:
+def ports(broker: BrokerServer) -> dict[str, Any]:
     """Where a broker listens, as plain data."""
     settings = broker.settings
     return {
@@ -182,7 +182,7 @@ def ports(broker: Broker) -> dict[str, Any]:
     }
 
 
-def write_ports(file: Path, broker: Broker) -> None:
+def write_ports(file: Path, broker: BrokerServer) -> None:
     """Write them so that whoever finds the file finds all of it."""
     new = file.with_name(f"{file.name}.new")
     try:
@@ -194,7 +194,7 @@ def write_ports(file: Path, broker: Broker) -> None:
         ) from None
 
 
-def _announce(console: Console, broker: Broker) -> None:
+def _announce(console: Console, broker: BrokerServer) -> None:
     settings = broker.settings
     server = ports(broker)["server"]
     block = Text("The broker ").append(settings.name, style="bold").append(" is up.\n", style="bold green")

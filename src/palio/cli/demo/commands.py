@@ -48,7 +48,7 @@ _SUBSCRIBERS = 40
 _TRADES = 1_000
 
 
-class Part(Enum):
+class DemoPart(Enum):
     """What is shown."""
 
     ALL = "all"
@@ -61,7 +61,9 @@ def demo(
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long the stream runs.")] = 5,
     filters: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many filters.")] = 3000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same market.")] = 1,
-    part: Annotated[Part, typer.Option(help="All parts, or one; pipeline needs the network.")] = Part.ALL,
+    part: Annotated[
+        DemoPart, typer.Option(help="All parts, or one; pipeline needs the network.")
+    ] = DemoPart.ALL,
     report: Annotated[
         Path, typer.Option(metavar="FILE", help="Where the report of the pipeline goes.")
     ] = DEFAULT_REPORT,
@@ -78,15 +80,15 @@ def demo(
     """
     console = output_console()
     right = True
-    if part in (Part.ALL, Part.MATCHING):
+    if part in (DemoPart.ALL, DemoPart.MATCHING):
         right = _match(console, seconds, filters, seed)
     missing = missing_of("broker")
-    if missing is not None and part is Part.ALL:
+    if missing is not None and part is DemoPart.ALL:
         _say(console, f"\nThe network of brokers is left out here. {missing}")
-    elif missing is not None and part is not Part.MATCHING:
+    elif missing is not None and part is not DemoPart.MATCHING:
         raise missing
-    elif part is not Part.MATCHING:
-        place = None if part is Part.NETWORK else report
+    elif part is not DemoPart.MATCHING:
+        place = None if part is DemoPart.NETWORK else report
         network = NetworkDemo(console, seed, _SUBSCRIBERS, _TRADES, report=place)
         right = asyncio.run(network.run()) and right
         _part_from_network(console)

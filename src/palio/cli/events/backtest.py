@@ -34,7 +34,7 @@ _BAR_CELLS = 40
 Sample: TypeAlias = tuple[float, str, int, Notification]  # when, origin, sequence, what
 
 
-class Found(msgspec.Struct, frozen=True):
+class BacktestCounts(msgspec.Struct, frozen=True):
     """What a filter selects: how many, when in equal parts of the time from the first to the last, and some."""
 
     count: int = 0
@@ -101,19 +101,19 @@ def backtest(
 
 async def _ask_network(
     server: str | None, filter: Filter, time: tuple[float | str, float | None], samples: int
-) -> Found:
+) -> BacktestCounts:
     """Ask twice: when the first and the last were, and then how many in each part of that time."""
     async with connected(server, request_timeout=LOOK_BACK_WITHIN) as client:
         begin, end = None if time[0] == "all" else float(time[0]), time[1]
         there = await client.survey(filter, since=begin, until=end, buckets=1, samples=0)
         if there.first is None or there.last is None:
-            return Found(missing=there.missing)
+            return BacktestCounts(missing=there.missing)
         # These are cut to microseconds: one less and one more, and all are within.
         span = there.first.timestamp() - 1e-6, there.last.timestamp() + 2e-6
         found = await client.survey(filter, since=span[0], until=span[1], buckets=parts(*span), samples=samples)
         shown = [(one.taken.timestamp(), one.origin, one.sequence, one.notification) for one in found.samples]
         missing = tuple(sorted({*there.missing, *found.missing}))
-        return Found(found.count, *span, found.histogram, tuple(shown), missing)
+        return BacktestCounts(found.count, *span, found.histogram, tuple(shown), missing)
 
 
 def _read_store(
@@ -122,7 +122,7 @@ def _read_store(
     filter: Filter,
     time: tuple[float | str, float | None],
     samples: int,
-) -> Found:
+) -> BacktestCounts:
     from palio.store.journal import Journal  # noqa: PLC0415 (only where a store is)
 
     begin = 0.0 if time[0] == "all" else float(time[0])
@@ -135,15 +135,15 @@ def _read_store(
             first, last = min(first, entry.time), max(last, entry.time)
             newest.append((entry.time, journal.broker, entry.sequence, entry.notification))
         if not count:
-            return Found()
+            return BacktestCounts()
         histogram = [0] * parts(first, last)
         width = math.nextafter((last - first) / len(histogram), math.inf)
         for entry in journal.read(filter, since=first, until=math.nextafter(last, math.inf)):
             histogram[int((entry.time - first) / width)] += 1
-    return Found(sum(histogram), first, last, tuple(histogram), tuple(newest))
+    return BacktestCounts(sum(histogram), first, last, tuple(histogram), tuple(newest))
 
 
-def _document(found: Found) -> dict[str, Any]:
+def _document(found: BacktestCounts) -> dict[str, Any]:
     return {
         "events": found.count,
         "first": _moment(found.first) if found.count else None,
@@ -165,7 +165,7 @@ def _moment(seconds: float) -> str:
     return format_time(datetime.fromtimestamp(seconds, UTC))
 
 
-def _show(console: Console, found: Found) -> None:
+def _show(console: Console, found: BacktestCounts) -> None:
     if not found.count:
         console.print("The filter selects no event of that time.")
         return

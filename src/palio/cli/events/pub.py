@@ -16,7 +16,7 @@ from rich.console import Console
 from palio.cli.events.pub_sources import WINDOW, Lines, filled, paced, repeated
 from palio.cli.input.inputs import Complaints
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
-from palio.cli.input.templates import NoEvent, parse_event
+from palio.cli.input.templates import NotAnEvent, parse_event
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.connecting import Server, connected, run
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, printable, write_json
@@ -36,7 +36,7 @@ EPILOG = help_epilog(
 _MOST_NAMED = 20  # attributes that are named as not seen by filters
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class PublishWishes(msgspec.Struct, frozen=True):
     """What shall become of events, beside their content."""
 
     id: str | None
@@ -94,7 +94,7 @@ def pub(
     and the exit code is 3.
     """
     seconds = None if lifetime is None else parse_span(lifetime)
-    wanted = Wanted(id, seconds, priority, publisher, not no_wait, as_json)
+    wanted = PublishWishes(id, seconds, priority, publisher, not no_wait, as_json)
     console = error_console()
     if event and event != [STANDARD_INPUT]:
         document = parse_event(event)
@@ -103,7 +103,7 @@ def pub(
         bad = 0
     else:
         if sys.stdin is not None and sys.stdin.isatty() and not event:
-            raise NoEvent(
+            raise NotAnEvent(
                 "There is no event: name one, such as symbol=ACME price=101.5, or pipe JSON lines in."
             )
         if count != 1:
@@ -123,7 +123,7 @@ def pub(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-class Tally(msgspec.Struct):
+class PublishTally(msgspec.Struct):
     """What has been published."""
 
     broker: str = ""
@@ -147,13 +147,13 @@ class Tally(msgspec.Struct):
 async def _publish(
     server: str | None,
     batches: AsyncIterator[list[Notification]],
-    wanted: Wanted,
+    wanted: PublishWishes,
     console: Console,
     total: int | None,
     *,
     quiet: bool,
-) -> Tally:
-    tally = Tally(confirm=wanted.confirm)
+) -> PublishTally:
+    tally = PublishTally(confirm=wanted.confirm)
     async with connected(server, tell=not quiet, name=wanted.publisher) as client:
         tally.broker = client.broker
         began = time.perf_counter()
@@ -170,7 +170,9 @@ async def _publish(
     return tally
 
 
-async def _noted(batches: AsyncIterator[list[Notification]], tally: Tally) -> AsyncIterator[list[Notification]]:
+async def _noted(
+    batches: AsyncIterator[list[Notification]], tally: PublishTally
+) -> AsyncIterator[list[Notification]]:
     """Events on their way, with what of them cannot be filtered noted."""
     async for batch in batches:
         for event in batch:
@@ -180,7 +182,7 @@ async def _noted(batches: AsyncIterator[list[Notification]], tally: Tally) -> As
 
 
 async def _confirmed(
-    client: Client, batches: AsyncIterator[list[Notification]], wanted: Wanted
+    client: Client, batches: AsyncIterator[list[Notification]], wanted: PublishWishes
 ) -> AsyncIterator[tuple[list[Confirmation], int]]:
     """Publish batch after batch, a few ahead of their confirmations; tasks begin in their order."""
     under_way: deque[asyncio.Task[list[Confirmation]]] = deque()
@@ -198,12 +200,12 @@ async def _confirmed(
             task.cancel()
 
 
-async def _send(client: Client, batch: list[Notification], wanted: Wanted) -> list[Confirmation]:
+async def _send(client: Client, batch: list[Notification], wanted: PublishWishes) -> list[Confirmation]:
     return await client.publish(batch, lifetime=wanted.lifetime, priority=wanted.priority, timeout=60.0)
 
 
 async def _unconfirmed(
-    client: Client, batches: AsyncIterator[list[Notification]], wanted: Wanted
+    client: Client, batches: AsyncIterator[list[Notification]], wanted: PublishWishes
 ) -> AsyncIterator[tuple[list[Confirmation], int]]:
     async for batch in batches:
         for event in batch:

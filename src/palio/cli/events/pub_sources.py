@@ -26,7 +26,7 @@ WINDOW = 8
 _TICK = 0.01
 
 
-class Source(ABC):
+class EventSource(ABC):
     """Events, some at a time."""
 
     @abstractmethod
@@ -34,7 +34,7 @@ class Source(ABC):
         """What there is, at least one unless it is the end, and at most so many."""
 
 
-class Made(Source):
+class Made(EventSource):
     """Events that are there as soon as they are wanted."""
 
     def __init__(self, events: Iterator[Notification]) -> None:
@@ -45,7 +45,7 @@ class Made(Source):
         return [one for _, one in zip(range(most), self._events, strict=False)]
 
 
-class Lines(Source):
+class Lines(EventSource):
     """Read in a thread of its own: lines may take long to come, and the connection has to be kept."""
 
     def __init__(self, events: Iterator[Notification]) -> None:
@@ -86,7 +86,7 @@ class Lines(Source):
             loop.call_soon_threadsafe(more.set)
 
 
-def repeated(document: dict[str, Any], count: int, id: str | None, *, template: bool) -> Source:
+def repeated(document: dict[str, Any], count: int, id: str | None, *, template: bool) -> EventSource:
     """The same event so many times, its places filled in anew."""
     fixed = None if template and has_places(document) else from_document(document)
 
@@ -111,7 +111,7 @@ def _identified(event: Notification, id: str) -> Notification:
     return Notification.of_body(msgspec.structs.replace(event.body, id=id))
 
 
-async def paced(source: Source, rate: float | None) -> AsyncIterator[list[Notification]]:
+async def paced(source: EventSource, rate: float | None) -> AsyncIterator[list[Notification]]:
     """Batches of events; with a rate, each when its time has come."""
     if rate is None:
         while batch := await source.take(BATCH):

@@ -39,7 +39,7 @@ class Retrying(TypedDict, total=False):
     linger: float
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class SubscribeWishes(msgspec.Struct, frozen=True):
     """What is asked for, and when it is enough."""
 
     filter: str | None
@@ -115,7 +115,7 @@ def sub(
         read_filter(filter_text).require_satisfiable()
     if change and (durable is None or filter_text is None):
         raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
-    wanted = Wanted(
+    wanted = SubscribeWishes(
         filter_text,
         count,
         None if timeout is None else parse_span(timeout),
@@ -150,7 +150,7 @@ def _retrying(durable: str | None, attempts: int | None, backoff: str | None, li
     return found
 
 
-async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: bool) -> int:
+async def follow(server: str | None, wanted: SubscribeWishes, format: Format, *, quiet: bool) -> int:
     """Write events until it is enough. Returns how many."""
     console = error_console()
     shown = 0
@@ -179,7 +179,7 @@ async def follow(server: str | None, wanted: Wanted, format: Format, *, quiet: b
     return shown
 
 
-async def _subscribe(client: Client, wanted: Wanted) -> Subscription[Any]:
+async def _subscribe(client: Client, wanted: SubscribeWishes) -> Subscription[Any]:
     subscribe = partial(
         client.subscribe,
         durable=wanted.durable,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from palio.cli.brokers.rights import allows, rights_of, show_rights
 from palio.cli.input.inputs import EventText, LineNumber, read_event
-from palio.cli.network.looking import labels
+from palio.cli.network.broker_status import labels
 from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, write_json
 from palio.client import Client

@@ -14,8 +14,8 @@ from rich.text import Text
 from palio.cli.input.inputs import (
     Complaints,
     DoubledId,
-    Entry,
     Id,
+    InputEntry,
     read_advertisements,
     read_events,
     read_filters,
@@ -55,7 +55,7 @@ _COLOURS = {
 _SHOWN_TEXT = 160
 
 
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+class LintFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something that a filter's writer should know; `other` is the filter that makes this one needless."""
 
     line: int
@@ -118,12 +118,12 @@ def lint(
         raise typer.Exit(ExitCode.NO)
 
 
-def _read(path: str) -> tuple[list[Entry[Filter]], list[Finding]]:
-    findings: list[Finding] = []
+def _read(path: str) -> tuple[list[InputEntry[Filter]], list[LintFinding]]:
+    findings: list[LintFinding] = []
 
     def add(file: str, line: int, id: Id | None, error: PalioError) -> None:
         kind = "id" if isinstance(error, DoubledId) else "syntax"
-        findings.append(Finding(line, id, kind, complaint(error).plain))
+        findings.append(LintFinding(line, id, kind, complaint(error).plain))
 
     with LineFile(path) as file:
         return list(read_filters(file, add)), findings
@@ -140,8 +140,10 @@ def _read_unindexed(path: str, complaints: Complaints) -> set[str]:
         return {part for event in read_events(file, complaints.add) for part in event.notification.unindexed}
 
 
-def _finding(entry: Entry[Filter], kind: str, message: str, other: Entry[Filter] | None = None) -> Finding:
-    return Finding(
+def _finding(
+    entry: InputEntry[Filter], kind: str, message: str, other: InputEntry[Filter] | None = None
+) -> LintFinding:
+    return LintFinding(
         entry.line,
         entry.id,
         kind,
@@ -152,7 +154,7 @@ def _finding(entry: Entry[Filter], kind: str, message: str, other: Entry[Filter]
     )
 
 
-def _needless(entries: list[Entry[Filter]], console: Console) -> Iterator[Finding]:
+def _needless(entries: list[InputEntry[Filter]], console: Console) -> Iterator[LintFinding]:
     """Filters that equal an earlier one, and those that lie within another one."""
     poset = Poset()
     nodes: list[Node] = []
@@ -166,19 +168,19 @@ def _needless(entries: list[Entry[Filter]], console: Console) -> Iterator[Findin
             else:
                 yield _finding(entry, "duplicate", f"This filter equals {_name(node.value)}.", node.value)
     for node in nodes:
-        wider: list[Entry[Filter]] = [parent.value for parent in node.parents]
+        wider: list[InputEntry[Filter]] = [parent.value for parent in node.parents]
         if wider:
             first = min(wider, key=lambda entry: entry.line)
             yield _finding(node.value, "covered", f"This filter is covered by {_name(first)}.", first)
 
 
-def _unadvertised(entries: list[Entry[Filter]], offers: list[Advertisement]) -> Iterator[Finding]:
+def _unadvertised(entries: list[InputEntry[Filter]], offers: list[Advertisement]) -> Iterator[LintFinding]:
     for entry in entries:
         if not any(offer.overlaps(entry.content) for offer in offers):
             yield _finding(entry, "unadvertised", "Nothing that is advertised can match this filter.")
 
 
-def _unfilterable(entries: list[Entry[Filter]], unindexed: list[str]) -> Iterator[Finding]:
+def _unfilterable(entries: list[InputEntry[Filter]], unindexed: list[str]) -> Iterator[LintFinding]:
     for entry in entries:
         for attribute in sorted(entry.content.attributes):
             part = unindexed_part(attribute, unindexed)
@@ -187,12 +189,12 @@ def _unfilterable(entries: list[Entry[Filter]], unindexed: list[str]) -> Iterato
                 yield _finding(entry, "unfilterable", there)
 
 
-def _name(entry: Entry[Filter]) -> str:
+def _name(entry: InputEntry[Filter]) -> str:
     place = f"line {entry.line}"
     return f"that of {place}" if entry.id == entry.line else f"{entry.id!r} of {place}"
 
 
-def _show(console: Console, file: str, findings: list[Finding], total: int) -> None:
+def _show(console: Console, file: str, findings: list[LintFinding], total: int) -> None:
     for finding in findings:
         heading = Text(f"{file}:{finding.line}", style="bold")
         if finding.id is not None and finding.id != finding.line:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from palio import MatchIndex
-from palio.cli.input.inputs import Complaints, Event, Id, read_events, read_filters
+from palio.cli.input.inputs import Complaints, Id, InputEvent, read_events, read_filters
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
@@ -99,7 +99,7 @@ def _read_index(path: str, complaints: Complaints, *, strict: bool, quiet: bool)
     return index
 
 
-def _answer(event: Event, found: list[Id]) -> dict[str, Any]:
+def _answer(event: InputEvent, found: list[Id]) -> dict[str, Any]:
     answer: dict[str, Any] = {"event": event.line}
     if event.item is not None:
         answer["item"] = event.item

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from palio.cli.input.inputs import BadLine, Complaints, Event, read_events, read_patterns
+from palio.cli.input.inputs import BadLine, Complaints, InputEvent, read_events, read_patterns
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.pattern_lines import Shown, match_line
 from palio.cli.output.progress import progress_bar
@@ -182,7 +182,7 @@ class _Finding:
         self._recent = Recent()
         self._started = clock.perf_counter()
 
-    def take(self, event: Event, file: str) -> None:
+    def take(self, event: InputEvent, file: str) -> None:
         self.position += 1
         moment = event.notification.get(self._time)
         if not isinstance(moment, datetime):

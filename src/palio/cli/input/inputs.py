@@ -13,7 +13,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from palio.cli.input.lines import Line, LineFile
+from palio.cli.input.lines import InputLine, LineFile
 from palio.cli.program.terminal import complaint
 from palio.language import read_filter
 from palio.model import jsontext
@@ -45,7 +45,7 @@ class DoubledId(BadLine):
     """A line with the id of an earlier one."""
 
 
-class Entry(msgspec.Struct, Generic[Content], frozen=True):
+class InputEntry(msgspec.Struct, Generic[Content], frozen=True):
     """A filter or an advertisement with the id and the line it has in its file."""
 
     line: int
@@ -54,7 +54,7 @@ class Entry(msgspec.Struct, Generic[Content], frozen=True):
     content: Content
 
 
-class Event(msgspec.Struct, frozen=True):
+class InputEvent(msgspec.Struct, frozen=True):
     """A notification with its line, and with its place if the line is a batch."""
 
     line: int
@@ -82,28 +82,28 @@ class Complaints:
 OnProblem = Callable[[str, int, Id | None, PalioError], None]
 
 
-def read_filters(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Filter]]:
+def read_filters(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[Filter]]:
     """The filters of a file, each id once."""
     return _entries(file, "filter", read_filter, on_problem)
 
 
-def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Advertisement]]:
+def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[Advertisement]]:
     """The advertisements of a file, each id once."""
     return _entries(file, "advertisement", Advertisement.parse, on_problem)
 
 
-def read_patterns(file: LineFile, on_problem: OnProblem) -> Iterator[Entry[Pattern]]:
+def read_patterns(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[Pattern]]:
     """The patterns of a file, each id once."""
     from palio.model.patterns.pattern import Pattern  # noqa: PLC0415 (most commands need none)
 
     return _entries(file, "pattern", Pattern.parse, on_problem)
 
 
-def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) -> Iterator[Event]:
+def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) -> Iterator[InputEvent]:
     """The events of a file, in the format that its name says; otherwise, JSON lines."""
     format = file_format(file.name) or JSON_LINES
     reading = Reading(strict=strict)
-    for line in file.lines() if format.by_line else [Line(1, file.document())]:
+    for line in file.lines() if format.by_line else [InputLine(1, file.document())]:
         if line.is_empty:
             continue
         try:
@@ -111,7 +111,7 @@ def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) 
         except PalioError as error:
             on_problem(file.name, line.number, None, error)
             continue
-        yield from (Event(line.number, item, notification) for item, notification in parts)
+        yield from (InputEvent(line.number, item, notification) for item, notification in parts)
 
 
 def read_event(event: str, line: int | None) -> Notification:
@@ -131,7 +131,7 @@ def read_event(event: str, line: int | None) -> Notification:
 
 def _entries(
     file: LineFile, key: str, parse: Callable[[str], Content], on_problem: OnProblem
-) -> Iterator[Entry[Content]]:
+) -> Iterator[InputEntry[Content]]:
     lines: dict[Id, int] = {}
     for line in file.lines():
         if line.is_empty:
@@ -146,10 +146,10 @@ def _entries(
             on_problem(file.name, line.number, id, error)
             continue
         lines[id] = line.number
-        yield Entry(line.number, id, text, content)
+        yield InputEntry(line.number, id, text, content)
 
 
-def _identified(line: Line, key: str) -> tuple[Id, str]:
+def _identified(line: InputLine, key: str) -> tuple[Id, str]:
     """The id and the text of a line, either `{"id": …, "filter": "…"}` or bare."""
     text = _text(line).strip()
     if not text.startswith("{"):
@@ -163,7 +163,7 @@ def _identified(line: Line, key: str) -> tuple[Id, str]:
     return id, written
 
 
-def _text(line: Line) -> str:
+def _text(line: InputLine) -> str:
     if line.problem is not None:
         raise BadLine(line.problem)
     return line.text

@@ -37,7 +37,7 @@ class UnreadableInput(PalioError):
         super().__init__(f"Cannot read {file}: {reason}.", file=file, reason=reason)
 
 
-class Line(msgspec.Struct, frozen=True):
+class InputLine(msgspec.Struct, frozen=True):
     """A line without its end; with a `problem`, there is no text."""
 
     number: int
@@ -73,7 +73,7 @@ class LineFile:
         """How many stored bytes have been read."""
         return self._stored.tell() if self.size is not None else 0
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[InputLine]:
         """All lines, numbered from 1."""
         try:
             content = self._content()
@@ -82,7 +82,9 @@ class LineFile:
                 number += 1
                 if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
                     _skip_line(content)
-                    yield Line(number, "", f"This line has more than {MAX_LINE_BYTES:,} bytes; it is skipped.")
+                    yield InputLine(
+                        number, "", f"This line has more than {MAX_LINE_BYTES:,} bytes; it is skipped."
+                    )
                     continue
                 if number == 1:
                     raw = raw.removeprefix(_BYTE_ORDER_MARK)
@@ -129,11 +131,11 @@ def _open(path: str, name: str) -> IO[bytes]:
         raise UnreadableInput(name, _reason(problem)) from None
 
 
-def _decoded(number: int, raw: bytes) -> Line:
+def _decoded(number: int, raw: bytes) -> InputLine:
     try:
-        return Line(number, raw.decode().rstrip("\r\n"))
+        return InputLine(number, raw.decode().rstrip("\r\n"))
     except UnicodeDecodeError as problem:
-        return Line(number, "", f"This line is not UTF-8: byte {problem.start + 1} cannot be read.")
+        return InputLine(number, "", f"This line is not UTF-8: byte {problem.start + 1} cannot be read.")
 
 
 def _skip_line(content: IO[bytes]) -> None:

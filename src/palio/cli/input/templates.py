@@ -20,12 +20,12 @@ _NUMBER = r"-?\d+(?:\.\d+)?"
 _PLACE = re.compile(rf"\{{(?:(n)|(uuid)|(now)|random:({_NUMBER}):({_NUMBER}))\}}")
 
 
-class NoEvent(PalioError):
+class NotAnEvent(PalioError):
     """Arguments that are no event."""
 
 
 def parse_event(arguments: list[str]) -> dict[str, Any]:
-    """The event that arguments describe. Raises `NoEvent` and `InvalidNotification`."""
+    """The event that arguments describe. Raises `NotAnEvent` and `InvalidNotification`."""
     if len(arguments) == 1 and arguments[0].lstrip().startswith("{"):
         document = jsontext.read(arguments[0])
         assert isinstance(document, dict)
@@ -34,11 +34,11 @@ def parse_event(arguments: list[str]) -> dict[str, Any]:
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals or not name:
-            raise NoEvent(
+            raise NotAnEvent(
                 f"{argument!r} is no event: write a JSON object, or pairs such as symbol=ACME price=101.5."
             )
         if name in event:
-            raise NoEvent(f"{name!r} is there twice; an attribute has one value.")
+            raise NotAnEvent(f"{name!r} is there twice; an attribute has one value.")
         event[name] = _guess(text)
     return event
 

@@ -21,14 +21,14 @@ from palio.cli.program.terminal import ExitCode, write_json
 from palio.model.errors import PalioError
 
 if TYPE_CHECKING:
-    from palio.broker.broker import Broker
+    from palio.broker.broker import BrokerServer
 
 
 def main() -> int:
     """Run the broker. Returns the exit code."""
     settings = msgspec.json.decode(_first_line(), type=Settings)
 
-    def started(broker: Broker) -> None:
+    def started(broker: BrokerServer) -> None:
         write_json(ports(broker))
 
     try:

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli.brokers.hosting import CannotStart
-from palio.cli.network.file import Network, read_network
-from palio.cli.network.looking import events_of
+from palio.cli.network.broker_status import events_of
+from palio.cli.network.file import NetworkPlan, read_network
 from palio.cli.network.members import Member, MemberState, Supervisor
 from palio.cli.program.connecting import NoBroker, ask
 from palio.cli.program.extras import missing_of
@@ -72,7 +72,7 @@ def network_up(
         raise typer.Exit(ExitCode.NO)
 
 
-async def _up(planned: Network, *, restart: bool, strict: bool, quiet: bool) -> bool:
+async def _up(planned: NetworkPlan, *, restart: bool, strict: bool, quiet: bool) -> bool:
     console = error_console()
     live = console.is_terminal and not quiet
     plain = not live and not quiet
@@ -107,7 +107,7 @@ async def _up(planned: Network, *, restart: bool, strict: bool, quiet: bool) -> 
             view.update(_view(supervisor, planned, ""), refresh=True)
 
 
-async def _show(view: Live, supervisor: Supervisor, planned: Network, stopping: list[bool]) -> None:
+async def _show(view: Live, supervisor: Supervisor, planned: NetworkPlan, stopping: list[bool]) -> None:
     while True:
         caption = "stopping …" if stopping else "Ctrl-C stops them all"
         view.update(_view(supervisor, planned, caption), refresh=True)
@@ -120,7 +120,7 @@ def _line(member: Member) -> str:
     return f"{member.name} is {member.state.value}{where}{reason}"
 
 
-def _view(supervisor: Supervisor, planned: Network, caption: str) -> Group:
+def _view(supervisor: Supervisor, planned: NetworkPlan, caption: str) -> Group:
     wanted = _degrees(planned)
     title = f"{plural(len(planned.brokers), 'broker')}, {plural(len(planned.links), 'link')}"
     table = _columns(title)
@@ -131,7 +131,7 @@ def _view(supervisor: Supervisor, planned: Network, caption: str) -> Group:
     return Group(table, _notes(rows))
 
 
-def _degrees(planned: Network) -> dict[str, int]:
+def _degrees(planned: NetworkPlan) -> dict[str, int]:
     """How many links each broker should have."""
     return {name: sum(name in (link.source, link.target) for link in planned.links) for name in planned.brokers}
 
@@ -207,7 +207,7 @@ def network_status(
         raise typer.Exit(ExitCode.NO)
 
 
-async def _ask_all(planned: Network) -> list[dict[str, Any]]:
+async def _ask_all(planned: NetworkPlan) -> list[dict[str, Any]]:
     try:
         known = {one["name"]: one for one in json.loads(planned.state_file.read_text())["brokers"]}
     except (OSError, ValueError, KeyError, TypeError):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from palio.cli.network.looking import NotAtHome
+from palio.cli.network.broker_status import NotAtHome
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.terminal import (

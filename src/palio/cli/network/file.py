@@ -59,7 +59,7 @@ class NetworkFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     settings: dict[str, Any] = {}
 
 
-class Network(msgspec.Struct, frozen=True):
+class NetworkPlan(msgspec.Struct, frozen=True):
     """Brokers with their settings, and the links, each once."""
 
     brokers: dict[str, Settings]
@@ -72,12 +72,12 @@ class Network(msgspec.Struct, frozen=True):
         return Path(self.data) / "network.json"
 
 
-def read_network(path: str) -> Network:
+def read_network(path: str) -> NetworkPlan:
     """The network that a file describes. Raises `WrongSetting`."""
     return network_of(read_file(path), path)
 
 
-def network_of(document: dict[str, Any], path: str) -> Network:
+def network_of(document: dict[str, Any], path: str) -> NetworkPlan:
     """The network that the content of a file describes. Raises `WrongSetting`."""
     try:
         file = msgspec.convert(document, NetworkFile)
@@ -104,7 +104,7 @@ def network_of(document: dict[str, Any], path: str) -> Network:
         except WrongSetting as problem:
             raise WrongSetting(problem.path.replace("$", f"$.{place}", 1), path, problem.reason) from None
     links = _links(file, list(brokers), path)
-    return Network(brokers, links, file.data)
+    return NetworkPlan(brokers, links, file.data)
 
 
 def _names(count: int) -> dict[str, dict[str, Any]]:
@@ -139,7 +139,7 @@ def _drawn(file: NetworkFile, names: list[str]) -> Iterable[FileLink]:
         yield FileLink(names[link.one], names[link.other], link.kind, link.cost)
 
 
-def with_addresses(network: Network) -> tuple[dict[str, Settings], list[socket.socket]]:
+def with_addresses(network: NetworkPlan) -> tuple[dict[str, Settings], list[socket.socket]]:
     """The brokers' settings with ports and neighbours, and the sockets that reserve the ports.
 
     Raises `OSError` for an address that cannot be had.

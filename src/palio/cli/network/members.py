@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from palio.broker.settings import Settings
-from palio.cli.network.file import Network, with_addresses
+from palio.cli.network.file import NetworkPlan, with_addresses
 from palio.cli.program.connecting import ask
 from palio.model.errors import NotAllowed, NotAuthenticated, PalioError
 from palio.protocol.addresses import SECURE_SCHEME
@@ -136,7 +136,7 @@ class Supervisor:
     """All members of a network. `run` returns when they have ended."""
 
     def __init__(
-        self, network: Network, *, restart: bool, strict: bool, report: Callable[[Member], None]
+        self, network: NetworkPlan, *, restart: bool, strict: bool, report: Callable[[Member], None]
     ) -> None:
         settings, self._reserved = with_addresses(network)
         self._network = network

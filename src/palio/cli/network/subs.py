@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from palio.cli.network.looking import AsJson, NotAtHome, count_of, labels, print_rows
+from palio.cli.network.broker_status import AsJson, NotAtHome, count_of, labels, print_rows
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.terminal import help_epilog, plural, printable, say, write_json
 from palio.client import Client
-from palio.client.reaching import Since
+from palio.client.attaching import Since
 from palio.model.amounts import brief_span
 from palio.model.errors import PalioError
 from palio.model.moments import parse_since

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from palio.cli.network.looking import events_of, labels
+from palio.cli.network.broker_status import events_of, labels
 from palio.cli.network.subs import state_of
 from palio.cli.output.keys import ended_by
 from palio.cli.program.connecting import Server, connected, run

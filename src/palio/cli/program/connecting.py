@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from palio.cli.program.contexts import Context, chosen
+from palio.cli.program.saved_contexts import Context, chosen
 from palio.cli.program.terminal import ExitCode, say
 from palio.client import Client, NotConnected, connect
 from palio.client.states import State

@@ -1,8 +1,9 @@
 """Commands that are loaded when they are needed.
 
 A program that is started for each event had better start quickly, and its help must come up wherever it is
-installed. So a group knows of its commands only what its own help says of them (`Entry`), and puts a stand-in
-(`Unloaded`) where the real one would be, which loads it as soon as it is called, or asked for its help.
+installed. So a group knows of its commands only what its own help says of them (`CommandEntry`), and puts a
+stand-in (`Unloaded`) where the real one would be, which loads it as soon as it is called, or asked for its
+help.
 
 A package that is missing is told in a sentence, in loading as well as in the work of the command.
 """
@@ -23,7 +24,7 @@ from palio.cli.program.nearest import nearest
 from palio.model.errors import MissingDependency
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """What is known of a command before it is loaded.
 
     A module with an `app` is a group; otherwise the command is its function of the same name.
@@ -56,7 +57,7 @@ def _alone(name: str, module: ModuleType) -> Any:
 class Loaded(MutableMapping[str, Any]):
     """The commands by their names, each loaded when it is first asked for."""
 
-    def __init__(self, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, entries: Mapping[str, CommandEntry]) -> None:
         self._entries = entries
         self._loaded: dict[str, Any] = {}
 
@@ -81,7 +82,7 @@ class Loaded(MutableMapping[str, Any]):
 class Unloaded(TyperCommand):
     """Stands in a list for a command that nobody has called yet."""
 
-    def __init__(self, name: str, entry: Entry, commands: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, entry: CommandEntry, commands: Mapping[str, Any]) -> None:
         super().__init__(name, help=entry.summary)
         self._commands = commands
 
@@ -99,7 +100,7 @@ class Unloaded(TyperCommand):
 class LazyGroup(TyperGroup):
     """A group whose commands are loaded when they are needed: a subclass says which ones there are."""
 
-    entries: ClassVar[Mapping[str, Entry]]
+    entries: ClassVar[Mapping[str, CommandEntry]]
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

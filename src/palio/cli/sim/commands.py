@@ -17,7 +17,7 @@ from palio.sim.cost.run import run as run_cost
 from palio.sim.cost.scenario import CostOutcome, CostScenario
 from palio.sim.experiments.simulators import AnyOutcome
 from palio.sim.failures import replay_command, shrink, story
-from palio.sim.run import Run, simulate
+from palio.sim.run import SimulatedRun, simulate
 from palio.sim.scenario import Scenario
 from palio.sim.soak import Soaked
 from palio.sim.soak import soak as soaked
@@ -163,7 +163,7 @@ def _report(failed: Soaked) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _traced(scenario: Scenario) -> Run:
+def _traced(scenario: Scenario) -> SimulatedRun:
     return simulate(scenario, trace=True)
 
 

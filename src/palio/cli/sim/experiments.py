@@ -18,10 +18,10 @@ from palio.sim.experiments import plots, results
 from palio.sim.experiments.definition import Experiment
 from palio.sim.experiments.execution import available_cores, make_runs
 from palio.sim.experiments.loading import load, ready_experiments
-from palio.sim.experiments.report import Report, write_report
+from palio.sim.experiments.report import ExperimentReport, write_report
 from palio.sim.experiments.results import Finished, Folder
 from palio.sim.experiments.simulators import simulator_of
-from palio.sim.experiments.sweep import Key, Run, expand
+from palio.sim.experiments.sweep import Key, PlannedRun, expand
 
 RUN_EPILOG = help_epilog(
     "palio sim run examples/experiment.toml --output /tmp/palio-example",
@@ -137,7 +137,7 @@ def perform(chosen: Choice, workers: int, spark: Any = None) -> None:
         raise typer.Exit(ExitCode.NO)
 
 
-def _shown(missing: list[Run], done: int, workers: int, spark: Any) -> Iterable[Finished]:
+def _shown(missing: list[PlannedRun], done: int, workers: int, spark: Any) -> Iterable[Finished]:
     """The finished runs as they come, with a bar that moves along."""
     total = done + len(missing)
     with progress_bar(error_console(), plural(total, "run"), total) as advance:
@@ -147,12 +147,12 @@ def _shown(missing: list[Run], done: int, workers: int, spark: Any) -> Iterable[
             yield one
 
 
-def _in_order(runs: list[Run], finished: list[Finished]) -> list[Finished]:
+def _in_order(runs: list[PlannedRun], finished: list[Finished]) -> list[Finished]:
     by_key: dict[Key, Finished] = {one.run.key: one for one in finished}
     return [by_key[run.key] for run in runs]
 
 
-def _show(experiment: Experiment, report: Report, runs: int) -> None:
+def _show(experiment: Experiment, report: ExperimentReport, runs: int) -> None:
     console = output_console()
     console.print(Text(experiment.title, style="bold"))
     for finding in report.findings:

@@ -19,7 +19,7 @@ from palio.cli.program.terminal import ExitCode, error_console, output_console, 
 MOST_FAILING = 1_000  # seeds that are listed at the end; each is told when it is met, also those beyond
 
 
-class Soaked(Protocol):
+class SoakedSeed(Protocol):
     """What came of one seed."""
 
     @property
@@ -32,7 +32,7 @@ class Soaked(Protocol):
     def messages(self) -> int: ...
 
 
-One = TypeVar("One", bound=Soaked)
+One = TypeVar("One", bound=SoakedSeed)
 
 
 class Failing(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class Failing(msgspec.Struct, frozen=True):
     replay: str
 
 
-class Tally(msgspec.Struct):
+class SoakTally(msgspec.Struct):
     """What a range of seeds has come to."""
 
     first: int
@@ -95,9 +95,9 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
 def soak_through(
     results: Iterable[One], first: int, seeds: int, manner: Manner, replay: Callable[[One], str]
-) -> tuple[Tally, One | None]:
+) -> tuple[SoakTally, One | None]:
     """Go through the results. Returns what they came to, and the one that ended it, if one did."""
-    tally = Tally(first, seeds)
+    tally = SoakTally(first, seeds)
     console = output_console()
     try:
         with progress_bar(error_console(), "simulating", seeds) as advance:
@@ -114,7 +114,7 @@ def soak_through(
     return tally, None
 
 
-def conclude(tally: Tally, manner: Manner) -> None:
+def conclude(tally: SoakTally, manner: Manner) -> None:
     """Say what it came to, and end with the exit code of that. One that ended it has been told already."""
     if manner.as_json:
         write_json(msgspec.to_builtins(tally))

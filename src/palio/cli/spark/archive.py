@@ -12,7 +12,7 @@ from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_in
 from palio.model.moments import parse_span
 from palio.spark.jobs.archive_job import archive as archive_journals
 from palio.spark.jobs.archive_job import archive_continuously
-from palio.spark.lake.archiving import Progress
+from palio.spark.lake.archiving import ArchiveProgress
 
 EPILOG = help_epilog(
     "palio spark archive",
@@ -65,7 +65,7 @@ def archive(
     total: int | None = None
     interrupted = f"nothing came to {lake} yet, and the same command begins anew."
 
-    def told(now: Progress) -> None:
+    def told(now: ArchiveProgress) -> None:
         nonlocal total, interrupted
         total = now.waiting if total is None else total
         interrupted = f"{plural(now.events, 'event')} came to {lake}, and the same command goes on from there."
@@ -99,6 +99,6 @@ def archive(
         console.print(sentence, style="yellow", soft_wrap=True)
 
 
-def _tell(now: Progress) -> None:
+def _tell(now: ArchiveProgress) -> None:
     """A line for each commit, as long as it goes on."""
     write_json({"version": now.version, "events": now.events, "quarantined": now.quarantined})

@@ -25,7 +25,7 @@ from palio.cli.spark.checkpoint import Checkpoint, moment_of, settings_with, wat
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.language import read_filter
 from palio.spark import jobs
-from palio.spark.jobs.looked_back import LookedBack
+from palio.spark.jobs.backtest_result import LookedBack
 
 EPILOG = help_epilog(
     "palio spark backtest 'price > 100'",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from palio.sim.experiments.plots import COLOURS, STYLE, needs_matplotlib
 from palio.spark.errors import WrongOption
-from palio.spark.jobs.looked_back import LookedBack
+from palio.spark.jobs.backtest_result import LookedBack
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

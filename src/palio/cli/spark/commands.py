@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import typer
 
-from palio.cli.program.loading import Entry, LazyGroup
+from palio.cli.program.loading import CommandEntry, LazyGroup
 from palio.cli.program.terminal import help_epilog
 
 JOBS = {
-    "archive": Entry(
+    "archive": CommandEntry(
         "spark.archive", "Write what was published to a lake of Parquet files, each event exactly once."
     ),
-    "backtest": Entry(
+    "backtest": CommandEntry(
         "spark.backtest", "Say what a filter would have delivered of all that was published, and when."
     ),
-    "forget": Entry(
+    "forget": CommandEntry(
         "spark.forget", "Remove events from the lake: for erasure, or because they are old enough."
     ),
-    "match": Entry(
+    "match": CommandEntry(
         "spark.match", "Match many events against many subscriptions: pairs (event_id, subscription_id)."
     ),
-    "experiments": Entry(
+    "experiments": CommandEntry(
         "spark.experiments", "Run an experiment of the simulator on a cluster: each of its runs is a task."
     ),
-    "package": Entry(
+    "package": CommandEntry(
         "spark.package", "Build an archive of palio and what it needs, for executors that do not have it."
     ),
-    "reach-back": Entry(
+    "reach-back": CommandEntry(
         "spark.reach_back",
         "Show what a lake has of a filter, and keep all that follows in a new durable subscription.",
     ),
-    "patterns": Entry(
+    "patterns": CommandEntry(
         "spark.patterns",
         "Find patterns in all events of a source, and say of which events each match consists.",
     ),
-    "stats": Entry(
+    "stats": CommandEntry(
         "spark.stats",
         "Report on everything that was published: traffic, values, what subscriptions find and could save.",
     ),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from palio.cli.events.sub import Wanted, follow
+from palio.cli.events.sub import SubscribeWishes, follow
 from palio.cli.output.formats import FormatText, format_of
 from palio.cli.program.connecting import Server, run, with_client
 from palio.cli.program.terminal import help_epilog, plural, say
@@ -18,7 +18,7 @@ from palio.client import Event
 from palio.language import read_filter
 from palio.model.moments import parse_since
 from palio.spark import jobs
-from palio.spark.lookback.reaching import Work
+from palio.spark.lookback.reach_back import Work
 from palio.store.lake.manifests import Lake
 
 EPILOG = help_epilog(
@@ -100,4 +100,4 @@ def reach_back(
     shown = f"What was, in {output}" if done.events is None else plural(done.events, "event")
     say(f"{shown}; the subscription {durable} goes on from there.")
     if going_on:
-        run(follow(server, Wanted(filter_text, None, None, durable, None, False), format, quiet=False))
+        run(follow(server, SubscribeWishes(filter_text, None, None, durable, None, False), format, quiet=False))

@@ -12,7 +12,7 @@ from palio.model.expression import Always, Condition, Expression, conjunction
 from palio.model.filter import Filter
 from palio.model.patterns.computed import Events, compile_guard, computed_references, conditions
 from palio.model.patterns.pattern import Pattern
-from palio.model.patterns.variants import GREEDY, NEEDED, Gap, Link, Variant
+from palio.model.patterns.variants import GREEDY, NEEDED, Gap, SlotLink, Variant
 from palio.model.values import Value
 
 Guard: TypeAlias = "Callable[[Mapping[str, Value], Events], bool]"
@@ -33,7 +33,7 @@ class Ways:
         self.variant = variant
         self.needed = variant.needed
         # What is decided when the first of the slots that it lasts until, or ties, is filled.
-        self.bounds: tuple[Gap | Link, ...] = (*(gap for gap in variant.gaps if gap.before), *variant.links)
+        self.bounds: tuple[Gap | SlotLink, ...] = (*(gap for gap in variant.gaps if gap.before), *variant.links)
         self.needs = tuple(bits(slot.steps) for slot in variant.slots if slot.rank == NEEDED)
         self.afters = tuple({slot.after for slot in variant.slots} - {0})
         self._bounds_of = tuple(

@@ -42,7 +42,7 @@ class UnreadableState(PalioError):
     """Bytes that are no state of a detector."""
 
 
-class Counts(msgspec.Struct, array_like=True):
+class DetectorCounts(msgspec.Struct, array_like=True):
     """What a detector has counted; each drop by its reason.
 
     `late` events had a time up to the watermark; `disordered` hits came for a pattern in the order of arrival
@@ -68,7 +68,7 @@ class DetectorStatistics(msgspec.Struct, frozen=True):
     patterns: int
     partitions: int
     remembered: int
-    counts: Counts
+    counts: DetectorCounts
 
 
 class _Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -90,7 +90,7 @@ class _State(msgspec.Struct, array_like=True):
     evaluated: int
     highest: int
     held: int
-    counts: Counts
+    counts: DetectorCounts
     partitions: dict[bytes, dict[bytes, _Kept]]
 
 
@@ -105,7 +105,7 @@ class Detector:
     def __init__(self, patterns: PatternSet | Mapping[str, Pattern | str], *, limit: int = MAX_STATE) -> None:
         """Raises what `Pattern.parse` raises."""
         self.patterns = patterns if isinstance(patterns, PatternSet) else PatternSet(patterns)
-        self.counts = Counts()
+        self.counts = DetectorCounts()
         self.watermark = NEVER
         self._limit = limit
         self._partitions: dict[Place, Partition] = {}

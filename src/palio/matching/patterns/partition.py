@@ -13,7 +13,7 @@ import msgspec
 
 from palio.matching.patterns.automaton import Automaton
 from palio.matching.patterns.hit import FOREVER, NEVER, Hit
-from palio.matching.patterns.search import Exhausted, Found, Search
+from palio.matching.patterns.search import Exhausted, MatchFound, Search
 
 # What was found: the events with the numbers of their steps, when it was complete, and whether it is only a
 # part that timed out then.
@@ -103,12 +103,12 @@ class Partition(msgspec.Struct, array_like=True):
             answer = _first_from(search, place, losses)
             if answer is None and automaton.tells and not hit.told:
                 answer = self._partial(search, place, keep is None or consume == "none", found, losses)
-            if isinstance(answer, Found) and taken.leaves(answer):
+            if isinstance(answer, MatchFound) and taken.leaves(answer):
                 found.append(_finding(hits, answer))
                 place = _spend(hits, place, answer, consume, automaton.skips_to)
                 continue
             if answer is not None:
-                if not isinstance(answer, Found):
+                if not isinstance(answer, MatchFound):
                     self.due = min(self.due, answer)
                 keep = place if keep is None else keep
                 if consume not in ("own", "none") or (consume == "own" and not taken.take(search, place)):
@@ -174,7 +174,7 @@ class _Taken:
         self._places: set[int] = set()
         self._beginnings = 0
 
-    def leaves(self, match: Found) -> bool:
+    def leaves(self, match: MatchFound) -> bool:
         return not any(place in self._places for place, _ in match.chosen)
 
     def take(self, search: Search, place: int) -> bool:
@@ -196,11 +196,11 @@ class Losses(msgspec.Struct):
     abandoned: int = 0
 
 
-def _finding(hits: list[Hit], match: Found, *, timed_out: bool = False) -> Finding:
+def _finding(hits: list[Hit], match: MatchFound, *, timed_out: bool = False) -> Finding:
     return tuple((hits[one], step) for one, step in match.chosen), match.time, timed_out
 
 
-def _first_from(search: Search, place: int, losses: Losses) -> Found | int | None:
+def _first_from(search: Search, place: int, losses: Losses) -> MatchFound | int | None:
     try:
         return search.first(place)
     except Exhausted:
@@ -208,7 +208,7 @@ def _first_from(search: Search, place: int, losses: Losses) -> Found | int | Non
         return None
 
 
-def _spend(hits: list[Hit], place: int, match: Found, consume: str, skips_to: int | None) -> int:
+def _spend(hits: list[Hit], place: int, match: MatchFound, consume: str, skips_to: int | None) -> int:
     """Marks what a match uses up, and says where the next one may begin."""
     if skips_to is not None:
         places = [one for one, step in match.chosen if step == skips_to] or [place]

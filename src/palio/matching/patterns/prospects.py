@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from palio.matching.patterns.automaton import Filling, Ways
 from palio.matching.patterns.hit import FOREVER, NEVER
-from palio.model.patterns.variants import NEEDED, Gap, Link
+from palio.model.patterns.variants import NEEDED, Gap, SlotLink
 
 if TYPE_CHECKING:
     from palio.matching.patterns.search import Search
@@ -68,7 +68,7 @@ class Prospects:
                     until = min(until, keeps)
         return broken, until
 
-    def _keeps(self, bound: Gap | Link) -> int:
+    def _keeps(self, bound: Gap | SlotLink) -> int:
         """Until which time an event to come could keep it."""
         search = self._search
         if isinstance(bound, Gap) and not bound.adjacent:
@@ -146,12 +146,12 @@ class Prospects:
                 break
         return best
 
-    def _limit(self, bound: Gap | Link) -> int:
+    def _limit(self, bound: Gap | SlotLink) -> int:
         if isinstance(bound, Gap) or bound.join.within is None:
             return self._ends
         return self._search.since(bound.after, self._slots)[1] + bound.join.within
 
-    def _happened(self, bound: Gap | Link) -> int:
+    def _happened(self, bound: Gap | SlotLink) -> int:
         """Up to which deadline a bound was kept."""
         search = self._search
         hits = search.hits

@@ -26,7 +26,7 @@ from itertools import pairwise
 from palio.matching.patterns.automaton import Automaton, Filled, Filling, Ways
 from palio.matching.patterns.hit import NEVER, Hit
 from palio.matching.patterns.prospects import Prospects
-from palio.model.patterns.variants import Gap, Link
+from palio.model.patterns.variants import Gap, SlotLink
 from palio.model.values import Value
 
 # In events looked at for one beginning. Patterns of people need some hundreds.
@@ -39,7 +39,7 @@ class Exhausted(Exception):
     """A search that passed its bound."""
 
 
-class Found(Exception):
+class MatchFound(Exception):
     """Ends a search: these places, as these steps, complete at this time.
 
     `by_absence` says that it is when its window ended that it was complete. `until` is when that is, if
@@ -62,7 +62,7 @@ class Found(Exception):
         self.until = until
         self.witnesses = witnesses
 
-    def or_earlier(self, other: Found) -> Found:
+    def or_earlier(self, other: MatchFound) -> MatchFound:
         """Of two for the same events the one that has less to wait for."""
         mine, its = ((one.by_absence, one.until is not None) for one in (self, other))
         return other if its < mine else self
@@ -76,17 +76,17 @@ class Found(Exception):
         return self.by_absence or not all(place < len(hits) and hits[place].spent for place in self.witnesses)
 
 
-class Reach:
+class MatchReach:
     """All that can become of a beginning: its matches by the places of their events; the earliest watermark at
     which something of it that is open is to be asked for again; and the places of all events that any of this
     has."""
 
     def __init__(self) -> None:
-        self.matches: dict[tuple[int, ...], Found] = {}
+        self.matches: dict[tuple[int, ...], MatchFound] = {}
         self.until: int | None = None
         self.places: set[int] = set()
 
-    def matched(self, found: Found) -> None:
+    def matched(self, found: MatchFound) -> None:
         places = tuple(place for place, _ in found.chosen)
         known = self.matches.get(places)
         self.matches[places] = found if known is None else known.or_earlier(found)
@@ -106,7 +106,7 @@ class Search:
         self.hits = hits
         self.watermark = watermark
         self.skip_spent = skip_spent
-        self._reach: Reach | None = None
+        self._reach: MatchReach | None = None
         self._overdue = False
         self._wants_places = False
         self._within = automaton.within
@@ -118,7 +118,7 @@ class Search:
         self._plain = automaton.plain and all(one.time < other.time for one, other in pairwise(hits))
         self._beginnings: list[Filling] = [(ways, 0, ()) for ways in automaton.ways]
 
-    def first(self, start: int) -> Found | int | None:
+    def first(self, start: int) -> MatchFound | int | None:
         """The first match that begins with this event; or until when one is open; or None, if there is none.
 
         Raises `Exhausted`.
@@ -129,10 +129,10 @@ class Search:
         time = self.hits[start].time
         try:
             return self._taken(self._beginnings, start, time, time)
-        except Found as found:
+        except MatchFound as found:
             return found
 
-    def partial(self, start: int) -> Found | None:
+    def partial(self, start: int) -> MatchFound | None:
         """What became of a beginning that nothing completed: the first choice that was open until its time was
         over, and that time. Raises `Exhausted`."""
         self._overdue = True
@@ -140,14 +140,14 @@ class Search:
             found = self.first(start)
         finally:
             self._overdue = False
-        return found if isinstance(found, Found) else None
+        return found if isinstance(found, MatchFound) else None
 
-    def all(self, start: int, *, places: bool = False) -> Reach:
+    def all(self, start: int, *, places: bool = False) -> MatchReach:
         """Everything that begins with this event; the places of what is open only if they are wanted, since it
         takes longer to find them all. Raises `Exhausted`."""
         self._effort = 0
         self._wants_places = places
-        self._reach = reach = Reach()
+        self._reach = reach = MatchReach()
         time = self.hits[start].time
         try:
             self._taken(self._beginnings, start, time, time)
@@ -221,7 +221,7 @@ class Search:
             deadline = Prospects(self, filling, low, high).overdue()
             if deadline is not None:
                 chosen = tuple(sorted((one, step) for _, one, step in filling[2]))
-                raise Found(chosen, deadline, by_absence=False, until=None)
+                raise MatchFound(chosen, deadline, by_absence=False, until=None)
 
     def _has_failed(
         self, fillings: list[Filling], last: int, low: int, high: int, *, now: bool = False
@@ -258,7 +258,7 @@ class Search:
         comes first."""
         ends = low + self._within
         open_until: int | None = None
-        complete: Found | None = None
+        complete: MatchFound | None = None
         greedy = False
         for filling in fillings:
             ways, filled, slots = filling
@@ -274,7 +274,7 @@ class Search:
                     self._reach.opened(ends, [filling])
             else:
                 by_absence = not all(gap.adjacent for gap in closing)
-                one = Found(
+                one = MatchFound(
                     tuple(sorted((one, step) for _, one, step in slots)),
                     ends if by_absence else high,
                     by_absence=by_absence,
@@ -337,7 +337,7 @@ class Search:
                 found.append((rank, (ways, filled | bit, (*slots, (number, place, step)))))
         return found
 
-    def _keeps(self, bound: Gap | Link, slots: tuple[Filled, ...], place: int) -> bool:
+    def _keeps(self, bound: Gap | SlotLink, slots: tuple[Filled, ...], place: int) -> bool:
         """Whether the event at this place, as the first behind a bound, is where and when it may be."""
         time = self.hits[place].time
         if isinstance(bound, Gap) and not bound.adjacent:

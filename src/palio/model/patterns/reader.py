@@ -44,7 +44,7 @@ from palio.model.patterns.computed import (
     references,
 )
 from palio.model.patterns.policies import CLAUSES, POLICIES
-from palio.model.patterns.shape import PLAIN, Absence, All, Either, Join, Loop, Shape, Step, Then, Times
+from palio.model.patterns.shape import PLAIN, Absence, All, Either, Loop, PartJoin, Shape, Step, Then, Times
 from palio.model.patterns.spans import UNITS, microseconds
 from palio.model.values import Kind
 
@@ -122,8 +122,8 @@ class PatternReader(Reader):
 
     def sequence(self) -> Shape:
         parts: list[Shape] = []
-        joins: list[Join] = []
-        join: Join | None = PLAIN
+        joins: list[PartJoin] = []
+        join: PartJoin | None = PLAIN
         while join is not None:
             start, part = self.at, self.either()
             if isinstance(part, Absence) and join != PLAIN:
@@ -154,7 +154,7 @@ class PatternReader(Reader):
             )
         return True
 
-    def _join(self) -> Join | None:
+    def _join(self) -> PartJoin | None:
         strict = self.take_word("next")
         if not strict and not self.take_word("then"):
             return None
@@ -162,8 +162,8 @@ class PatternReader(Reader):
             follows = _TOKENS.match(self.text, self.at + len(self.raw))
             if follows is not None and follows.lastgroup != "symbol":  # `within[` is a step
                 self.advance()
-                return Join(strict, self.span())
-        return Join(strict)
+                return PartJoin(strict, self.span())
+        return PartJoin(strict)
 
     def either(self) -> Shape:
         return self._joined(Either, self.every, lambda: self.take("or"))

@@ -43,7 +43,7 @@ class Step(msgspec.Struct, frozen=True):
         return f"{self.name if self.named else ''}[{text_of(conjunction(parts))}]"
 
 
-class Join(msgspec.Struct, frozen=True):
+class PartJoin(msgspec.Struct, frozen=True):
     """How a part follows what comes before it: with nothing in between, and so soon (in microseconds)."""
 
     strict: bool = False
@@ -54,7 +54,7 @@ class Join(msgspec.Struct, frozen=True):
         return word if self.within is None else f"{word} within {span_text(self.within)}"
 
 
-PLAIN = Join()
+PLAIN = PartJoin()
 
 
 class Then(msgspec.Struct, frozen=True):
@@ -62,9 +62,9 @@ class Then(msgspec.Struct, frozen=True):
     empty."""
 
     parts: tuple[Shape, ...]
-    joins: tuple[Join, ...] = ()
+    joins: tuple[PartJoin, ...] = ()
 
-    def join(self, number: int) -> Join:
+    def join(self, number: int) -> PartJoin:
         """How the part of this number, which is not the first, follows."""
         return self.joins[number - 1] if self.joins else PLAIN
 

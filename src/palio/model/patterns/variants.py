@@ -21,7 +21,7 @@ from itertools import product
 import msgspec
 
 from palio.model.errors import PatternTooLarge
-from palio.model.patterns.shape import PLAIN, Absence, All, Either, Join, Loop, Shape, Step, Then, Times
+from palio.model.patterns.shape import PLAIN, Absence, All, Either, Loop, PartJoin, Shape, Step, Then, Times
 
 MAX_VARIANTS = 64
 # Events of a match, each of which a search goes down by three calls; and of a loop without an upper bound, as
@@ -57,10 +57,10 @@ class Gap(msgspec.Struct, frozen=True):
     inside: bool = False
 
 
-class Link(msgspec.Struct, frozen=True):
+class SlotLink(msgspec.Struct, frozen=True):
     """How the first event of some slots follows the last one of others."""
 
-    join: Join
+    join: PartJoin
     after: int
     before: int
 
@@ -70,7 +70,7 @@ class Variant(msgspec.Struct, frozen=True, dict=True):
 
     slots: tuple[Slot, ...] = ()
     gaps: tuple[Gap, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[SlotLink, ...] = ()
 
     @property
     def all(self) -> int:
@@ -199,7 +199,7 @@ def _beside(one: Variant, other: Variant) -> Variant:
     return Variant(one.slots + moved.slots, one.gaps + moved.gaps, one.links + moved.links)
 
 
-def _followed(one: Variant, other: Variant, missing: tuple[Gap, ...], join: Join) -> Variant:
+def _followed(one: Variant, other: Variant, missing: tuple[Gap, ...], join: PartJoin) -> Variant:
     moved = _moved(other, len(one.slots))
     following = moved.all << len(one.slots)
     earlier = tuple(msgspec.structs.replace(slot, bars=slot.bars | following) for slot in one.slots)
@@ -219,7 +219,7 @@ def _followed(one: Variant, other: Variant, missing: tuple[Gap, ...], join: Join
     )
     links = (*one.links, *moved.links)
     if join != PLAIN and one.slots:
-        links += (Link(join, one.all, following),)
+        links += (SlotLink(join, one.all, following),)
     return Variant(earlier + later, gaps + _behind(missing, one.all, following) + own, links)
 
 
@@ -236,7 +236,7 @@ def _moved(variant: Variant, by: int) -> Variant:
     gaps = tuple(
         msgspec.structs.replace(gap, after=gap.after << by, before=gap.before << by) for gap in variant.gaps
     )
-    links = tuple(Link(link.join, link.after << by, link.before << by) for link in variant.links)
+    links = tuple(SlotLink(link.join, link.after << by, link.before << by) for link in variant.links)
     return Variant(slots, gaps, links)
 
 

@@ -31,17 +31,17 @@ from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.wishes import Wishes
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.network.answering import Answering
-from palio.routing.durable.network.history import JournalHistory
+from palio.routing.durable.network.journal_history import JournalHistory
 from palio.routing.durable.network.membership import CountingLinks, Membership
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.progress import ProgressReports
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import LetterHandlers, Unicast
 from palio.routing.durable.origin.appending import Appending
-from palio.routing.durable.origin.holding import Holding
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.introductions import Introductions
 from palio.routing.durable.origin.journal import OriginJournal
+from palio.routing.durable.origin.journal_holds import JournalHolds
 from palio.routing.durable.origin.retention import Retention
 from palio.routing.durable.origin.serving import Serving
 from palio.routing.scopes import Scopes
@@ -98,7 +98,7 @@ class DurableParts:
         self.journal = journal = OriginJournal(broker, recovered, settings)
         self.introduced = introduced = Introduced(desk, topology, tick, facts)
         self.retention = retention = Retention(desk, journal, introduced)
-        self.holding = Holding(desk, journal, retention, introduced)
+        self.holding = JournalHolds(desk, journal, retention, introduced)
         self.serving = Serving(desk, journal, letters)
         self.appending = Appending(desk, journal, tick, around.send_on)
         # The home

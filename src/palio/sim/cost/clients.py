@@ -15,7 +15,7 @@ from palio.protocol.requests import Publish, Published, Ready, Refused, Subscrib
 from palio.routing.durable.effects import Hand
 from palio.routing.effects import Deliver
 from palio.routing.occurrences import Open
-from palio.sim.faults.station import Station
+from palio.sim.faults.station import FaultyStation
 
 if TYPE_CHECKING:
     from palio.sim.cost.world import MeasuredWorld
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _ACKNOWLEDGE_EACH = 0.01
 
 
-class Publisher:
+class CostPublisher:
     """Publishes at one origin. What is not confirmed yet is kept, by the number of its request."""
 
-    def __init__(self, world: MeasuredWorld, name: str, station: Station) -> None:
+    def __init__(self, world: MeasuredWorld, name: str, station: FaultyStation) -> None:
         self._world = world
         self.name = name
         self.station = station
@@ -45,10 +45,12 @@ class Publisher:
             self._world.post(self.station, Publish((notification,), number), self.name)
 
 
-class Taker:
+class CostConsumer:
     """Has one subscription, of either kind."""
 
-    def __init__(self, world: MeasuredWorld, name: str, station: Station, topic: int, *, durable: bool) -> None:
+    def __init__(
+        self, world: MeasuredWorld, name: str, station: FaultyStation, topic: int, *, durable: bool
+    ) -> None:
         self._world = world
         self.name = name
         self.station = station
@@ -82,8 +84,8 @@ class MeasuredClients:
 
     def __init__(self, world: MeasuredWorld) -> None:
         self.world = world
-        self.publishers: dict[str, Publisher] = {}
-        self.takers: dict[str, Taker] = {}
+        self.publishers: dict[str, CostPublisher] = {}
+        self.takers: dict[str, CostConsumer] = {}
         self.said: dict[int, tuple[float, int]] = {}  # by number: when somebody wanted to say it, and its topic
         self.twice = 0  # first attempts of what had come before
         self.refused: list[str] = []
@@ -99,7 +101,7 @@ class MeasuredClients:
 
     # What the world tells
 
-    def answered(self, station: Station, session: str, answer: object) -> None:
+    def answered(self, station: FaultyStation, session: str, answer: object) -> None:
         match answer:
             case Published(number):
                 self.publishers[session].unconfirmed.pop(number, None)
@@ -108,7 +110,7 @@ class MeasuredClients:
             case Refused():
                 self.refused.append(f"{session}: {answer.reason}")
 
-    def handed(self, station: Station, hand: Hand) -> None:
+    def handed(self, station: FaultyStation, hand: Hand) -> None:
         for delivery, attempt, envelope in hand.deliveries:
             self._came(hand.name, envelope.notification, first=attempt == 1)
             self.takers[hand.name].handed(delivery)
@@ -131,7 +133,7 @@ class MeasuredClients:
 
     def back(self, broker: str) -> None:
         """A broker has begun anew."""
-        clients: list[Publisher | Taker] = [*self.publishers.values(), *self.takers.values()]
+        clients: list[CostPublisher | CostConsumer] = [*self.publishers.values(), *self.takers.values()]
         for client in clients:
             if client.station.name == broker:
                 client.open()

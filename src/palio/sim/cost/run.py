@@ -11,10 +11,10 @@ from time import perf_counter
 
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
-from palio.sim.cost.clients import MeasuredClients, Publisher, Taker
+from palio.sim.cost.clients import CostConsumer, CostPublisher, MeasuredClients
 from palio.sim.cost.scenario import CostOutcome, CostScenario
 from palio.sim.cost.world import MeasuredWorld
-from palio.sim.faults.station import Station, Wire
+from palio.sim.faults.station import FaultyStation, Wire
 from palio.sim.metrics import spread
 from palio.sim.run import without_collections
 from palio.sim.shapes import draw
@@ -67,13 +67,13 @@ class Measured:
         self.origins = stations[: scenario.origins]
         self.homes = stations[::-1][: scenario.homes]
         for number, station in enumerate(self.origins):
-            publisher = clients.publishers[f"p{number}"] = Publisher(world, f"p{number}", station)
+            publisher = clients.publishers[f"p{number}"] = CostPublisher(world, f"p{number}", station)
             publisher.open()
         interests = Random(f"interests {scenario.seed}")
         for number in range(scenario.subscriptions):
             name, station = f"s{number}", self.homes[number % scenario.homes]
             topic = interests.randrange(scenario.topics)
-            taker = clients.takers[name] = Taker(world, name, station, topic, durable=durable)
+            taker = clients.takers[name] = CostConsumer(world, name, station, topic, durable=durable)
             world.after(number * _ATTACH_EACH, taker.open)
 
     def _plan_notifications(self) -> None:
@@ -98,7 +98,7 @@ class Measured:
             victim = self.homes[0] if scenario.outage == "home" else self.origins[0]
             world.crash(victim, 0.0, scenario.outage_seconds)
 
-    def _link_between(self, one: Station, other: Station) -> Wire:
+    def _link_between(self, one: FaultyStation, other: FaultyStation) -> Wire:
         numbers = {name: number for number, name in enumerate(self.world.stations)}
         way = Paths(self.layout).between(numbers[one.name], numbers[other.name])
         return self.world.wires[min(way) if way else 0]

@@ -17,7 +17,7 @@ from palio.protocol.peers import Forward
 from palio.routing.durable.effects import Append, Read, SaveFact, Spool
 from palio.routing.effects import Deliver
 from palio.routing.occurrences import Found, StoreMessage
-from palio.sim.faults.station import DISK_EACH, Station
+from palio.sim.faults.station import DISK_EACH, FaultyStation
 from palio.sim.faults.world import World
 
 READ_EACH = 0.000_01  # seconds to decode an entry of the journal and to match a filter with it
@@ -46,15 +46,15 @@ class MeasuredWorld(World):
         self.counts: Counter[str] = Counter()
         super().__init__(*arguments, **settings)
 
-    def _look(self, station: Station) -> None:
+    def _look(self, station: FaultyStation) -> None:
         pass  # what is in memory is for runs with faults to judge
 
-    def begin(self, station: Station) -> None:
+    def begin(self, station: FaultyStation) -> None:
         super().begin(station)
         if self.clients is not None:
             self.clients.back(station.name)
 
-    def _send(self, station: Station, broker: str, message: Any) -> None:
+    def _send(self, station: FaultyStation, broker: str, message: Any) -> None:
         kind = _KINDS.get(type(message), "link")
         size = len(encode(message))
         counts = self.counts
@@ -64,7 +64,7 @@ class MeasuredWorld(World):
         counts[f"{kind}_bytes"] += size
         super()._send(station, broker, message)
 
-    def _carry_out_one(self, station: Station, effect: Any) -> None:
+    def _carry_out_one(self, station: FaultyStation, effect: Any) -> None:
         if isinstance(effect, Deliver):
             self.clients.delivered(effect)
             return
@@ -72,7 +72,7 @@ class MeasuredWorld(World):
             self.counts[_WRITES[type(effect)]] += 1
         super()._carry_out_one(station, effect)
 
-    def _written(self, station: Station, life: int) -> None:
+    def _written(self, station: FaultyStation, life: int) -> None:
         if station.life != life:
             return
         for _ in range(station.group):
@@ -80,7 +80,7 @@ class MeasuredWorld(World):
         station.writing = False
         self._write_next(station)
 
-    def _write_next(self, station: Station) -> None:
+    def _write_next(self, station: FaultyStation) -> None:
         if not station.writing:
             disk = station.disk
             station.group = len(disk.queue)
@@ -89,7 +89,7 @@ class MeasuredWorld(World):
             station.disk_each = DISK_EACH + READ_EACH * entries
         super()._write_next(station)
 
-    def _complete(self, station: Station) -> StoreMessage | None:
+    def _complete(self, station: FaultyStation) -> StoreMessage | None:
         effect = station.disk.queue[0]
         message = super()._complete(station)
         if isinstance(effect, Read) and isinstance(message, Found):

@@ -24,7 +24,7 @@ import msgspec
 
 from palio.sim.experiments.definition import AtMost, Claim, Crossover, Experiment, Falls, Lower, Similar
 from palio.sim.experiments.results import Row
-from palio.sim.experiments.series import Point, Series, value_of
+from palio.sim.experiments.series import MeasureSeries, Point, value_of
 from palio.sim.experiments.statistics import Summary, paired_difference, paired_ratio, summary
 from palio.sim.experiments.wording import interval, shown
 
@@ -37,7 +37,7 @@ _PARTLY_SHARE = 0.5
 _NAMED_PLACES = 6
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ClaimFinding(msgspec.Struct, frozen=True):
     """What the data say about a claim: the verdict, the sentence that decides it, and the numbers behind it."""
 
     claim: Claim
@@ -54,16 +54,16 @@ class _Place(msgspec.Struct, frozen=True):
     text: str
 
 
-def evaluate(experiment: Experiment, rows: Sequence[Row]) -> list[Finding]:
+def evaluate(experiment: Experiment, rows: Sequence[Row]) -> list[ClaimFinding]:
     """The findings for all claims of an experiment; the rows hold its measures."""
     return [evaluate_claim(experiment, claim, rows) for claim in experiment.claims]
 
 
-def evaluate_claim(experiment: Experiment, claim: Claim, rows: Sequence[Row]) -> Finding:
+def evaluate_claim(experiment: Experiment, claim: Claim, rows: Sequence[Row]) -> ClaimFinding:
     """The finding for one claim."""
-    series = Series(experiment.sweep(claim.sweep), rows, claim.measure, claim.where)
+    series = MeasureSeries(experiment.sweep(claim.sweep), rows, claim.measure, claim.where)
     if not series.points:
-        return Finding(claim, "undecided", "None of the runs tells anything about it.")
+        return ClaimFinding(claim, "undecided", "None of the runs tells anything about it.")
     naming = _Naming(experiment, series)
     match claim:
         case Lower():
@@ -75,14 +75,14 @@ def evaluate_claim(experiment: Experiment, claim: Claim, rows: Sequence[Row]) ->
         case Falls():
             return _falls(claim, series, naming)
         case Crossover():
-            horizontal = Series(series.sweep, rows, claim.x or claim.along, claim.where)
+            horizontal = MeasureSeries(series.sweep, rows, claim.x or claim.along, claim.where)
             return _crossover(claim, series, horizontal, naming)
 
 
 class _Naming:
     """What points are called in texts: by those fields only in which points differ."""
 
-    def __init__(self, experiment: Experiment, series: Series) -> None:
+    def __init__(self, experiment: Experiment, series: MeasureSeries) -> None:
         self._experiment = experiment
         values: dict[str, set[object]] = {}
         for point in series.points:
@@ -100,7 +100,7 @@ class _Naming:
         return self._experiment.short_label(name)
 
 
-def _lower(claim: Lower, series: Series, naming: _Naming) -> Finding:
+def _lower(claim: Lower, series: MeasureSeries, naming: _Naming) -> ClaimFinding:
     places, reductions = [], []
     for point in series.points:
         ours, theirs = series.pairs((point, claim.variant), (point, claim.than))
@@ -120,11 +120,11 @@ def _lower(claim: Lower, series: Series, naming: _Naming) -> Finding:
         f"{naming.at_start}: lower with {claim.variant} than with {claim.than} "
         f"{_at(places, 'holds', 'point')}, higher {_at(places, 'fails', 'point')}{middle}."
     )
-    return Finding(claim, _verdict(places), sentence, _details(places))
+    return ClaimFinding(claim, _verdict(places), sentence, _details(places))
 
 
 def _ratios(
-    series: Series, naming: _Naming, variants: tuple[str, str], low: float, high: float
+    series: MeasureSeries, naming: _Naming, variants: tuple[str, str], low: float, high: float
 ) -> tuple[list[_Place], list[float]]:
     """At each point, whether the ratio of two variants is between two numbers."""
     places, ratios = [], []
@@ -143,17 +143,17 @@ def _ratios(
     return places, ratios
 
 
-def _at_most(claim: AtMost, series: Series, naming: _Naming) -> Finding:
+def _at_most(claim: AtMost, series: MeasureSeries, naming: _Naming) -> ClaimFinding:
     places, ratios = _ratios(series, naming, (claim.variant, claim.of), -math.inf, claim.factor)
     sentence = (
         f"{naming.at_start}: with {claim.variant} at most {shown(claim.factor)} times that with {claim.of} "
         f"{_at(places, 'holds', 'point')}, clearly more {_at(places, 'fails', 'point')}; "
         f"the ratio {_range(ratios)}."
     )
-    return Finding(claim, _verdict(places), sentence, _details(places))
+    return ClaimFinding(claim, _verdict(places), sentence, _details(places))
 
 
-def _similar(claim: Similar, series: Series, naming: _Naming) -> Finding:
+def _similar(claim: Similar, series: MeasureSeries, naming: _Naming) -> ClaimFinding:
     low, high = 1 / (1 + claim.within), 1 + claim.within
     places, ratios = _ratios(series, naming, (claim.variant, claim.to), low, high)
     sentence = (
@@ -161,10 +161,10 @@ def _similar(claim: Similar, series: Series, naming: _Naming) -> Finding:
         f"{_at(places, 'holds', 'point')}, clearly further away {_at(places, 'fails', 'point')}; "
         f"the ratio {_range(ratios)}."
     )
-    return Finding(claim, _verdict(places), sentence, _details(places))
+    return ClaimFinding(claim, _verdict(places), sentence, _details(places))
 
 
-def _falls(claim: Falls, series: Series, naming: _Naming) -> Finding:
+def _falls(claim: Falls, series: MeasureSeries, naming: _Naming) -> ClaimFinding:
     places = []
     for line in series.lines(claim.along).values():
         for variant in claim.variants or series.variants:
@@ -174,10 +174,12 @@ def _falls(claim: Falls, series: Series, naming: _Naming) -> Finding:
         f"(lower at the end than at the start, with no step clearly upwards), "
         f"and rises from start to end {_at(places, 'fails', 'line')}."
     )
-    return Finding(claim, _verdict(places), sentence, _details(places, all_of_them=True))
+    return ClaimFinding(claim, _verdict(places), sentence, _details(places, all_of_them=True))
 
 
-def _falling_line(claim: Falls, series: Series, naming: _Naming, line: list[Point], variant: str) -> _Place:
+def _falling_line(
+    claim: Falls, series: MeasureSeries, naming: _Naming, line: list[Point], variant: str
+) -> _Place:
     first, last = line[0], line[-1]
     whole = paired_difference(*series.pairs((last, variant), (first, variant)))
     steps = [
@@ -199,7 +201,9 @@ def _falling_line(claim: Falls, series: Series, naming: _Naming, line: list[Poin
     )
 
 
-def _crossover(claim: Crossover, series: Series, horizontal: Series, naming: _Naming) -> Finding:
+def _crossover(
+    claim: Crossover, series: MeasureSeries, horizontal: MeasureSeries, naming: _Naming
+) -> ClaimFinding:
     places = []
     crossings = []
     for key, line in series.lines(claim.along).items():
@@ -228,7 +232,7 @@ def _crossover(claim: Crossover, series: Series, horizontal: Series, naming: _Na
         f"Along the {axis}, {claim.variant} has the lower {naming.measure} first "
         f"and {claim.later} in the end {_at(places, 'holds', 'line')}{_without(places)}{found}."
     )
-    return Finding(claim, _verdict(places), sentence, _details(places, all_of_them=True))
+    return ClaimFinding(claim, _verdict(places), sentence, _details(places, all_of_them=True))
 
 
 def _without(places: Sequence[_Place]) -> str:

@@ -18,7 +18,7 @@ import msgspec
 
 from palio.sim.experiments.results import Finished
 from palio.sim.experiments.simulators import AnyOutcome, AnyScenario, simulator_for
-from palio.sim.experiments.sweep import Run
+from palio.sim.experiments.sweep import PlannedRun
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,7 +29,7 @@ _RUNS_A_CORE = 2
 
 
 def make_runs_on_spark(
-    runs: Sequence[Run], spark: Any, cores: int, simulate: Callable[[Any], AnyOutcome]
+    runs: Sequence[PlannedRun], spark: Any, cores: int, simulate: Callable[[Any], AnyOutcome]
 ) -> Iterator[Finished]:
     """Give finished runs as the jobs of a `SparkSession`, which has so many cores, end."""
     size = _RUNS_A_CORE * cores
@@ -51,7 +51,7 @@ def make_runs_on_spark(
 
 
 def _finished_ones(
-    runs: Sequence[Run], under_way: set[Future[list[tuple[int, str]]]]
+    runs: Sequence[PlannedRun], under_way: set[Future[list[tuple[int, str]]]]
 ) -> Generator[Finished, None, set[Future[list[tuple[int, str]]]]]:
     done, rest = wait(under_way, return_when=FIRST_COMPLETED)
     for future in done:
@@ -62,7 +62,7 @@ def _finished_ones(
 
 
 def _job(
-    spark: Any, runs: Sequence[Run], batch: range, simulate: Callable[[Any], AnyOutcome]
+    spark: Any, runs: Sequence[PlannedRun], batch: range, simulate: Callable[[Any], AnyOutcome]
 ) -> list[tuple[int, str]]:
     scenarios = {
         number: (type(runs[number].scenario), msgspec.json.encode(runs[number].scenario)) for number in batch

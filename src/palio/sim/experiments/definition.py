@@ -34,11 +34,11 @@ Settings: TypeAlias = dict[str, Any]
 Where: TypeAlias = dict[str, Any]
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _ExperimentPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
 
 
-class Measure(_Part, frozen=True):
+class Measure(_ExperimentPart, frozen=True):
     """A number calculated from those of a run; `label` and `unit` are what plots and texts call it."""
 
     formula: str
@@ -46,7 +46,7 @@ class Measure(_Part, frozen=True):
     unit: str = ""
 
 
-class Sweep(_Part, frozen=True):
+class Sweep(_ExperimentPart, frozen=True):
     """The runs of one part of an experiment."""
 
     name: str
@@ -57,7 +57,7 @@ class Sweep(_Part, frozen=True):
     quick: dict[str, list[Any]] = {}  # the values to take instead with `--quick`
 
 
-class Plot(_Part, frozen=True):
+class Plot(_ExperimentPart, frozen=True):
     """`y` along the swept field `along`, a line for each variant, a panel for each value of `panels`.
 
     `x` is what the horizontal axis shows, if not the swept field itself: a measure that follows from it.
@@ -78,7 +78,7 @@ class Plot(_Part, frozen=True):
     text: str = ""
 
 
-class Fit(_Part, frozen=True):
+class Fit(_ExperimentPart, frozen=True):
     """How `y` grows along a swept field, and what that would be at the values of `extrapolate`.
 
     `paper` is a formula for the same number, thought out and not fitted; `reasoning` says how it comes about.
@@ -97,7 +97,7 @@ class Fit(_Part, frozen=True):
     variants: list[str] = []
 
 
-class _Claim(_Part, frozen=True, kw_only=True, tag_field="kind"):
+class _Claim(_ExperimentPart, frozen=True, kw_only=True, tag_field="kind"):
     title: str
     sweep: str
     measure: str
@@ -149,14 +149,14 @@ class AtMost(_Claim, frozen=True, kw_only=True, tag="at most"):
 Claim: TypeAlias = Lower | AtMost | Falls | Similar | Crossover
 
 
-class Quick(_Part, frozen=True):
+class Quick(_ExperimentPart, frozen=True):
     """What `--quick` changes."""
 
     seeds: int = 3
     base: Settings = {}
 
 
-class Experiment(_Part, frozen=True):
+class Experiment(_ExperimentPart, frozen=True):
     """A whole experiment. `name` is that of its file and of its output folder."""
 
     title: str

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from palio.sim.experiments.results import Finished
 from palio.sim.experiments.simulators import AnyOutcome, simulate
-from palio.sim.experiments.sweep import Run
+from palio.sim.experiments.sweep import PlannedRun
 
 Simulate: TypeAlias = Callable[[Any], AnyOutcome]
 
@@ -32,7 +32,7 @@ def available_cores() -> int:
 
 
 def make_runs(
-    runs: Sequence[Run], *, workers: int = 1, spark: Any = None, simulate: Simulate = simulate
+    runs: Sequence[PlannedRun], *, workers: int = 1, spark: Any = None, simulate: Simulate = simulate
 ) -> Iterator[Finished]:
     """Make all runs, so many at a time, and give each as soon as it is finished, in any order.
 
@@ -49,13 +49,13 @@ def make_runs(
         yield from _in_processes(runs, workers, simulate)
 
 
-def _in_processes(runs: Sequence[Run], workers: int, simulate: Simulate) -> Iterator[Finished]:
+def _in_processes(runs: Sequence[PlannedRun], workers: int, simulate: Simulate) -> Iterator[Finished]:
     # Fresh processes rather than forked ones: a progress bar has a thread, which a fork would cut in half.
     pool = ProcessPoolExecutor(
         min(workers, len(runs)), multiprocessing.get_context("spawn"), initializer=_prepare_worker
     )
     waiting = iter(runs)
-    under_way: dict[Future[AnyOutcome], Run] = {}
+    under_way: dict[Future[AnyOutcome], PlannedRun] = {}
     try:
         while True:
             for run in waiting:

@@ -14,7 +14,7 @@ import msgspec
 from palio.sim.experiments.definition import Experiment, Fit
 from palio.sim.experiments.formula import Formula
 from palio.sim.experiments.results import Row
-from palio.sim.experiments.series import Series, value_of
+from palio.sim.experiments.series import MeasureSeries, value_of
 from palio.sim.experiments.statistics import PowerLaw, Summary, power_law, summary
 
 
@@ -45,12 +45,12 @@ def evaluate_fits(experiment: Experiment, rows: Sequence[Row]) -> list[Growth]:
     return [
         _growth(fit, series, variant, rows)
         for fit in experiment.fits
-        for series in [Series(experiment.sweep(fit.sweep), rows, fit.y, fit.where)]
+        for series in [MeasureSeries(experiment.sweep(fit.sweep), rows, fit.y, fit.where)]
         for variant in fit.variants or series.variants
     ]
 
 
-def _growth(fit: Fit, series: Series, variant: str, rows: Sequence[Row]) -> Growth:
+def _growth(fit: Fit, series: MeasureSeries, variant: str, rows: Sequence[Row]) -> Growth:
     measured: list[tuple[float, Summary]] = []
     for point in sorted(series.points, key=lambda one: float(value_of(one, fit.along))):
         measured.append((float(value_of(point, fit.along)), summary(series.values(point, variant))))

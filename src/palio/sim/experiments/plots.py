@@ -17,7 +17,7 @@ from palio.model.errors import MissingDependency
 from palio.sim.experiments.definition import Experiment, Plot, Sweep
 from palio.sim.experiments.fits import Growth
 from palio.sim.experiments.results import Row
-from palio.sim.experiments.series import Series, value_of
+from palio.sim.experiments.series import MeasureSeries, value_of
 from palio.sim.experiments.statistics import Summary, summary
 from palio.sim.experiments.wording import shown
 
@@ -68,8 +68,8 @@ def draw_plot(experiment: Experiment, plot: Plot, rows: Sequence[Row], folder: P
     import matplotlib as mpl  # noqa: PLC0415
 
     sweep = experiment.sweep(plot.sweep)
-    vertical = Series(sweep, rows, plot.y, plot.where)
-    horizontal = Series(sweep, rows, plot.x or plot.along, plot.where)
+    vertical = MeasureSeries(sweep, rows, plot.y, plot.where)
+    horizontal = MeasureSeries(sweep, rows, plot.x or plot.along, plot.where)
     groups: dict[Any, list[Any]] = {}
     for point in vertical.points:
         groups.setdefault(value_of(point, plot.panels) if plot.panels else None, []).append(point)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from palio.sim.experiments.claims import Finding, evaluate
+from palio.sim.experiments.claims import ClaimFinding, evaluate
 from palio.sim.experiments.definition import Experiment, Plot
 from palio.sim.experiments.fits import Growth, evaluate_fits
 from palio.sim.experiments.plots import draw_growth, draw_plot
 from palio.sim.experiments.results import RUNS, Finished, Row, with_measures
-from palio.sim.experiments.series import Series
+from palio.sim.experiments.series import MeasureSeries
 from palio.sim.experiments.statistics import summary
 from palio.sim.experiments.wording import interval, shown
 from palio.sim.failures import replay_command
@@ -25,18 +25,18 @@ _MARKS = {"supported": "✓", "partly supported": "◐", "not supported": "✗",
 _NAMED_FAILURES = 10
 
 
-class Report(msgspec.Struct, frozen=True):
+class ExperimentReport(msgspec.Struct, frozen=True):
     """What was written, and what it says in short."""
 
     path: Path
-    findings: tuple[Finding, ...]
+    findings: tuple[ClaimFinding, ...]
     growths: tuple[Growth, ...]
     violations: int
 
 
 def write_report(
     experiment: Experiment, finished: Sequence[Finished], folder: Path, *, quick: bool, command: str
-) -> Report:
+) -> ExperimentReport:
     """Draw all plots, evaluate all claims, and write the page."""
     rows = [with_measures(experiment, one.row()) for one in finished]
     findings = evaluate(experiment, rows)
@@ -53,7 +53,7 @@ def write_report(
     path = folder / REPORT
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     violations = sum(one.outcome.violations for one in finished)
-    return Report(path, tuple(findings), tuple(growths), violations)
+    return ExperimentReport(path, tuple(findings), tuple(growths), violations)
 
 
 def _setup(experiment: Experiment, finished: Sequence[Finished], *, quick: bool, command: str) -> str:
@@ -88,7 +88,7 @@ def _correctness(finished: Sequence[Finished]) -> str:
     return "\n".join([head, "", *named])
 
 
-def _claims(findings: Sequence[Finding]) -> list[str]:
+def _claims(findings: Sequence[ClaimFinding]) -> list[str]:
     if not findings:
         return []
     counts = Counter(finding.verdict for finding in findings)
@@ -155,7 +155,7 @@ def _growth_table(experiment: Experiment, found: Sequence[Growth]) -> str:
 def _plots(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[str]:
     parts = ["## Plots"] if experiment.plots else []
     for plot in experiment.plots:
-        if not Series(experiment.sweep(plot.sweep), rows, plot.y, plot.where).points:
+        if not MeasureSeries(experiment.sweep(plot.sweep), rows, plot.y, plot.where).points:
             parts += [f"### {plot.title}", "None of the runs belongs here."]
             continue
         name = draw_plot(experiment, plot, rows, folder)
@@ -168,7 +168,7 @@ def _plots(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[st
 
 def _numbers(experiment: Experiment, plot: Plot, rows: Sequence[Row]) -> str:
     """The numbers of a plot as a table that folds out."""
-    series = Series(experiment.sweep(plot.sweep), rows, plot.y, plot.where)
+    series = MeasureSeries(experiment.sweep(plot.sweep), rows, plot.y, plot.where)
     variants = plot.variants or series.variants
     fields = [name for name, _ in series.points[0]] if series.points else []
     head = [experiment.short_label(name) for name in fields] + variants

@@ -20,7 +20,7 @@ from palio.sim.experiments.definition import Experiment
 from palio.sim.experiments.errors import UnusableRuns
 from palio.sim.experiments.formula import Formula
 from palio.sim.experiments.simulators import ROUTING, AnyOutcome, Simulator, simulator_for
-from palio.sim.experiments.sweep import Key, Run
+from palio.sim.experiments.sweep import Key, PlannedRun
 
 RUNS = "runs.parquet"
 JOURNAL = "runs-so-far.jsonl"
@@ -31,7 +31,7 @@ Row: TypeAlias = dict[str, Any]
 class Finished(msgspec.Struct, frozen=True):
     """A run and what came of it."""
 
-    run: Run
+    run: PlannedRun
     outcome: AnyOutcome
 
     def row(self) -> Row:
@@ -128,7 +128,7 @@ class Folder:
 
     def _finished(self, sweep: str, variant: str, scenario: Row, outcome: Row) -> Finished:
         return Finished(
-            Run(sweep, variant, msgspec.convert(scenario, self._simulator.scenario)),
+            PlannedRun(sweep, variant, msgspec.convert(scenario, self._simulator.scenario)),
             msgspec.convert(outcome, self._simulator.outcome),
         )
 

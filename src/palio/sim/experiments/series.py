@@ -16,7 +16,7 @@ Point: TypeAlias = tuple[tuple[str, Any], ...]
 Values: TypeAlias = dict[int, float]  # by seed
 
 
-class Series:
+class MeasureSeries:
     """The values of one measure over one sweep."""
 
     def __init__(

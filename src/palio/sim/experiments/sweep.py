@@ -18,7 +18,7 @@ ONLY = "all"
 Key: TypeAlias = tuple[str, str, AnyScenario]
 
 
-class Run(msgspec.Struct, frozen=True):
+class PlannedRun(msgspec.Struct, frozen=True):
     """A run to be made: its place in an experiment, and all that decides it."""
 
     sweep: str
@@ -31,12 +31,12 @@ class Run(msgspec.Struct, frozen=True):
         return self.sweep, self.variant, self.scenario
 
 
-def expand(experiment: Experiment, *, quick: bool = False, first_seed: int = 1) -> list[Run]:
+def expand(experiment: Experiment, *, quick: bool = False, first_seed: int = 1) -> list[PlannedRun]:
     """All runs: sweep by sweep, the seeds of a point in a row; the same list each time."""
     seeds = experiment.quick.seeds if quick else experiment.seeds
     kind = simulator_of(experiment).scenario
     return [
-        Run(sweep.name, variant, msgspec.convert({**settings, "seed": seed}, kind))
+        PlannedRun(sweep.name, variant, msgspec.convert({**settings, "seed": seed}, kind))
         for sweep in experiment.sweeps
         for variant, settings in points(experiment, sweep, quick=quick)
         for seed in range(first_seed, first_seed + seeds)

@@ -1,29 +1,29 @@
-"""`Clients`: who is told what a broker has for a session."""
+"""`FaultClients`: who is told what a broker has for a session."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from palio.routing.durable.effects import Hand
-from palio.sim.faults.publishers import Publisher
-from palio.sim.faults.station import Station
-from palio.sim.faults.takers import Taker
+from palio.sim.faults.publishers import FaultPublisher
+from palio.sim.faults.station import FaultyStation
+from palio.sim.faults.takers import FaultConsumer
 
 if TYPE_CHECKING:
     from palio.sim.faults.world import World
 
 
-class Clients:
+class FaultClients:
     """All clients of a world."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         world.clients = self
-        self.publishers: dict[str, Publisher] = {}
-        self.takers: dict[str, Taker] = {}
+        self.publishers: dict[str, FaultPublisher] = {}
+        self.takers: dict[str, FaultConsumer] = {}
         self._shifted: dict[str, str] = {}  # publishers that go on under another name, at another broker
 
-    def publisher(self, name: str) -> Publisher:
+    def publisher(self, name: str) -> FaultPublisher:
         """Who speaks for a publisher now."""
         return self.publishers[self._shifted.get(name, name)]
 
@@ -32,19 +32,19 @@ class Clients:
         former = self.publisher(name)
         session = self._shifted[name] = f"{name}@{broker}"
         if session not in self.publishers:
-            publisher = Publisher(
+            publisher = FaultPublisher(
                 self.world, session, self.world.stations[broker], advertises=former.advertises
             )
             self.publishers[session] = publisher
             publisher.connect()
 
-    def answered(self, station: Station, session: str, answer: object) -> None:
+    def answered(self, station: FaultyStation, session: str, answer: object) -> None:
         if session in self.publishers:
             self.publishers[session].answered(answer)
         else:
             self.takers[session.partition(".")[0]].answered(session, answer)
 
-    def handed(self, station: Station, hand: Hand) -> None:
+    def handed(self, station: FaultyStation, hand: Hand) -> None:
         self.takers[hand.name].handed(station, hand)
 
     def lost(self, broker: str) -> None:

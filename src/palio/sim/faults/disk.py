@@ -39,7 +39,7 @@ Letter = tuple[int, Envelope]  # attempts, what
 LAKE_FAILS = 7
 
 
-class Kept(msgspec.Struct, eq=False):
+class DiskSubscription(msgspec.Struct, eq=False):
     """A durable subscription on disk."""
 
     filter: Filter
@@ -66,7 +66,7 @@ class Disk:
         self.trimmed = 0
         self.recent: list[tuple[str, str, int, float]] = []
         self.facts: dict[Fact, int] = {}
-        self.subscriptions: dict[str, Kept] = {}
+        self.subscriptions: dict[str, DiskSubscription] = {}
         self.records: dict[tuple[str, str], bytes] = {}  # by kind and key
         self.queue: deque[StoreEffect] = deque()
         self.full = False
@@ -164,7 +164,7 @@ class Disk:
         if kept is None:
             if effect.filter is None:
                 return  # it has been removed
-            kept = self.subscriptions[effect.name] = Kept(effect.filter)
+            kept = self.subscriptions[effect.name] = DiskSubscription(effect.filter)
         if effect.filter is not None:
             kept.filter, kept.generation, kept.since = effect.filter, effect.generation, effect.since
             kept.identity = effect.identity

@@ -10,7 +10,7 @@ from palio.protocol.peers import Forward
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
 from palio.routing.durable.home.subscription import MAX_BUFFERED, Durable
 from palio.sim.faults.record import NEVER
-from palio.sim.faults.station import Station
+from palio.sim.faults.station import FaultyStation
 
 if TYPE_CHECKING:
     from palio.sim.faults.world import World
@@ -58,13 +58,13 @@ def look_at_end(world: World, *, quiet: bool) -> None:
                     record.crowded.append((station.name, f"{what} (when all was over)", count, 0))
 
 
-def subscription_at(station: Station, name: str) -> Durable | None:
+def subscription_at(station: FaultyStation, name: str) -> Durable | None:
     """A durable subscription in the memory of a broker."""
     service = station.router.durable if station.router is not None else None
     return service.homes.subscriptions.get(name) if service is not None else None
 
 
-def look(world: World, station: Station) -> None:
+def look(world: World, station: FaultyStation) -> None:
     """How much is in memory, and who is there."""
     assert station.router is not None
     service = station.router.durable
@@ -94,7 +94,7 @@ def look(world: World, station: Station) -> None:
             world.record.crowded.append((station.name, f"the buffer of {name}", longest, MAX_BUFFERED))
 
 
-def check_trim(world: World, station: Station, trim: Trim) -> None:
+def check_trim(world: World, station: FaultyStation, trim: Trim) -> None:
     latest: dict[str, tuple[int, dict[str, int]]] = {}
     for other in world.stations.values():
         for name, kept in other.disk.subscriptions.items():
@@ -109,7 +109,7 @@ def check_trim(world: World, station: Station, trim: Trim) -> None:
             world.record.trimmed_early.append((station.name, trim.upto, name, known))
 
 
-def check_epochs(world: World, station: Station, message: object) -> None:
+def check_epochs(world: World, station: FaultyStation, message: object) -> None:
     """What carries an epoch leaves a broker only while that is in this epoch."""
     carried: tuple[Envelope | Mark, ...] = ()
     if isinstance(message, Forward):

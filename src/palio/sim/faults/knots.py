@@ -25,7 +25,7 @@ from palio.sim.faults.steps import (
     Jump,
     Lag,
     Leave,
-    Pause,
+    PauseBroker,
     Refilter,
     Slow,
     SlowDisk,
@@ -42,7 +42,7 @@ WORDS: tuple[Word, ...] = get_args(Word)
 KNOTS = tuple(word for word in WORDS if word not in ("close", "early"))
 
 _MANNERS = ("closes", "detaches", "vanishes", "moves")
-_NETWORK = (Crash, Cut, Lag, Join, Pause, Slow)
+_NETWORK = (Crash, Cut, Lag, Join, PauseBroker, Slow)
 _MOST_TIED = 3  # how often a knot is tied in one run, at the most
 
 
@@ -249,7 +249,7 @@ class Knots:
         chance = self._chance
         some: list[Callable[[], Step]] = [
             lambda: self._crash(broker, time),
-            lambda: Pause(time=time, broker=broker, seconds=self._span()),
+            lambda: PauseBroker(time=time, broker=broker, seconds=self._span()),
             lambda: Slow(time=time, broker=broker, seconds=self._span(), each=chance.choice((0.005, 0.05))),
             lambda: self._busy_disk(broker, time),
             lambda: Jump(time=time, broker=broker, by=chance.choice((-1.0, 5.0, 20.0))),

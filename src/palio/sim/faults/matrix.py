@@ -14,18 +14,18 @@ from palio.routing.router import Router
 from palio.sim.faults.run import FaultRun, Stage, prepare, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import scene
-from palio.sim.faults.station import Plan
+from palio.sim.faults.station import CrashPlan
 from palio.sim.faults.world import RouterMaker
 
 _SHARES = (0.0, 1.0)
 
 
-def crash_points(scenario: FaultScenario, *, make_router: RouterMaker = Router) -> list[Plan]:
+def crash_points(scenario: FaultScenario, *, make_router: RouterMaker = Router) -> list[CrashPlan]:
     """Every place at which a broker can crash in a scene; with a crash in it, every place after that one."""
     layout, script = prepare(scenario)
     stage = Stage(scenario, layout, script, make_router=make_router)
     stage.play()
-    found: list[Plan] = []
+    found: list[CrashPlan] = []
     for name, station in stage.world.stations.items():
         first, last = 0, station.carried - stage.begun[name]
         if scenario.crash_at and scenario.crash_at[-1].broker == name:
@@ -33,9 +33,9 @@ def crash_points(scenario: FaultScenario, *, make_router: RouterMaker = Router) 
         ends = {end - stage.begun[name] - 1 for end in station.ends}
         for at in range(first, last):
             for share in _SHARES:
-                found.append(Plan(name, at, False, share))
+                found.append(CrashPlan(name, at, False, share))
                 if at in ends:
-                    found.append(Plan(name, at, True, share))
+                    found.append(CrashPlan(name, at, True, share))
     return found
 
 

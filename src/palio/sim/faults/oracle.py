@@ -1,6 +1,6 @@
 """The oracle: each promise of durable delivery is one check, by name. A check says what breaks the promise.
 
-What a check needs to know of a run is in its `Record`. `CHECKS` names them all.
+What a check needs to know of a run is in its `FaultRecord`. `CHECKS` names them all.
 
 *Lives.* A client that has asked for the end of its subscription, and was not answered, does not know whether it
 has ended. It attaches once more to end it, and that creates it anew where it had ended: another subscription of
@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from palio.sim.faults import violations
-from palio.sim.faults.record import NEVER, Handing, Publication, Record, Taking, number_of
+from palio.sim.faults.record import NEVER, FaultRecord, Handing, Taking, WantedPublication, number_of
 
 Broken = Iterator[violations.BrokenPromise]
 _Key = tuple[str, str, str, int]
 _LONG = 5_000.0  # seconds; who lives longer than a run does not expire in it
 
 
-def judge(record: Record) -> list[violations.BrokenPromise]:
+def judge(record: FaultRecord) -> list[violations.BrokenPromise]:
     """All promises that a run broke, the worst first."""
     if record.error:
         return [violations.EndedWithError(error=record.error)]
@@ -39,7 +39,7 @@ def judge(record: Record) -> list[violations.BrokenPromise]:
     ]
 
 
-def _was_given_up(record: Record, broken: violations.BrokenPromise) -> bool:
+def _was_given_up(record: FaultRecord, broken: violations.BrokenPromise) -> bool:
     """Who begins anew gives up what there was: its old deliveries, filter and end count no more."""
     if broken.session not in record.given_up:
         return False
@@ -48,7 +48,7 @@ def _was_given_up(record: Record, broken: violations.BrokenPromise) -> bool:
     return not isinstance(broken, violations.Unanswered | violations.Expired | violations.Ghost)
 
 
-def _was_wanted_again(record: Record, broken: violations.BrokenPromise) -> bool:
+def _was_wanted_again(record: FaultRecord, broken: violations.BrokenPromise) -> bool:
     """Who wants everything once more gets it as if for the first time; nothing may be lost by it."""
     if broken.session not in record.takings or not record.takings[broken.session].rewound:
         return False
@@ -57,7 +57,7 @@ def _was_wanted_again(record: Record, broken: violations.BrokenPromise) -> bool:
     )
 
 
-def nothing_confirmed_is_lost(record: Record) -> Broken:
+def nothing_confirmed_is_lost(record: FaultRecord) -> Broken:
     """What is confirmed comes to each subscription that was ready before it was published."""
     seen = _seen(record)
     for taking in record.takings.values():
@@ -73,10 +73,12 @@ def nothing_confirmed_is_lost(record: Record) -> Broken:
                 and _is_recent(record, taking, publication)
                 and _is_owed(taking, publication)
             ):
-                yield violations.Lost(session=taking.name, number=number, notification=publication.name)
+                yield violations.LostNotification(
+                    session=taking.name, number=number, notification=publication.name
+                )
 
 
-def history_is_complete(record: Record) -> Broken:
+def history_is_complete(record: FaultRecord) -> Broken:
     """Who asks for a history gets all of it that is not trimmed."""
     seen = _seen(record)
     for taking in record.takings.values():
@@ -99,7 +101,7 @@ def history_is_complete(record: Record) -> Broken:
                 )
 
 
-def nothing_outside_the_filter(record: Record) -> Broken:
+def nothing_outside_the_filter(record: FaultRecord) -> Broken:
     """A subscription gets only what a filter selects that is in force, or may be."""
     for handing in record.handings:
         taking = record.takings[handing.name]
@@ -112,21 +114,21 @@ def nothing_outside_the_filter(record: Record) -> Broken:
             yield violations.Outside(**_about(handing), filter=str(wishes[first].filter))
 
 
-def nothing_after_its_end(record: Record) -> Broken:
+def nothing_after_its_end(record: FaultRecord) -> Broken:
     """A subscription whose end was answered gets nothing more."""
     for handing in record.handings:
         if handing.moment > record.takings[handing.name].ended:
             yield violations.AfterEnd(**_about(handing))
 
 
-def nothing_while_paused(record: Record) -> Broken:
+def nothing_while_paused(record: FaultRecord) -> Broken:
     """A subscription that was told to be paused gets nothing until it has asked to go on."""
     for handing in record.handings:
         if any(begin < handing.moment < end for begin, end in record.takings[handing.name].halts):
             yield violations.DuringPause(**_about(handing))
 
 
-def nothing_again_after_done(record: Record) -> Broken:
+def nothing_again_after_done(record: FaultRecord) -> Broken:
     """What was acknowledged, and that was answered, does not come again."""
     done: dict[_Key, int] = {}
     for handing in record.handings:
@@ -138,7 +140,7 @@ def nothing_again_after_done(record: Record) -> Broken:
             yield violations.AfterDone(**_about(handing))
 
 
-def first_deliveries_in_order(record: Record) -> Broken:
+def first_deliveries_in_order(record: FaultRecord) -> Broken:
     """First deliveries keep the order of their publisher within a priority."""
     known: set[_Key] = set()
     latest: dict[tuple[str, str, str, str, int], tuple[int, int]] = {}
@@ -161,7 +163,7 @@ def first_deliveries_in_order(record: Record) -> Broken:
         latest[stream] = max(before, (handing.envelope.sequence, _number(handing)))
 
 
-def redeliveries_are_marked(record: Record) -> Broken:
+def redeliveries_are_marked(record: FaultRecord) -> Broken:
     """What comes again says so."""
     known: set[_Key] = set()
     for handing in record.handings:
@@ -171,7 +173,7 @@ def redeliveries_are_marked(record: Record) -> Broken:
         known.add(key)
 
 
-def one_number_for_one_event(record: Record) -> Broken:
+def one_number_for_one_event(record: FaultRecord) -> Broken:
     """At a subscription each event has one delivery number, and each number is of one event."""
     numbers: dict[_Key, int] = {}
     events: dict[tuple[str, str, int], Handing] = {}
@@ -184,7 +186,7 @@ def one_number_for_one_event(record: Record) -> Broken:
             yield violations.OneDelivery(**_about(handing), delivery=handing.delivery, other=_number(first))
 
 
-def nothing_begins_again(record: Record) -> Broken:
+def nothing_begins_again(record: FaultRecord) -> Broken:
     """A subscription stays the one that it is until its client wants it to end."""
     lives: dict[str, str] = {}
     for handing in record.handings:
@@ -194,13 +196,13 @@ def nothing_begins_again(record: Record) -> Broken:
             yield violations.BegunAgain(**_about(handing))
 
 
-def takers_are_connected(record: Record) -> Broken:
+def takers_are_connected(record: FaultRecord) -> Broken:
     """Who takes from a subscription is there."""
     for broker, name, taker in sorted(record.ghosts):
         yield violations.Ghost(session=name, broker=broker, taker=taker)
 
 
-def published_once(record: Record) -> Broken:
+def published_once(record: FaultRecord) -> Broken:
     """What is published again with the same id, or after it was refused, is in the journals once."""
     places: dict[object, tuple[str, int]] = {}
     for name, envelope in record.written.items():
@@ -210,7 +212,7 @@ def published_once(record: Record) -> Broken:
             yield violations.PublishedTwice(number=number_of(envelope), notification=first, other=name)
 
 
-def sequences_are_given_once(record: Record) -> Broken:
+def sequences_are_given_once(record: FaultRecord) -> Broken:
     """A sequence that was on disk, or confirmed, is never given to another notification."""
     confirmed: dict[tuple[str, int], int] = {}
     for number, publication in record.publications.items():
@@ -222,13 +224,13 @@ def sequences_are_given_once(record: Record) -> Broken:
         yield violations.SequenceReused(number=other, notification=(origin, sequence), other=one)
 
 
-def confirmed_is_on_disk(record: Record) -> Broken:
+def confirmed_is_on_disk(record: FaultRecord) -> Broken:
     """A confirmation is sent only when what it confirms is on disk, and names it."""
     for origin, sequence, number in record.confirmed_unwritten:
         yield violations.ConfirmedTooEarly(number=number, notification=(origin, sequence))
 
 
-def delivered_is_on_disk(record: Record) -> Broken:
+def delivered_is_on_disk(record: FaultRecord) -> Broken:
     """What is delivered is what its origin has on disk."""
     for handing in record.handings:
         written = record.written.get(_name(handing))
@@ -236,7 +238,7 @@ def delivered_is_on_disk(record: Record) -> Broken:
             yield violations.NeverSaid(**_about(handing))
 
 
-def nothing_after_its_lifetime(record: Record) -> Broken:
+def nothing_after_its_lifetime(record: FaultRecord) -> Broken:
     """What has outlived its lifetime, by the clock of the home, is not delivered."""
     for handing in record.handings:
         lifetime = handing.envelope.notification.lifetime
@@ -246,19 +248,19 @@ def nothing_after_its_lifetime(record: Record) -> Broken:
                 yield violations.Expired(**_about(handing), late=late)
 
 
-def trimming_passes_nobody(record: Record) -> Broken:
+def trimming_passes_nobody(record: FaultRecord) -> Broken:
     """A journal is not trimmed beyond the position of any subscription."""
     for origin, upto, name, position in record.trimmed_early:
         yield violations.TrimmedTooFar(session=name, origin=origin, upto=upto, position=position)
 
 
-def epochs_are_true(record: Record) -> Broken:
+def epochs_are_true(record: FaultRecord) -> Broken:
     """What has met brokers in two epochs says so: it does not vouch for what came before it."""
     for broker, origin, sequence in record.misdated:
         yield violations.WrongEpoch(broker=broker, notification=(origin, sequence))
 
 
-def one_home(record: Record) -> Broken:
+def one_home(record: FaultRecord) -> Broken:
     """When all is quiet, a subscription is at one home; one that has ended is at none."""
     if record.unquiet:
         return
@@ -270,19 +272,19 @@ def one_home(record: Record) -> Broken:
                 yield violations.WrongHomes(session=name, homes=tuple(found), place=place, ended=not expected)
 
 
-def everyone_is_answered(record: Record) -> Broken:
+def everyone_is_answered(record: FaultRecord) -> Broken:
     """Within a time after the last fault, nobody waits for an answer any more."""
     for what in record.waiting:
         yield violations.Unanswered(session=what.split()[0].partition(".")[0], what=what)
 
 
-def the_network_falls_silent(record: Record) -> Broken:
+def the_network_falls_silent(record: FaultRecord) -> Broken:
     """Within a time after the last fault, nothing happens any more."""
     if record.unquiet:
         yield violations.Unquiet(reason=record.unquiet)
 
 
-def memory_is_bounded(record: Record) -> Broken:
+def memory_is_bounded(record: FaultRecord) -> Broken:
     """Buffers and outboxes keep within the settings, and nothing is left behind."""
     told: set[tuple[str, str]] = set()
     for broker, what, found, allowed in record.crowded:
@@ -291,7 +293,7 @@ def memory_is_bounded(record: Record) -> Broken:
             yield violations.TooMuchInMemory(broker=broker, what=what, found=found, allowed=allowed)
 
 
-CHECKS: tuple[Callable[[Record], Broken], ...] = (
+CHECKS: tuple[Callable[[FaultRecord], Broken], ...] = (
     nothing_confirmed_is_lost,
     history_is_complete,
     confirmed_is_on_disk,
@@ -317,11 +319,11 @@ CHECKS: tuple[Callable[[Record], Broken], ...] = (
 )
 
 
-def _seen(record: Record) -> set[tuple[str, int]]:
+def _seen(record: FaultRecord) -> set[tuple[str, int]]:
     return {(handing.name, _number(handing)) for handing in record.handings if handing.seen}
 
 
-def _is_owed(taking: Taking, publication: Publication) -> bool:
+def _is_owed(taking: Taking, publication: WantedPublication) -> bool:
     """Whether every filter that may have been in force selects it."""
     wishes = taking.wishes
     first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
@@ -329,13 +331,13 @@ def _is_owed(taking: Taking, publication: Publication) -> bool:
     return all(wish.filter.matches(publication.notification) for wish in possible)
 
 
-def _is_recent(record: Record, taking: Taking, publication: Publication) -> bool:
+def _is_recent(record: FaultRecord, taking: Taking, publication: WantedPublication) -> bool:
     """Whether it is not older, by the clock of its origin, than what the client asked for."""
     written = record.written.get(publication.name) if publication.name is not None else None
     return isinstance(taking.since, str) or (written is not None and written.time >= taking.since)
 
 
-def _expires(publication: Publication) -> bool:
+def _expires(publication: WantedPublication) -> bool:
     lifetime = publication.notification.lifetime
     return lifetime is not None and lifetime.total_seconds() < _LONG
 

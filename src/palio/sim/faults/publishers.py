@@ -12,8 +12,8 @@ from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
 from palio.protocol.requests import Advertise, Publish, Published, Refused
 from palio.routing.occurrences import Open
-from palio.sim.faults.record import Publication
-from palio.sim.faults.station import Station
+from palio.sim.faults.record import WantedPublication
+from palio.sim.faults.station import FaultyStation
 from palio.sim.faults.steps import Say
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ _LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
 _EVERYTHING = Advertisement.parse("n *, kind *, v *")
 
 
-class Publisher:
+class FaultPublisher:
     """Publishes at one broker."""
 
-    def __init__(self, world: World, name: str, station: Station, *, advertises: bool) -> None:
+    def __init__(self, world: World, name: str, station: FaultyStation, *, advertises: bool) -> None:
         self.world = world
         self.name = name
         self.station = station
@@ -80,7 +80,7 @@ class Publisher:
                     priority=say.priority,
                     lifetime=say.lifetime,
                 )
-                publication = Publication(self.name, self.station.name, notification, say.identified)
+                publication = WantedPublication(self.name, self.station.name, notification, say.identified)
                 record.publications[number] = publication
                 publication.asked = record.tick()
             notifications.append(publication.notification)

@@ -19,7 +19,7 @@ import msgspec
 from palio.routing.durable.effects import Append, Remove, Spool
 from palio.sim.faults import steps
 from palio.sim.faults.record import NEVER
-from palio.sim.faults.station import DISK_EACH, Station, Wire
+from palio.sim.faults.station import DISK_EACH, FaultyStation, Wire
 
 if TYPE_CHECKING:
     from palio.sim.faults.world import World
@@ -51,7 +51,7 @@ CIRCUMSTANCES = (
 )
 STATES = PHASES + CIRCUMSTANCES
 _KINDS: dict[type, str] = {
-    steps.Pause: "pause",
+    steps.PauseBroker: "pause",
     steps.Slow: "slow",
     steps.Cut: "cut",
     steps.Lag: "lag",
@@ -98,7 +98,7 @@ class Reached(msgspec.Struct, frozen=True):
     runs: int
 
 
-class Reach:
+class FaultReach:
     """What one run, or several, have come across."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Reach:
 
     # What happens in a run
 
-    def look(self, station: Station) -> None:
+    def look(self, station: FaultyStation) -> None:
         """A broker has handled a message."""
         before, now = self._phases.get(station.name, {}), phases(station)
         if before != now:
@@ -118,7 +118,7 @@ class Reach:
                     self.transitions[one, other] += 1
             self._phases[station.name] = now
 
-    def crash(self, station: Station) -> None:
+    def crash(self, station: FaultyStation) -> None:
         """A broker is about to crash."""
         self._meet("crash", states(station))
         before = self._phases.get(station.name, {})
@@ -148,7 +148,7 @@ class Reach:
             self.meetings[what, state] += 1
 
 
-def phases(station: Station) -> dict[str, str]:
+def phases(station: FaultyStation) -> dict[str, str]:
     """The phase of each subscription that a broker knows, or looks for."""
     service = station.router.durable if station.router is not None else None
     if service is None:
@@ -157,7 +157,7 @@ def phases(station: Station) -> dict[str, str]:
     return found | service.phases()
 
 
-def circumstances(station: Station) -> set[str]:
+def circumstances(station: FaultyStation) -> set[str]:
     """What else a broker is in the middle of."""
     found = set()
     for effect in station.disk.queue:
@@ -179,7 +179,7 @@ def circumstances(station: Station) -> set[str]:
     return found
 
 
-def states(station: Station) -> set[str]:
+def states(station: FaultyStation) -> set[str]:
     """All that a broker is in the middle of."""
     return {*phases(station).values(), *circumstances(station)} if station.router is not None else set()
 
@@ -226,7 +226,7 @@ class Reckoning:
         return sorted(rows, key=lambda row: (row.runs, row.times, row.kind, row.what, row.state))
 
 
-def counts(reach: Reach) -> tuple[tuple[str, str, str, int], ...]:
+def counts(reach: FaultReach) -> tuple[tuple[str, str, str, int], ...]:
     """What a run has reached, as plain data."""
     meetings = [("meeting", what, state, times) for (what, state), times in reach.meetings.items()]
     transitions = [("transition", one, other, times) for (one, other), times in reach.transitions.items()]

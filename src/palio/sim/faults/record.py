@@ -1,4 +1,4 @@
-"""`Record`: what happened in a run with faults, as the oracle sees it.
+"""`FaultRecord`: what happened in a run with faults, as the oracle sees it.
 
 Everything has a *moment*: its number in the order in which things happened. Of the inside of brokers there
 is only what must hold at a moment: what was on disk when something was confirmed or trimmed, how much was in
@@ -20,7 +20,7 @@ NEVER = 1 << 60
 Name = tuple[str, int]
 
 
-class Line(NamedTuple):
+class StoryLine(NamedTuple):
     """A line of the story: `about` are subscriptions and numbers of notifications; empty is for all."""
 
     moment: int
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     about: tuple[Any, ...]
 
 
-class Publication(msgspec.Struct, eq=False):
+class WantedPublication(msgspec.Struct, eq=False):
     """A notification that somebody wants to be published."""
 
     publisher: str
@@ -42,7 +42,7 @@ class Publication(msgspec.Struct, eq=False):
     name: Name | None = None
 
 
-class Wish(msgspec.Struct, eq=False):
+class SubscriptionWish(msgspec.Struct, eq=False):
     """A filter that a client asked for: from when on, and from when on it was in force."""
 
     asked: int
@@ -55,7 +55,7 @@ class Taking(msgspec.Struct, eq=False):
 
     name: str
     since: str | float
-    wishes: list[Wish] = []
+    wishes: list[SubscriptionWish] = []
     ready: int = NEVER
     ready_trimmed: dict[str, int] = {}  # how far each journal was trimmed when it was ready
     ending: int = NEVER  # when the client began to end it
@@ -80,12 +80,12 @@ class Handing(NamedTuple):
     life: str  # the identity of the subscription: another one of that name, created anew, has another
 
 
-class Record:
+class FaultRecord:
     """Everything that was asked, answered and delivered."""
 
     def __init__(self) -> None:
         self.moment = 0
-        self.publications: dict[int, Publication] = {}
+        self.publications: dict[int, WantedPublication] = {}
         self.takings: dict[str, Taking] = {}
         self.handings: list[Handing] = []
         self.done: dict[tuple[str, int], int] = {}  # (subscription, delivery): when it was answered
@@ -102,14 +102,14 @@ class Record:
         self.waiting: list[str] = []  # who still waits for an answer at the end, and for which
         self.homes: dict[str, list[str]] = {}  # at the end: where each subscription is
         self.on_disk: dict[str, list[str]] = {}
-        self.lines: list[Line] = []
+        self.lines: list[StoryLine] = []
 
     def tick(self) -> int:
         self.moment += 1
         return self.moment
 
     def note(self, time: float, who: str, what: str, *about: Any) -> None:
-        self.lines.append(Line(self.moment, time, who, what, about))
+        self.lines.append(StoryLine(self.moment, time, who, what, about))
 
 
 def number_of(envelope: Envelope) -> int:

@@ -11,17 +11,17 @@ from palio.routing.configuration import Configuration, Strategy
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.router import Router
 from palio.sim.faults import steps
-from palio.sim.faults.clients import Clients
+from palio.sim.faults.clients import FaultClients
 from palio.sim.faults.inspection import describe_rest, look_at_end
 from palio.sim.faults.oracle import judge
-from palio.sim.faults.publishers import Publisher
-from palio.sim.faults.reach import Reach
-from palio.sim.faults.record import Record
+from palio.sim.faults.publishers import FaultPublisher
+from palio.sim.faults.reach import FaultReach
+from palio.sim.faults.record import FaultRecord
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES
 from palio.sim.faults.script import drawn_steps, kept
-from palio.sim.faults.station import DISK_EACH, Plan, Station
-from palio.sim.faults.takers import Taker
+from palio.sim.faults.station import DISK_EACH, CrashPlan, FaultyStation
+from palio.sim.faults.takers import FaultConsumer
 from palio.sim.faults.violations import BrokenPromise
 from palio.sim.faults.world import RouterMaker, World
 from palio.sim.shapes import draw
@@ -42,7 +42,7 @@ class FaultRun(msgspec.Struct, eq=False):
     violations: list[BrokenPromise]
 
     @property
-    def record(self) -> Record:
+    def record(self) -> FaultRecord:
         return self.world.record
 
 
@@ -60,7 +60,7 @@ def simulate(
     *,
     make_router: RouterMaker = Router,
     trace: bool = False,
-    reach: Reach | None = None,
+    reach: FaultReach | None = None,
 ) -> FaultRun:
     """Simulate a scenario, repair everything, let the world come to rest, and judge what happened.
 
@@ -117,13 +117,13 @@ class Stage:
             archived=scenario.lake,
             independent=scenario.independent,
         )
-        self.clients = Clients(self.world)
+        self.clients = FaultClients(self.world)
         stations = list(self.world.stations.values())
         chance = Random(f"publishers {scenario.seed}")
         for number in range(scenario.publishers):
             name = f"p{number}"
             place = stations[0] if scenario.scene else chance.choice(stations)
-            publisher = self.clients.publishers[name] = Publisher(
+            publisher = self.clients.publishers[name] = FaultPublisher(
                 self.world, name, place, advertises=scenario.advertisements
             )
             if not scenario.late:
@@ -187,10 +187,10 @@ class Stage:
             case steps.Crash(broker=broker, effects=effects, share=share, down=down):
                 station = world.stations[broker]
                 if station.router is not None and not station.plans:
-                    plan = Plan(broker, station.carried + effects, False, share, down)
+                    plan = CrashPlan(broker, station.carried + effects, False, share, down)
                     station.plans.append(plan)
                     world.after(_CRASH_WITHIN, self._crash_now, station, plan)
-            case steps.Pause(broker=broker, seconds=seconds):
+            case steps.PauseBroker(broker=broker, seconds=seconds):
                 station = world.stations[broker]
                 station.free_at = max(station.free_at, world.now + seconds)
             case steps.Slow(broker=broker, seconds=seconds, each=each):
@@ -218,7 +218,7 @@ class Stage:
             case _:
                 self._client_step(step)
 
-    def _crash_now(self, station: Station, plan: Plan) -> None:
+    def _crash_now(self, station: FaultyStation, plan: CrashPlan) -> None:
         if station.plans and station.plans[0] is plan:
             self.world.crash(station, plan.share, plan.down)
 
@@ -230,7 +230,7 @@ class Stage:
             case steps.Shift(publisher=publisher, broker=broker):
                 clients.shift(publisher, broker)
             case steps.Take():
-                taker = clients.takers[step.name] = Taker(
+                taker = clients.takers[step.name] = FaultConsumer(
                     self.world,
                     step,
                     impatient=self._scenario.anew,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from palio.sim.faults.knots import Word
-from palio.sim.faults.station import Plan
+from palio.sim.faults.station import CrashPlan
 from palio.sim.faults.steps import Step
 from palio.sim.scenario import AnyScenario, Shape, Topology, WrongScenario
 
@@ -79,7 +79,7 @@ class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     mix: tuple[Word, ...] = ()  # how the steps are drawn, and what is drawn together; without it, evenly
     script: tuple[Step, ...] = ()  # these steps instead of what the seed draws: they stay what they are
     scene: str = ""  # one of a few small scenes instead of luck
-    crash_at: tuple[Plan, ...] = ()  # crashes of brokers, by the effects that they carry out in a scene
+    crash_at: tuple[CrashPlan, ...] = ()  # crashes of brokers, by the effects that they carry out in a scene
     keep: tuple[int, ...] | None = None  # of the steps only these, by number, to look at a failure
 
     def __post_init__(self) -> None:

@@ -195,7 +195,7 @@ class _Drawing:
         chance = self._chance
         broker, time, seconds = self._broker(), self._time(), self._span()
         if chance.random() < 0.5:
-            return steps.Pause(time=time, broker=broker, seconds=seconds)
+            return steps.PauseBroker(time=time, broker=broker, seconds=seconds)
         return steps.Slow(time=time, broker=broker, seconds=seconds, each=chance.choice((0.005, 0.03, 0.1)))
 
     def _cut(self) -> steps.Step:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from palio.sim.faults.knots import KNOTS, WORDS
-from palio.sim.faults.reach import Reach, counts
+from palio.sim.faults.reach import FaultReach, counts
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.scenario import Shape
@@ -118,7 +118,7 @@ def drawn_evenly(seed: int) -> FaultScenario:
 def soak_one(seed: int, *, even: bool = False, measured: bool = False) -> FaultSoaked:
     """Simulate the scenario of a seed, and measure what it reaches."""
     scenario = drawn_evenly(seed) if even else drawn(seed)
-    reach = Reach() if measured else None
+    reach = FaultReach() if measured else None
     run = simulate(scenario, reach=reach)
     return FaultSoaked(
         seed=seed,

@@ -10,12 +10,12 @@ import msgspec
 
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
-from palio.sim.topologies import Link
+from palio.sim.topologies import TopologyLink
 
 DISK_EACH = 0.004  # seconds that a write takes
 
 
-class Plan(msgspec.Struct, frozen=True, array_like=True):
+class CrashPlan(msgspec.Struct, frozen=True, array_like=True):
     """When to crash: before or after the effect with this number. A `share` of the writes survives."""
 
     broker: str
@@ -26,7 +26,7 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(eq=False, repr=False, slots=True)
-class Station:
+class FaultyStation:
     """A broker, its disk and its clock. `life` is another one after each crash and each beginning."""
 
     name: str
@@ -46,7 +46,7 @@ class Station:
     offset: float = 0.0
     last: float = 0.0
     carried: int = 0  # effects
-    plans: deque[Plan] = field(default_factory=deque)
+    plans: deque[CrashPlan] = field(default_factory=deque)
     ends: list[int] = field(default_factory=list)  # how many effects had been carried out after each message
 
     def clock(self, now: float) -> float:
@@ -63,7 +63,7 @@ class Station:
         self.handling = self.writing = False
 
 
-class Line:
+class FaultyLine:
     """One direction of a link. Messages of an earlier epoch are lost.
 
     A broker that is behind may be told of connections that are gone, one after the other. What it sends goes on
@@ -87,7 +87,7 @@ class Line:
 class Wire:
     """A link. `told` is whether the broker at an end has been told that it is up."""
 
-    def __init__(self, number: int, one: Station, other: Station, link: Link) -> None:
+    def __init__(self, number: int, one: FaultyStation, other: FaultyStation, link: TopologyLink) -> None:
         self.number = number
         self.one = one
         self.other = other
@@ -96,8 +96,8 @@ class Wire:
         self.more = 0.0
         self.cut_until = 0.0
         self.up = False
-        self.lines = {one.name: Line(), other.name: Line()}  # by where they begin
+        self.lines = {one.name: FaultyLine(), other.name: FaultyLine()}  # by where they begin
         self.told = {one.name: False, other.name: False}
 
-    def opposite(self, name: str) -> Station:
+    def opposite(self, name: str) -> FaultyStation:
         return self.other if name == self.one.name else self.one

@@ -30,7 +30,7 @@ class Crash(_Step, frozen=True, kw_only=True):
         return f"{self.broker} will crash after {self.effects} more effects, for {self.down:.1f} s."
 
 
-class Pause(_Step, frozen=True, kw_only=True):
+class PauseBroker(_Step, frozen=True, kw_only=True, tag="pause"):
     """A broker does nothing for a while."""
 
     broker: str
@@ -211,7 +211,7 @@ class End(_Step, frozen=True, kw_only=True):
         return f"{self.name} ends its subscription."
 
 
-Fault: TypeAlias = Crash | Pause | Slow | Cut | Lag | Full | SlowDisk | Jump | Join
+Fault: TypeAlias = Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Join
 OfTaker: TypeAlias = Take | Leave | Twice | Refilter | Halt | Rewind | End
 Doing: TypeAlias = Say | Shift | OfTaker
 Step: TypeAlias = Fault | Doing

@@ -30,8 +30,8 @@ from palio.protocol.requests import Ended, Refused
 from palio.routing.durable.effects import Hand
 from palio.routing.occurrences import Close, Open
 from palio.sim.faults.inspection import subscription_at
-from palio.sim.faults.record import NEVER, Handing, Taking, Wish
-from palio.sim.faults.station import Station
+from palio.sim.faults.record import NEVER, Handing, SubscriptionWish, Taking
+from palio.sim.faults.station import FaultyStation
 from palio.sim.faults.steps import Take
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
 _RETRY = Retry(attempts=4, first_pause=0.2, longest_pause=2.0)
 
 
-class Taker:
+class FaultConsumer:
     """The client of one durable subscription, in one session after the other."""
 
     def __init__(
@@ -84,8 +84,8 @@ class Taker:
     def _ended(self) -> bool:
         return self.taking.ended != NEVER
 
-    def _wish(self, filter: str) -> Wish:
-        wish = Wish(self.world.record.tick(), Filter.parse(filter))
+    def _wish(self, filter: str) -> SubscriptionWish:
+        wish = SubscriptionWish(self.world.record.tick(), Filter.parse(filter))
         self.taking.wishes.append(wish)
         return wish
 
@@ -332,14 +332,14 @@ class Taker:
                 self.taking.halts.append((self.world.record.tick(), NEVER))
         self._ask()
 
-    def handed(self, station: Station, hand: Hand) -> None:
+    def handed(self, station: FaultyStation, hand: Hand) -> None:
         for delivery, attempt, envelope in hand.deliveries:
             seen = hand.session in self.sessions
             self._note(station, (delivery, attempt, envelope), seen)
             if seen:
                 self._think(hand.session, delivery, attempt)
 
-    def _note(self, station: Station, handed: tuple[int, int, Envelope], seen: bool) -> None:
+    def _note(self, station: FaultyStation, handed: tuple[int, int, Envelope], seen: bool) -> None:
         world, record = self.world, self.world.record
         delivery, attempt, envelope = handed
         number = envelope.notification["n"]
@@ -365,7 +365,7 @@ class Taker:
             )
         )
 
-    def _life(self, station: Station) -> str:
+    def _life(self, station: FaultyStation) -> str:
         """Which one of its name it is; it may have ended just after it delivered something."""
         found = subscription_at(station, self.name)
         if found is not None:

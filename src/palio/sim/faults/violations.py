@@ -16,7 +16,7 @@ class BrokenPromise(Violation, frozen=True, kw_only=True):
         return f"n={self.number}{place}"
 
 
-class Lost(BrokenPromise, frozen=True, kw_only=True):
+class LostNotification(BrokenPromise, frozen=True, kw_only=True):
     """A confirmed notification that a subscription should have got and did not."""
 
     def __str__(self) -> str:

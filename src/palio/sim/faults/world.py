@@ -31,9 +31,9 @@ from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessag
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
-from palio.sim.faults.reach import Reach
-from palio.sim.faults.record import Record, number_of
-from palio.sim.faults.station import Station, Wire
+from palio.sim.faults.reach import FaultReach
+from palio.sim.faults.record import FaultRecord, number_of
+from palio.sim.faults.station import FaultyStation, Wire
 from palio.sim.topologies import Layout
 
 RouterMaker = Callable[..., Router]
@@ -63,12 +63,12 @@ class World:
         self.seed = seed
         self._independent = independent
         self.settings = configuration.durable or DurableSettings()
-        self.record = Record()
+        self.record = FaultRecord()
         self.now = 0.0
         self.calm = False
         self.trace = trace
-        self.clients: Any = None  # set by `Clients`
-        self.reach: Reach | None = None  # where somebody wants to know what is come across
+        self.clients: Any = None  # set by `FaultClients`
+        self.reach: FaultReach | None = None  # where somebody wants to know what is come across
         self._absent = absent
         self.batch = batch
         self._configuration = configuration
@@ -81,7 +81,7 @@ class World:
             set
         )  # by broker: the sessions that it has been told of
         names = [f"b{number}" for number in range(layout.size)]
-        self.stations = {name: Station(name, Disk(archived=archived)) for name in names}
+        self.stations = {name: FaultyStation(name, Disk(archived=archived)) for name in names}
         self.wires = [
             Wire(number, self.stations[names[link.one]], self.stations[names[link.other]], link)
             for number, link in enumerate(layout.links)
@@ -142,7 +142,7 @@ class World:
 
     # Brokers
 
-    def begin(self, station: Station) -> None:
+    def begin(self, station: FaultyStation) -> None:
         """A broker begins, with what is on its disk."""
         if station.router is not None:
             return
@@ -159,14 +159,14 @@ class World:
         for wire in station.wires.values():
             self.after(_REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
 
-    def is_open(self, station: Station) -> bool:
+    def is_open(self, station: FaultyStation) -> bool:
         """Whether a broker takes clients; one that has joined does as soon as it has heard of the others."""
         if station.router is None or station.name not in self._absent:
             return station.router is not None
         durable = station.router.durable
         return durable is not None and not durable.topology.heard_of <= self._absent
 
-    def crash(self, station: Station, share: float, down: float) -> None:
+    def crash(self, station: FaultyStation, share: float, down: float) -> None:
         """A broker ends at once. Of what it was writing, the first part is on disk."""
         if station.router is None:
             return
@@ -189,7 +189,7 @@ class World:
         self.clients.lost(station.name)
         self.after(down, self.begin, station)
 
-    def post(self, station: Station, message: Any, source: str) -> None:
+    def post(self, station: FaultyStation, message: Any, source: str) -> None:
         """A message for a broker; it is handled at once if the broker is not busy."""
         if station.router is None:
             return
@@ -201,7 +201,7 @@ class World:
             else:
                 self._work(station, station.life)
 
-    def _work(self, station: Station, life: int) -> None:
+    def _work(self, station: FaultyStation, life: int) -> None:
         inbox = station.inbox
         if station.life != life or not inbox:
             return
@@ -218,12 +218,12 @@ class World:
             if inbox:
                 self.after(free_at - self.now, self._work, station, life)
 
-    def wake(self, station: Station) -> None:
+    def wake(self, station: FaultyStation) -> None:
         """A broker goes on with what has been waiting."""
         if station.router is not None and station.inbox:
             self.after(0.0, self._work, station, station.life)
 
-    def _handle(self, station: Station, message: Any, source: str) -> None:
+    def _handle(self, station: FaultyStation, message: Any, source: str) -> None:
         if self.trace:
             self.note(station.name, f"handles {message} from {source}", "trace")
         router = station.router
@@ -244,7 +244,7 @@ class World:
             station.wires[source].lines[station.name].begin()
         self._do(station, router.handle, message, source)
 
-    def _do(self, station: Station, handle: Callable[..., list[Any]], *arguments: Any) -> None:
+    def _do(self, station: FaultyStation, handle: Callable[..., list[Any]], *arguments: Any) -> None:
         self.handled += 1
         self.record.moment += 1
         try:
@@ -265,12 +265,12 @@ class World:
         if self.handled % _LOOK_EVERY == 0 and station.router is not None:
             self._look(station)
 
-    def _look(self, station: Station) -> None:
+    def _look(self, station: FaultyStation) -> None:
         look(self, station)
 
     # Effects
 
-    def _carry_out(self, station: Station, effects: list[Any]) -> None:
+    def _carry_out(self, station: FaultyStation, effects: list[Any]) -> None:
         for effect in effects:
             plan = station.plans[0] if station.plans else None
             if plan is not None and not plan.after and station.carried >= plan.at:
@@ -283,7 +283,7 @@ class World:
                 return
         station.ends.append(station.carried)
 
-    def _carry_out_one(self, station: Station, effect: Any) -> None:
+    def _carry_out_one(self, station: FaultyStation, effect: Any) -> None:
         # By its exact type, the most frequent first: this is where a run spends much of its time.
         kind = type(effect)
         if kind is Send:
@@ -303,17 +303,17 @@ class World:
             if not station.writing:
                 self._write_next(station)
 
-    def _set_timer(self, station: Station, name: str, at: float) -> None:
+    def _set_timer(self, station: FaultyStation, name: str, at: float) -> None:
         self._number += 1
         station.timers[name] = self._number, at
         wait = max(at - self.now - station.offset, 0.0)
         self.after(wait, self._timer, station, station.life, (name, self._number, at))
 
-    def _timer(self, station: Station, life: int, timer: tuple[str, int, float]) -> None:
+    def _timer(self, station: FaultyStation, life: int, timer: tuple[str, int, float]) -> None:
         if station.life == life:
             self.post(station, timer, "timer")
 
-    def jump(self, station: Station, by: float) -> None:
+    def jump(self, station: FaultyStation, by: float) -> None:
         """Set a clock."""
         station.offset += by
         for name, (_, at) in list(station.timers.items()):
@@ -321,12 +321,12 @@ class World:
 
     # Disks
 
-    def _write_next(self, station: Station) -> None:
+    def _write_next(self, station: FaultyStation) -> None:
         if not station.writing and station.disk.queue and not station.disk.is_blocked:
             station.writing = True
             self.after(station.disk_each, self._written, station, station.life)
 
-    def _written(self, station: Station, life: int) -> None:
+    def _written(self, station: FaultyStation, life: int) -> None:
         if station.life != life:
             return
         station.writing = False
@@ -334,7 +334,7 @@ class World:
             self._complete(station)
         self._write_next(station)
 
-    def _complete(self, station: Station) -> StoreMessage | None:
+    def _complete(self, station: FaultyStation) -> StoreMessage | None:
         """What is first in the queue of a disk has been done; the broker is told."""
         effect = station.disk.queue[0]
         message = station.disk.complete()
@@ -346,7 +346,7 @@ class World:
             self.post(station, message, "store")
         return message
 
-    def observe(self, station: Station) -> None:
+    def observe(self, station: FaultyStation) -> None:
         """Keep account of what is in a journal."""
         disk, written = station.disk, self.record.written
         sequence = disk.head
@@ -361,7 +361,7 @@ class World:
             written[station.name, sequence] = envelope
             sequence -= 1
 
-    def room(self, station: Station) -> None:
+    def room(self, station: FaultyStation) -> None:
         """There is room on a disk again."""
         station.disk.full = False
         if station.router is not None:
@@ -369,7 +369,7 @@ class World:
 
     # Links
 
-    def _send(self, station: Station, broker: str, message: Any) -> None:
+    def _send(self, station: FaultyStation, broker: str, message: Any) -> None:
         wire = station.wires[broker]
         line = wire.lines[station.name]
         check_epochs(self, station, message)
@@ -414,12 +414,12 @@ class World:
         for end, delay in zip((wire.one, wire.other), (*noticed, *noticed)[:2], strict=True):
             self.after(delay, self._notice, wire, end, epoch)
 
-    def _notice(self, wire: Wire, end: Station, epoch: int) -> None:
+    def _notice(self, wire: Wire, end: FaultyStation, epoch: int) -> None:
         if wire.told[end.name] and wire.lines[wire.one.name].epoch == epoch:
             wire.told[end.name] = False
             self.post(end, LinkDown(orderly=False), wire.opposite(end.name).name)
 
-    def _close(self, station: Station, broker: str, reason: str) -> None:
+    def _close(self, station: FaultyStation, broker: str, reason: str) -> None:
         """A broker will not use a link. What it said before, its reason for instance, still arrives."""
         wire = station.wires[broker]
         wire.told[station.name] = False

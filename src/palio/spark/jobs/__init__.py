@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         forget,
     )
     from palio.spark.jobs.backtest_job import backtest
+    from palio.spark.jobs.backtest_result import LookedBack
     from palio.spark.jobs.checkpoint import PartsDone
-    from palio.spark.jobs.looked_back import LookedBack
     from palio.spark.jobs.match_job import Matched, MatchedNew, match, match_new
     from palio.spark.jobs.patterns_job import PatternsFound, patterns
     from palio.spark.jobs.reach_back_job import ReachedBack, reach_back
@@ -40,7 +40,7 @@ _PLACES = {
     "archive_job": ("Archived", "Compacted", "Erased", "archive", "archive_continuously", "compact", "forget"),
     "backtest_job": ("backtest",),
     "checkpoint": ("PartsDone",),
-    "looked_back": ("LookedBack",),
+    "backtest_result": ("LookedBack",),
     "match_job": ("Matched", "MatchedNew", "match", "match_new"),
     "patterns_job": ("PatternsFound", "patterns"),
     "reach_back_job": ("ReachedBack", "reach_back"),

@@ -62,7 +62,7 @@ def archive(
     lossy: bool = False,
     compact: bool = False,
     grace: float = GRACE,
-    told: Callable[[archiving.Progress], None] | None = None,
+    told: Callable[[archiving.ArchiveProgress], None] | None = None,
     merging: Callable[[int, int], None] | None = None,
 ) -> Archived:
     """Bring a lake up to where journals are now, each event exactly once.
@@ -75,7 +75,7 @@ def archive(
     """
     if told is not None:
         state = Lake(lake).create()
-        told(archiving.Progress(state.version, 0, archiving.waiting(journals, lake, lossy=lossy), 0, 0))
+        told(archiving.ArchiveProgress(state.version, 0, archiving.waiting(journals, lake, lossy=lossy), 0, 0))
     done = archiving.archive(spark, journals, lake, lossy=lossy, told=told)
     merged = rewriting.compact(spark, lake, told=merging) if compact else 0
     swept = sweep(lake, grace=grace)

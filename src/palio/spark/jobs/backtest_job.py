@@ -11,6 +11,7 @@ import msgspec
 from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import UnknownInput
+from palio.spark.jobs.backtest_result import LookedBack, gather
 from palio.spark.jobs.checkpoint import (
     LINES,
     Progress,
@@ -22,7 +23,6 @@ from palio.spark.jobs.checkpoint import (
     readable,
     unreadable,
 )
-from palio.spark.jobs.looked_back import LookedBack, gather
 from palio.spark.lookback import backtesting
 from palio.spark.lookback.backtesting import TIME, ends_of, span_in, together
 from palio.spark.lookback.buckets import Every

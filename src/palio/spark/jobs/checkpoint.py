@@ -14,13 +14,13 @@ from palio.model.moments import format_time
 from palio.spark.source.journals import absolute
 from palio.spark.tables.inputs import REASON
 from palio.spark.tables.parts import Asked, Looks, Whole, open_parts
-from palio.spark.tables.pieces import File, files_at, require_unchanged
+from palio.spark.tables.pieces import FileVersion, files_at, require_unchanged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from palio.spark.source.moments import Moment
-    from palio.spark.tables.pieces import Cut, Piece
+    from palio.spark.tables.pieces import Piece, TablePieces
 
 # From when to when.
 Times = tuple[float | None, float | None]
@@ -74,10 +74,10 @@ def looks_at(
     whole: DataFrame,
     checkpoint: str | None,
     asked: Asked,
-    cut: Callable[[], Cut],
+    cut: Callable[[], TablePieces],
     *,
     stages: Sequence[str],
-    read: Callable[[Cut, Piece], DataFrame] | None = None,
+    read: Callable[[TablePieces, Piece], DataFrame] | None = None,
     progress: Progress | None = None,
 ) -> Looks:
     """Looks at events: at all of them in one pass, or in parts that are kept in the folder.
@@ -96,4 +96,4 @@ def looks_at(
 def require_same_files(spark: SparkSession, looks: Looks, name: str, place: str) -> None:
     """Raises `SourceChanged` if files that belong to the question are not those of the first run."""
     now = files_at(spark, place)
-    require_unchanged(place, looks.kept(name, lambda: now, tuple[File, ...]), now)
+    require_unchanged(place, looks.kept(name, lambda: now, tuple[FileVersion, ...]), now)

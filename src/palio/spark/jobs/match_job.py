@@ -24,7 +24,7 @@ from palio.spark.tables.inputs import (
     positioned_at,
     subscriptions_at,
 )
-from palio.spark.tables.pieces import Cut, Piece, cut
+from palio.spark.tables.pieces import Piece, TablePieces, cut
 from palio.spark.tables.positions import JOURNAL, SEQUENCE
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def match(
         quarantine=quarantine is not None,
     )
 
-    def read(cut: Cut, piece: Piece) -> DataFrame:
+    def read(cut: TablePieces, piece: Piece) -> DataFrame:
         some = cut.read(spark, piece)
         return some if has_lines(events) else identified(some, events, id=event_id)
 

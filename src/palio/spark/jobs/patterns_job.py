@@ -86,7 +86,7 @@ def patterns(
         far = over_connect(spark)
         if far and output is None and to is None:
             raise WrongOption("output", NEEDS_A_PLACE)
-        outcome = _Outcome(output, to, *((None, None) if far else (each, told)))
+        outcome = _PatternsOutcome(output, to, *((None, None) if far else (each, told)))
         bounds: dict[str, Any] = {"delay": _microseconds(delay), "skew": _microseconds(skew)}
         found = find_patterns(stream_at(spark, source, rows=_ROWS_PER_BATCH), patterns, **bounds, **columns)
         writer = found.writeStream.foreachBatch(outcome.take).option("checkpointLocation", checkpoint)
@@ -99,7 +99,7 @@ def patterns(
     stages = LOOKS[close:]  # what is closed needs no newest event
     whole = table_at(spark, source)
     looks = looks_at(whole, checkpoint, asked, partial(cut, spark, source), stages=stages, progress=progress)
-    outcome = _Outcome(output, to, each, told)
+    outcome = _PatternsOutcome(output, to, each, told)
     outcome.take(find_in(looks, patterns, close=close, **columns), 0)
     return outcome.found()
 
@@ -108,7 +108,7 @@ def _microseconds(span: str) -> int:
     return round(parse_span(span) * 1_000_000)
 
 
-class _Outcome:
+class _PatternsOutcome:
     """Where matches go, and what is counted on the way."""
 
     def __init__(

@@ -16,7 +16,7 @@ from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.spark.jobs.outputs import write_table
 from palio.spark.lake.table import read_lake
-from palio.spark.lookback.reaching import Work, follow_from, give_up, with_client
+from palio.spark.lookback.reach_back import Work, follow_from, give_up, with_client
 from palio.spark.source.moments import Moment, moment
 from palio.store.lake.manifests import Lake
 

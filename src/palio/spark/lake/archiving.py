@@ -21,10 +21,10 @@ from palio.spark.lake.files import write_damage, write_events
 from palio.spark.runtime.session import cores_of
 from palio.spark.runtime.tasks import run_tasks
 from palio.spark.source import offsets
-from palio.spark.source.journals import Journals, Span, Standing, Wanted, absolute, open_journals
+from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents, absolute, open_journals
 from palio.spark.source.rows import EVENT, Damage
 from palio.store.lake.errors import LakeChanged
-from palio.store.lake.manifests import Change, Lake, LakeFile, State
+from palio.store.lake.manifests import Lake, LakeChange, LakeFile, LakeState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ BATCH = 16_384
 Step = Callable[[str], None]
 
 
-class Progress(msgspec.Struct, frozen=True):
+class ArchiveProgress(msgspec.Struct, frozen=True):
     """How far an archive is, after each commit."""
 
     version: int
@@ -62,10 +62,10 @@ def archive(
     *,
     rows_per_task: int = ROWS_PER_TASK,
     lossy: bool = False,
-    told: Callable[[Progress], None] | None = None,
+    told: Callable[[ArchiveProgress], None] | None = None,
     step: Step = _no_step,
     task_step: Step = _no_step,
-) -> Progress:
+) -> ArchiveProgress:
     """Bring the lake up to where the journals are now. Returns what was done.
 
     `told` hears of every commit. An interruption loses nothing that was committed, and the next run goes on
@@ -73,7 +73,7 @@ def archive(
     """
     url, lake = absolute(url), Lake(place)
     state = lake.create()
-    done = Progress(state.version, 0, 0, 0, 0)
+    done = ArchiveProgress(state.version, 0, 0, 0, 0)
     with open_journals(url) as journals:
         standings = journals.standings(lossy=lossy)
         goal = offsets.end_of(standings)
@@ -93,7 +93,7 @@ def archive(
             files = write_spans(spark, url, lake, spans, step=task_step, lossy=lossy)
             step("written")
             try:
-                state = lake.commit(state, Change("archive", tuple(files), (), end))
+                state = lake.commit(state, LakeChange("archive", tuple(files), (), end))
             except LakeChanged:
                 continue  # another archive was faster, or something was forgotten: look again
             step("committed")
@@ -119,7 +119,7 @@ def archive_continuously(
     *,
     every: float = 60.0,
     stopped: Callable[[], bool] = lambda: False,
-    told: Callable[[Progress], None] | None = None,
+    told: Callable[[ArchiveProgress], None] | None = None,
 ) -> None:
     """Archive what there is, and again every so many seconds, until `stopped` says so."""
     while not stopped():
@@ -129,7 +129,7 @@ def archive_continuously(
             time.sleep(min(0.2, every))
 
 
-def reader_of(state: State) -> str:
+def reader_of(state: LakeState) -> str:
     """The name under which journals are kept for a lake."""
     return f"lake {state.lake}"
 
@@ -153,7 +153,7 @@ def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> I
     damage = Damage()
     gathered: list[pa.RecordBatch] = []
     size = 0
-    for batch in journals.read(span, Wanted(rows=BATCH, lossy=lossy), damage):
+    for batch in journals.read(span, WantedEvents(rows=BATCH, lossy=lossy), damage):
         gathered.append(batch)
         size += batch.nbytes
         if size >= BYTES_PER_FILE:
@@ -165,7 +165,7 @@ def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> I
         yield write_damage(lake.root, span.journal, damage)
 
 
-def _start(state: State, standings: Iterable[Standing], *, lossy: bool) -> dict[str, int]:
+def _start(state: LakeState, standings: Iterable[JournalStanding], *, lossy: bool) -> dict[str, int]:
     """Where the lake ends; for a journal that it does not know, where that begins."""
     known = [one for one in standings if one.journal in state.positions]
     if not lossy:
@@ -174,10 +174,10 @@ def _start(state: State, standings: Iterable[Standing], *, lossy: bool) -> dict[
     return offsets.without_lost({**state.positions, **fresh}, known)
 
 
-def _after(done: Progress, state: State, files: list[LakeFile], left: int) -> Progress:
+def _after(done: ArchiveProgress, state: LakeState, files: list[LakeFile], left: int) -> ArchiveProgress:
     events = sum(file.rows for file in files if not file.quarantine)
     aside = sum(file.rows for file in files if file.quarantine)
-    return Progress(
+    return ArchiveProgress(
         state.version,
         done.events + events,
         max(0, left - events - aside),

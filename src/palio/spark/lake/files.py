@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from palio.matching.projection import Wanted, discover, project
+from palio.matching.projection import WantedColumn, discover, project
 from palio.model.values import KIND_NAMES, Kind
 from palio.spark.source.rows import EVENT, UTC_MICROSECONDS, Damage, times_of
 from palio.store.lake.manifests import LakeFile
@@ -68,7 +68,7 @@ def typed(events: pa.Table) -> tuple[pa.Table, bool]:
     names: dict[str, str] = {}
     for _, name, _ in found:
         names.setdefault(name.lower(), name)
-    distinct = [Wanted(name, kind) for _, name, kind in found if names[name.lower()] == name]
+    distinct = [WantedColumn(name, kind) for _, name, kind in found if names[name.lower()] == name]
     wanted = distinct[:MAX_COLUMNS]
     projection = project(payload, wanted)
     for one, column in zip(wanted, projection.columns, strict=True):

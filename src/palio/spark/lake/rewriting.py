@@ -27,9 +27,9 @@ from palio.model.filter import Filter
 from palio.spark.lake.files import write_events
 from palio.spark.runtime.session import cores_of
 from palio.spark.runtime.tasks import run_tasks
-from palio.spark.source.rows import EVENT, Selection, times_of
+from palio.spark.source.rows import EVENT, RowSelection, times_of
 from palio.store.lake.errors import LakeChanged, LakeDamaged
-from palio.store.lake.manifests import MANIFESTS, Change, Lake, LakeFile, State
+from palio.store.lake.manifests import MANIFESTS, Lake, LakeChange, LakeFile, LakeState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -178,7 +178,7 @@ def read_events(root: Path, file: LakeFile) -> pa.Table:
         raise LakeDamaged(str(root), reason, file.path) from None
 
 
-def _touched(state: State, before: float | None) -> list[LakeFile]:
+def _touched(state: LakeState, before: float | None) -> list[LakeFile]:
     return [one for one in state.events() if before is None or one.begin < before]
 
 
@@ -216,7 +216,7 @@ def _forget_in(
 def without(events: pa.Table, filter: Filter, before: float | None) -> pa.Table:
     """Events that a filter does not select, or that are not older than `before`."""
     numbered = events.append_column("number", pa.array(range(events.num_rows), pa.int64()))
-    selection = Selection(filter)
+    selection = RowSelection(filter)
     gone: list[pa.Array] = []
     for batch in numbered.to_batches():
         chosen = selection.select(batch)
@@ -227,13 +227,13 @@ def without(events: pa.Table, filter: Filter, before: float | None) -> pa.Table:
     return events.filter(pc.invert(pc.is_in(numbered.column("number"), forgotten.combine_chunks())))
 
 
-def _replace(lake: Lake, state: State, found: list[Rewritten], action: str) -> State:
+def _replace(lake: Lake, state: LakeState, found: list[Rewritten], action: str) -> LakeState:
     remove = tuple([path for one in found for path in one.removed])
     if not remove:
         return state
     add = tuple([file for one in found for file in one.added])
     try:
-        return lake.commit_upon(state, Change(action, add, remove))
+        return lake.commit_upon(state, LakeChange(action, add, remove))
     except LakeChanged:
         for path in lake.absolute(add):  # nobody has seen them
             Path(path).unlink(missing_ok=True)

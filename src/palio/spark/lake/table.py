@@ -18,8 +18,8 @@ import pyarrow as pa
 from palio.model.filter import Filter
 from palio.model.values import KIND_NAMES, Kind
 from palio.spark.source.columns import BESIDE, Column, Columns, fields_of, kind_of
-from palio.spark.source.rows import EVENT, GENERIC, GENERIC_SCHEMA, Selection
-from palio.store.lake.manifests import Lake, LakeFile, State
+from palio.spark.source.rows import EVENT, GENERIC, GENERIC_SCHEMA, RowSelection
+from palio.store.lake.manifests import Lake, LakeFile, LakeState
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -48,7 +48,7 @@ def read_lake(
     filter: Filter | None = None,
     since: float = 0.0,
     until: float = math.inf,
-    state: State | None = None,
+    state: LakeState | None = None,
 ) -> DataFrame:
     """The events of a lake, in its newest version or in the one given.
 
@@ -83,7 +83,7 @@ def select_events(frame: DataFrame, schema: StructType | None, filter: Filter | 
     text = None if filter is None else filter.source or str(filter)
 
     def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        selection = Selection(None if text is None else Filter.parse(text))
+        selection = RowSelection(None if text is None else Filter.parse(text))
         columns = None if wanted is None else Columns(wanted)
         for batch in batches:
             events = selection.select(batch)

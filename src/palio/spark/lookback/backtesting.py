@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from palio.language import read_filter
 from palio.matching import MatchIndex
-from palio.matching.projection import Wanted, project
+from palio.matching.projection import WantedColumn, project
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import Kind
@@ -167,7 +167,7 @@ class _Times:
 
     def of(self, batch: pa.RecordBatch) -> Any:
         if self._column is None:
-            wanted = [Wanted(self._time, Kind.TIME), Wanted(self._time, Kind.STRING)]
+            wanted = [WantedColumn(self._time, Kind.TIME), WantedColumn(self._time, Kind.STRING)]
             times, texts = project(batch.column(PAYLOAD), wanted).columns
             if texts.null_count == len(texts):
                 return times

@@ -70,7 +70,7 @@ class Run(msgspec.Struct, frozen=True):
     behind: dict[int, Positions] = {}
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class MatchStretch(msgspec.Struct, frozen=True):
     """Events between two positions, and the subscriptions to match: those that came with a run, or all."""
 
     since: int | None
@@ -151,14 +151,14 @@ def match_new(
         run = msgspec.structs.replace(run, number=run.number + 1, fresh=0)
 
 
-def plan(run: Run, goal: Positions, rows: int) -> tuple[list[Stretch], Positions, dict[int, Positions]]:
+def plan(run: Run, goal: Positions, rows: int) -> tuple[list[MatchStretch], Positions, dict[int, Positions]]:
     """What to match next, about so many events; how far all are then, and who is behind.
 
     Who is behind catches up first, so that all go on together.
     """
     stretches, behind = [], {}
     for since, after in run.behind.items():
-        one = Stretch(since, after, offsets.limited(after, run.positions, rows))
+        one = MatchStretch(since, after, offsets.limited(after, run.positions, rows))
         rows -= one.events
         if offsets.rows_between(one.upto, run.positions):
             behind[since] = one.upto
@@ -166,7 +166,7 @@ def plan(run: Run, goal: Positions, rows: int) -> tuple[list[Stretch], Positions
             stretches.append(one)
     if behind:
         return stretches, run.positions, behind
-    new = Stretch(None, run.positions, offsets.limited(run.positions, goal, rows))
+    new = MatchStretch(None, run.positions, offsets.limited(run.positions, goal, rows))
     if new.events or not stretches:
         stretches.append(new)
     return stretches, new.upto, {}
@@ -181,10 +181,10 @@ class _Matching:
         self._options = options
         self._shards: dict[int | None, Shards] = {}
 
-    def pairs(self, stretches: Sequence[Stretch]) -> DataFrame:
+    def pairs(self, stretches: Sequence[MatchStretch]) -> DataFrame:
         return reduce(lambda some, more: some.unionAll(more), map(self._stretch, stretches))
 
-    def _stretch(self, one: Stretch) -> DataFrame:
+    def _stretch(self, one: MatchStretch) -> DataFrame:
         from pyspark.sql import functions  # noqa: PLC0415
 
         if one.since not in self._shards:

@@ -46,7 +46,7 @@ _NAMED_ATTRIBUTES = 4_096
 Batches = Iterator["pyarrow.RecordBatch"]
 
 
-class Report(msgspec.Struct, frozen=True):
+class ShardReport(msgspec.Struct, frozen=True):
     """What the task that built a shard has to say. `attributes` are those that its filters name, if few."""
 
     shard: str
@@ -63,7 +63,7 @@ class Shards(msgspec.Struct, frozen=True):
     `folder` is where all executors find the files; None if they are artifacts of the session.
     """
 
-    reports: tuple[Report, ...]
+    reports: tuple[ShardReport, ...]
     folder: str | None
     id_type: Any
 
@@ -127,7 +127,7 @@ def build_shards(
     return shards
 
 
-def _as_artifacts(spark: Any, built: DataFrame) -> list[Report]:
+def _as_artifacts(spark: Any, built: DataFrame) -> list[ShardReport]:
     """Bring the files here, in pieces, and hand them to Spark; they stay, as Spark serves them from here."""
     from pyspark import StorageLevel  # noqa: PLC0415
 
@@ -147,8 +147,8 @@ def _as_artifacts(spark: Any, built: DataFrame) -> list[Report]:
     return reports
 
 
-def _report(data: Any) -> Report:
-    return msgspec.json.decode(bytes(data), type=Report)
+def _report(data: Any) -> ShardReport:
+    return msgspec.json.decode(bytes(data), type=ShardReport)
 
 
 def _build(folder: str | None, batches: Batches) -> Batches:
@@ -184,7 +184,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def _write_shard(folder: Path, name: str, batches: Batches) -> Report:
+def _write_shard(folder: Path, name: str, batches: Batches) -> ShardReport:
     import pyarrow  # noqa: PLC0415
 
     reading = _Reading()
@@ -196,7 +196,7 @@ def _write_shard(folder: Path, name: str, batches: Batches) -> Report:
         with pyarrow.ipc.new_file(folder / ids_file(name), table.schema) as writer:
             writer.write_table(table)
     names = sorted(reading.attributes) if len(reading.attributes) <= _NAMED_ATTRIBUTES else None
-    return Report(name, reading.count, reading.unreadable, reading.first_id, reading.first_reason, names)
+    return ShardReport(name, reading.count, reading.unreadable, reading.first_id, reading.first_reason, names)
 
 
 class _Reading:

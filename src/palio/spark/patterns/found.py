@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from palio.matching.patterns import Match
-from palio.matching.patterns.detector import Counts
+from palio.matching.patterns.detector import DetectorCounts
 
 _UTC = pa.timestamp("us", "UTC")
 FOUND = pa.schema(
@@ -42,7 +42,7 @@ FOUND_DDL = (
 DROPS = ("late", "disordered", "unkeyed", "overflow", "abandoned")
 
 
-def dropped(counts: Counts, before: Counts | None = None) -> dict[str, int]:
+def dropped(counts: DetectorCounts, before: DetectorCounts | None = None) -> dict[str, int]:
     """What was dropped, by the reason; only what is more than before."""
     found = {reason: getattr(counts, reason) - (getattr(before, reason) if before else 0) for reason in DROPS}
     return {reason: count for reason, count in found.items() if count}

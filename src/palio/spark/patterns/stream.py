@@ -32,7 +32,7 @@ PACKED_DDL = "bucket int, packed binary"
 STATE_DDL = "detector binary"
 
 
-class Package(msgspec.Struct, array_like=True):
+class BucketPackage(msgspec.Struct, array_like=True):
     """What a task has for a bucket: the newest time it saw, what it dropped, and hits by pattern and key."""
 
     newest: int
@@ -41,14 +41,14 @@ class Package(msgspec.Struct, array_like=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Package)
+_decoder = msgspec.msgpack.Decoder(BucketPackage)
 
 
 def packed(
     finder: HitFinder, batches: Iterator[pa.RecordBatch], buckets: int, skew: int | None
 ) -> Iterator[pa.RecordBatch]:
     """The hits of a task, a row for each bucket. What is further ahead of the clock than `skew` is dropped."""
-    packages = [Package(NEVER, {}, []) for _ in range(buckets)]
+    packages = [BucketPackage(NEVER, {}, []) for _ in range(buckets)]
     newest = NEVER
     for batch in batches:
         batch = finder.timed(batch)

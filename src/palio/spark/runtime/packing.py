@@ -30,7 +30,7 @@ _EXTRA = "spark"
 _WELCOME = ("sqlalchemy", "psycopg", "psycopg-binary")
 
 
-class Package(msgspec.Struct, frozen=True):
+class PackedArchive(msgspec.Struct, frozen=True):
     """An archive, and how Spark is told about it."""
 
     path: str
@@ -47,7 +47,7 @@ class Package(msgspec.Struct, frozen=True):
         }
 
 
-def build_package(path: str | os.PathLike[str]) -> Package:
+def build_package(path: str | os.PathLike[str]) -> PackedArchive:
     """Write the archive: palio, what it needs on executors, and nothing else. Raises `MissingDependency`."""
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def build_package(path: str | os.PathLike[str]) -> Package:
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
-    return Package(
+    return PackedArchive(
         str(target),
         target.stat().st_size,
         sorted([f"{one.name} {one.version}" for one in chosen.values()] + [_ourselves()]),

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from palio.matching.projection import Wanted, project
+from palio.matching.projection import WantedColumn, project
 from palio.model.errors import InvalidNotification
 from palio.model.notification import Notification
 from palio.model.values import Kind
@@ -72,7 +72,7 @@ class Columns:
         if self.is_generic:
             return events.select(list(GENERIC))
         wanted = [
-            (place, Wanted(one.name, _TYPES[one.kind][0], converts=True))
+            (place, WantedColumn(one.name, _TYPES[one.kind][0], converts=True))
             for place, one in enumerate(self.columns)
             if one.source == "attribute" and not one.is_list and one.kind != "variant"
         ]
@@ -180,5 +180,5 @@ def _list(column: Column, value: Any) -> list[Any] | None:
         return []
     kind, element = _TYPES[column.kind]
     encoded = pa.array([Notification.of_values({"e": one}).encode() for one in value], pa.binary())
-    found = narrowed(project(encoded, [Wanted("e", kind, converts=True)]).columns[0], element)
+    found = narrowed(project(encoded, [WantedColumn("e", kind, converts=True)]).columns[0], element)
     return None if found.null_count else found.to_pylist()

@@ -27,7 +27,7 @@ from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
 from palio.spark.source import offsets
 from palio.spark.source.columns import Columns, fields_of
-from palio.spark.source.journals import Span, Standing, open_journals
+from palio.spark.source.journals import JournalStanding, Span, open_journals
 from palio.spark.source.options import ReadOptions, read_options
 from palio.spark.source.pushing import pushed
 from palio.spark.source.rows import GENERIC_SCHEMA
@@ -82,7 +82,7 @@ def read_partition(partition: SpanPartition, columns: Columns) -> Iterator[pa.Re
             yield columns.table(events)
 
 
-def standings_of(options: ReadOptions) -> list[Standing]:
+def standings_of(options: ReadOptions) -> list[JournalStanding]:
     """How far the journals are."""
     with open_journals(options.url) as journals:
         return journals.standings(lossy=not options.fail_on_data_loss)
@@ -104,7 +104,7 @@ class BatchReader(DataSourceReader):
             SpanPartition(Span(one.journal, one.head, one.head), self._options) for one in standings[:1]
         ]
 
-    def _start(self, standings: list[Standing]) -> dict[str, int]:
+    def _start(self, standings: list[JournalStanding]) -> dict[str, int]:
         starting = self._options.starting
         if not isinstance(starting, dict):
             return offsets.start_of(standings)
@@ -113,7 +113,7 @@ class BatchReader(DataSourceReader):
             offsets.require_kept(starting, known)
         return offsets.without_lost(starting, standings)
 
-    def _end(self, standings: list[Standing]) -> dict[str, int]:
+    def _end(self, standings: list[JournalStanding]) -> dict[str, int]:
         ends = offsets.end_of(standings)
         if self._options.ending is None:
             return ends

@@ -15,11 +15,11 @@ from palio.client.blocking import LoopThread
 from palio.client.client import Client, connect
 from palio.client.environment import credentials
 from palio.client.event import Event
-from palio.client.history import Replay
+from palio.client.replay import Replay
 from palio.matching.projection import properties_of
 from palio.model.filter import Filter
 from palio.spark.errors import JournalMissing
-from palio.spark.source.journals import Journals, Span, Standing, Wanted, require_kept
+from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents, require_kept
 from palio.spark.source.rows import EVENT, UTC_MICROSECONDS, Damage
 
 # Events that a broker reads for one answer; it may give fewer.
@@ -40,13 +40,13 @@ class BrokerJournals(Journals):
             self._thread.stop()
             raise
 
-    def standings(self, *, lossy: bool = False) -> list[Standing]:
+    def standings(self, *, lossy: bool = False) -> list[JournalStanding]:
         listed = self._thread.run(self._client.journals())
         if listed.missing and not lossy:
             raise JournalMissing(listed.missing)
-        return [Standing(one.origin, one.trimmed, one.head) for one in listed.journals]
+        return [JournalStanding(one.origin, one.trimmed, one.head) for one in listed.journals]
 
-    def read(self, span: Span, wanted: Wanted, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
         replay = self._thread.run(self._replay(span, wanted))
         events = aiter(replay)
         while some := self._thread.run(_next(events, wanted.rows)):
@@ -60,7 +60,7 @@ class BrokerJournals(Journals):
             if standing.journal == span.journal:
                 require_kept(span, standing.trimmed, lossy=wanted.lossy)
 
-    async def _replay(self, span: Span, wanted: Wanted) -> Replay:
+    async def _replay(self, span: Span, wanted: WantedEvents) -> Replay:
         return self._client.replay(
             wanted.filter or Filter.parse("true"),
             since=wanted.since or None,

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from palio.spark.errors import DataLoss
-from palio.spark.source.journals import Journals, Span, Standing, Wanted
-from palio.spark.source.rows import Damage, Selection, events_of
+from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents
+from palio.spark.source.rows import Damage, RowSelection, events_of
 from palio.store import Journal, JournalTrimmed, journals_in
-from palio.store.holds import hold
+from palio.store.retention_holds import hold
 
 
 class StoreJournals(Journals):
@@ -21,13 +21,13 @@ class StoreJournals(Journals):
         self._url = url
         self._journals = {name: Journal(url, name) for name in journals_in(url)}
 
-    def standings(self, *, lossy: bool = False) -> list[Standing]:
+    def standings(self, *, lossy: bool = False) -> list[JournalStanding]:
         ranges = [journal.range() for journal in self._journals.values()]
-        return [Standing(one.broker, one.first - 1, one.last) for one in ranges]
+        return [JournalStanding(one.broker, one.first - 1, one.last) for one in ranges]
 
-    def read(self, span: Span, wanted: Wanted, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
         journal = self._journals.get(span.journal) or Journal(self._url, span.journal)
-        selection = Selection(wanted.filter)
+        selection = RowSelection(wanted.filter)
         rows = journal.rows(
             after=span.after,
             upto=span.upto,

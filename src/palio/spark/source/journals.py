@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BROKERS = ("palio", "palios", "ws", "wss")
 
 
-class Standing(msgspec.Struct, frozen=True):
+class JournalStanding(msgspec.Struct, frozen=True):
     """A journal: it has all after `trimmed` up to `head`."""
 
     journal: str
@@ -52,7 +52,7 @@ class Span(msgspec.Struct, frozen=True):
         return max(0, self.upto - self.after)
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedEvents(msgspec.Struct, frozen=True):
     """Which events of a span are wanted: what a filter selects, from one time on, before another."""
 
     filter: Filter | None = None
@@ -66,11 +66,11 @@ class Journals(ABC):
     """The journals that a URL names. Used by one thread, and closed in the end."""
 
     @abstractmethod
-    def standings(self, *, lossy: bool = False) -> list[Standing]:
+    def standings(self, *, lossy: bool = False) -> list[JournalStanding]:
         """How far each journal is. Raises `JournalMissing` if one is out of reach, unless it is `lossy`."""
 
     @abstractmethod
-    def read(self, span: Span, wanted: Wanted, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
         """The events of a span (`rows.EVENT`), in order.
 
         Raises `DataLoss`. What cannot be read goes to `damage`; without it `DamagedEvent` is raised.

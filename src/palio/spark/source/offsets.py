@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from palio.spark.errors import DataLoss
-from palio.spark.source.journals import Span, Standing
+from palio.spark.source.journals import JournalStanding, Span
 
 
-def start_of(standings: Iterable[Standing]) -> dict[str, int]:
+def start_of(standings: Iterable[JournalStanding]) -> dict[str, int]:
     """Before all that there is."""
     return {one.journal: one.trimmed for one in standings}
 
 
-def end_of(standings: Iterable[Standing]) -> dict[str, int]:
+def end_of(standings: Iterable[JournalStanding]) -> dict[str, int]:
     """After all that there is."""
     return {one.journal: one.head for one in standings}
 
@@ -54,7 +54,7 @@ def spans_between(start: Mapping[str, int], end: Mapping[str, int], rows: int) -
     return spans
 
 
-def require_kept(start: Mapping[str, int], standings: Iterable[Standing]) -> None:
+def require_kept(start: Mapping[str, int], standings: Iterable[JournalStanding]) -> None:
     """Raises `DataLoss` if something after an offset is gone."""
     for one in standings:
         after = start.get(one.journal, 0)
@@ -62,7 +62,7 @@ def require_kept(start: Mapping[str, int], standings: Iterable[Standing]) -> Non
             raise DataLoss(one.journal, after + 1, one.trimmed + 1)
 
 
-def without_lost(start: Mapping[str, int], standings: Iterable[Standing]) -> dict[str, int]:
+def without_lost(start: Mapping[str, int], standings: Iterable[JournalStanding]) -> dict[str, int]:
     """An offset from which everything is there."""
     trimmed = {one.journal: one.trimmed for one in standings}
     return {journal: max(after, trimmed.get(journal, 0)) for journal, after in {**trimmed, **start}.items()}

@@ -12,7 +12,7 @@ import msgspec
 from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
-from palio.spark.source.journals import Wanted, require_open
+from palio.spark.source.journals import WantedEvents, require_open
 from palio.spark.source.moments import moment
 
 # Sequences in one partition. Small enough for a task to be repeated without regret.
@@ -38,12 +38,12 @@ class ReadOptions(msgspec.Struct, frozen=True):
     reader: str | None = None
     ending: dict[str, int] | None = None
 
-    def wanted(self, more: Filter | None = None) -> Wanted:
+    def wanted(self, more: Filter | None = None) -> WantedEvents:
         """What is selected, together with what `more` selects."""
         filter = None if self.filter is None else read_filter(self.filter)
         if more is not None:
             filter = more if filter is None else filter.intersect(more)
-        return Wanted(filter, self.since, self.until, lossy=not self.fail_on_data_loss)
+        return WantedEvents(filter, self.since, self.until, lossy=not self.fail_on_data_loss)
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:

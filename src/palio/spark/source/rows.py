@@ -89,7 +89,7 @@ def _text(value: str | None) -> str | None:
     return None if value is None else from_column(value)
 
 
-class Selection:
+class RowSelection:
     """What a filter selects of events."""
 
     def __init__(self, filter: Filter | None) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from palio.matching import columns
-from palio.matching.projection import Wanted, discover, project
+from palio.matching.projection import WantedColumn, discover, project
 from palio.model.values import KIND_NAMES, Kind
 
 NUMBER, STRING, TIME, BOOL, BYTES, LIST = "number", "string", "time", "bool", "bytes", "list"
@@ -31,7 +31,7 @@ _FAMILIES = {
 MOST_NAMES = 512
 
 
-class Part(msgspec.Struct, frozen=True):
+class AttributePart(msgspec.Struct, frozen=True):
     """The values that an attribute has of one kind: by row, with nulls; or only how many of them."""
 
     name: str
@@ -44,7 +44,7 @@ class Part(msgspec.Struct, frozen=True):
 class Content(NamedTuple):
     """What a batch holds: its parts, the rows that are no events, and the values that were not looked at."""
 
-    parts: list[Part]
+    parts: list[AttributePart]
     unreadable: int
     passed_over: int
 
@@ -58,10 +58,14 @@ def content_of(events: Any) -> Content:
     found = discover(encoded)
     names = sorted(found, key=lambda name: sum(found[name].values()), reverse=True)
     chosen = [(name, kind, found[name][kind]) for name in names[:MOST_NAMES] for kind in sorted(found[name])]
-    projection = project(encoded, [Wanted(name, kind) for name, kind, _ in chosen if kind is not Kind.LIST])
+    projection = project(
+        encoded, [WantedColumn(name, kind) for name, kind, _ in chosen if kind is not Kind.LIST]
+    )
     arrays = iter(projection.columns)
     parts = [
-        Part(name, KIND_NAMES[kind], _FAMILIES[kind], count, None if kind is Kind.LIST else next(arrays))
+        AttributePart(
+            name, KIND_NAMES[kind], _FAMILIES[kind], count, None if kind is Kind.LIST else next(arrays)
+        )
         for name, kind, count in chosen
     ]
     passed_over = sum(sum(found[name].values()) for name in names[MOST_NAMES:])
@@ -73,26 +77,26 @@ def attribute_of(events: Any, name: str) -> dict[str, Any]:
     encoded = columns.payloads(events)
     if encoded is not None:
         kinds = [kind for kind in discover(encoded).get(name, ()) if kind is not Kind.LIST]
-        arrays = project(encoded, [Wanted(name, kind) for kind in kinds]).columns
+        arrays = project(encoded, [WantedColumn(name, kind) for kind in kinds]).columns
         return {KIND_NAMES[kind]: array for kind, array in zip(kinds, arrays, strict=True)}
     return {
         one.kind: one.values for one in _from_columns(events) if one.name == name and one.values is not None
     }
 
 
-def _from_columns(events: Any) -> Iterator[Part]:
+def _from_columns(events: Any) -> Iterator[AttributePart]:
     arrow, table = columns.flat(events)
     for field in table.schema:
         array = table.column(field.name).combine_chunks()
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
         if columns.is_list(arrow, array.type):
-            yield Part(field.name, LIST, LIST, len(array) - array.null_count, None)
+            yield AttributePart(field.name, LIST, LIST, len(array) - array.null_count, None)
             continue
         if pa.types.is_null(array.type):
             continue
         kind, array = _kind(array)
-        yield Part(field.name, KIND_NAMES[kind], _FAMILIES[kind], len(array) - array.null_count, array)
+        yield AttributePart(field.name, KIND_NAMES[kind], _FAMILIES[kind], len(array) - array.null_count, array)
 
 
 def _kind(array: Any) -> tuple[Kind, Any]:

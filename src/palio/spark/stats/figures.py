@@ -11,7 +11,7 @@ import msgspec
 Value = str | int | float | bool
 
 
-class Count(msgspec.Struct, frozen=True):
+class ValueCount(msgspec.Struct, frozen=True):
     """A value, and how many events have it."""
 
     value: Value
@@ -50,7 +50,7 @@ class Traffic(msgspec.Struct, frozen=True):
     by: str | None = None
     groups: list[str] = []
     moments: list[Moment] = []
-    publishers: list[Count] = []
+    publishers: list[ValueCount] = []
     publishers_distinct: int = 0
     untimed: int = 0
 
@@ -69,7 +69,7 @@ class Attribute(msgspec.Struct, frozen=True):
     kinds: dict[str, int]
     distinct: int
     distinct_exact: bool
-    values: list[Count] = []
+    values: list[ValueCount] = []
     values_missed: int = 0
     least: float | None = None
     most: float | None = None
@@ -91,7 +91,7 @@ class Selectivity(msgspec.Struct, frozen=True):
     share: float
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class SubscriptionHits(msgspec.Struct, frozen=True):
     """A subscription, and how many events satisfy it."""
 
     id: str
@@ -115,8 +115,8 @@ class Hits(msgspec.Struct, frozen=True):
     wanted: int
     by_share: dict[int, int]
     by_reach: dict[int, int]
-    most: list[Subscription]
-    never_some: list[Subscription]
+    most: list[SubscriptionHits]
+    never_some: list[SubscriptionHits]
 
 
 class Savings(msgspec.Struct, frozen=True):

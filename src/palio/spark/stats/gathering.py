@@ -18,11 +18,11 @@ from palio.model.filter import Filter
 from palio.spark.errors import NothingThere
 from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns
 from palio.spark.matching.shards import Shards, build_shards, parsed
-from palio.spark.stats import figures, looking
+from palio.spark.stats import event_scans, figures
 from palio.spark.stats.constraints import constraints_of
 from palio.spark.stats.content import NUMBER, STRING, TIME
+from palio.spark.stats.event_scans import Places, counts, sketches, summarised, summed, united
 from palio.spark.stats.hits import CONSTRAINT, HITS, REACH, WANTED, hit_rates, reached
-from palio.spark.stats.looking import Places, counts, sketches, summarised, summed, united
 from palio.spark.stats.preparing import Prepared, prepared
 from palio.spark.stats.steps import bin_edges, time_steps
 from palio.spark.tables.parts import Looks, Whole, one_file
@@ -140,14 +140,14 @@ class _Found:
         from pyspark.sql import functions as f  # noqa: PLC0415
 
         order = (f.col("beside").desc(), f.col("events").desc(), f.col("name"), f.col("family"))
-        rows = table.orderBy(*order).limit(MOST_ATTRIBUTES + len(looking.BESIDE_ATTRIBUTES) + 1).collect()
+        rows = table.orderBy(*order).limit(MOST_ATTRIBUTES + len(event_scans.BESIDE_ATTRIBUTES) + 1).collect()
         self.beside = {row["name"]: row for row in rows if row["beside"]}
         attributes = [row for row in rows if not row["beside"]]
         self.rows = attributes[:MOST_ATTRIBUTES]
         self.left_out = 0
         if len(attributes) > MOST_ATTRIBUTES:
             self.left_out = table.where("not beside").count() - MOST_ATTRIBUTES
-        self.events = self._count(looking.EVENTS) - self._count(looking.UNREADABLE)
+        self.events = self._count(event_scans.EVENTS) - self._count(event_scans.UNREADABLE)
 
     def _count(self, name: str) -> int:
         return int(self.beside[name]["events"]) if name in self.beside else 0
@@ -156,8 +156,8 @@ class _Found:
         """Where the second look has to count."""
         start = step = 0.0
         steps = 0
-        if looking.TIMES in self.beside:
-            times = self.beside[looking.TIMES]
+        if event_scans.TIMES in self.beside:
+            times = self.beside[event_scans.TIMES]
             start, step, steps = time_steps(times["least"] / 1e6, times["most"] / 1e6)
         chosen, groups = self._groups(by)
         return Places(start, step, steps, chosen, groups, self._edges())
@@ -167,8 +167,8 @@ class _Found:
         named = [row for row in self.rows if row["family"] == STRING and row["name"] == (by or CLASS)]
         if named and (by is not None or named[0]["distinct"] > 1):
             return named[0]["name"], tuple(str(one.value) for one in _values(named[0])[:MOST_GROUPS])
-        if by is None and looking.PUBLISHERS in self.beside:
-            publishers = _values(self.beside[looking.PUBLISHERS])
+        if by is None and event_scans.PUBLISHERS in self.beside:
+            publishers = _values(self.beside[event_scans.PUBLISHERS])
             if len(publishers) > 1:
                 return None, tuple(str(one.value) for one in publishers[:MOST_GROUPS])
         return None, ()
@@ -219,13 +219,13 @@ class _Found:
         for row in counted:
             if row["what"] == "group":
                 groups.setdefault(row["place"], {})[row["label"]] = row["events"]
-        times = self.beside.get(looking.TIMES)
-        sizes = self.beside.get(looking.SIZES)
-        publishers = self.beside.get(looking.PUBLISHERS)
+        times = self.beside.get(event_scans.TIMES)
+        sizes = self.beside.get(event_scans.SIZES)
+        publishers = self.beside.get(event_scans.PUBLISHERS)
         return figures.Traffic(
             events=self.events,
             bytes=None if sizes is None else round(sizes["mean"] * sizes["events"]),
-            unreadable=unreadable + self._count(looking.UNREADABLE),
+            unreadable=unreadable + self._count(event_scans.UNREADABLE),
             first=None if times is None else times["least"] / 1e6,
             last=None if times is None else times["most"] / 1e6,
             step=places.step or None,
@@ -242,7 +242,7 @@ class _Found:
             ],
             publishers=[] if publishers is None else _values(publishers)[:MOST_PUBLISHERS],
             publishers_distinct=0 if publishers is None else publishers["distinct"],
-            untimed=min(self.events, self._count(looking.EVENTS) - self._count(looking.TIMES)),
+            untimed=min(self.events, self._count(event_scans.EVENTS) - self._count(event_scans.TIMES)),
         )
 
 
@@ -252,8 +252,8 @@ def _counted(looks: Looks, shape: Shape, places: Places) -> list[Any]:
     return summed(looks.look(LOOKS[1], lambda some: counts(shape(some), places), one_file)).collect()
 
 
-def _values(row: Any) -> list[figures.Count]:
-    return [figures.Count(msgspec.json.decode(one["value"]), one["events"]) for one in row["values"]]
+def _values(row: Any) -> list[figures.ValueCount]:
+    return [figures.ValueCount(msgspec.json.decode(one["value"]), one["events"]) for one in row["values"]]
 
 
 def _finite(*numbers: float | None) -> bool:
@@ -350,9 +350,9 @@ def _sizes(shards: Shards) -> _Sizes:
     return shards.subscriptions, shards.unreadable
 
 
-def _subscription(row: Any, events: int) -> figures.Subscription:
+def _subscription(row: Any, events: int) -> figures.SubscriptionHits:
     filter = (row[FILTER] or "")[:_LONGEST_COMPARED]
-    return figures.Subscription(str(row[SUBSCRIPTION]), filter, row[HITS], row[HITS] / events)
+    return figures.SubscriptionHits(str(row[SUBSCRIPTION]), filter, row[HITS], row[HITS] / events)
 
 
 def _savings(subscriptions: DataFrame, count: int) -> figures.Savings:

@@ -18,7 +18,7 @@ from palio.matching import MatchIndex
 from palio.spark.frames import FILTER, SUBSCRIPTION
 from palio.spark.matching.bulk import matched_rows, open_shard
 from palio.spark.matching.shards import Shards
-from palio.spark.stats.looking import Places, step_numbers, summed
+from palio.spark.stats.event_scans import Places, step_numbers, summed
 from palio.spark.stats.preparing import Batches, Prepared, content
 
 if TYPE_CHECKING:

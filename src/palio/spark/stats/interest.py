@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from palio.spark.stats import plots, wording
-from palio.spark.stats.figures import Figures, Hits, Savings, Subscription
-from palio.spark.stats.plots import Row, Series
+from palio.spark.stats.figures import Figures, Hits, Savings, SubscriptionHits
+from palio.spark.stats.plots import ColumnLayer, Row
 
 _SHOWN_SUBSCRIPTIONS = 10
 _SHOWN_CONSTRAINTS = 20
@@ -36,8 +36,8 @@ def _reach(hits: Hits, events: int) -> str:
         [label, wording.count(n), wording.share(n / events)] for label, n in zip(labels, counts, strict=True)
     ]
     series = [
-        Series("nobody", [counts[0], *(0 for _ in counts[1:])], 0),
-        Series("somebody", [0, *counts[1:]], 3),
+        ColumnLayer("nobody", [counts[0], *(0 for _ in counts[1:])], 0),
+        ColumnLayer("somebody", [0, *counts[1:]], 3),
     ]
     return (
         f'<div class="card"><h3>How many subscriptions an event reaches</h3><p>{described}</p>'
@@ -66,7 +66,7 @@ def _shares(hits: Hits) -> str:
     labels = [*(_step(step) for step in steps), "never"]
     counts = [*(hits.by_share.get(step, 0) for step in steps), hits.never]
     nothing = [0] * len(steps)
-    series = [Series("some", [*counts[:-1], 0], 1), Series("never", [*nothing, hits.never], 2)]
+    series = [ColumnLayer("some", [*counts[:-1], 0], 1), ColumnLayer("never", [*nothing, hits.never], 2)]
     described = f"{wording.count(hits.never)} of {wording.count(hits.subscriptions)} never match."
     rows = [[label, wording.count(number)] for label, number in zip(labels, counts, strict=True)]
     return (
@@ -98,7 +98,7 @@ def _most(hits: Hits) -> str:
     )
 
 
-def _listed(some: Sequence[Subscription], title: str) -> str:
+def _listed(some: Sequence[SubscriptionHits], title: str) -> str:
     rows = [
         [
             wording.text(one.id, 60),

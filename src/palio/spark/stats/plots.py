@@ -17,7 +17,7 @@ _WIDTH, _HEIGHT = 1000, 300
 COLOURS = 8
 
 
-class Series(NamedTuple):
+class ColumnLayer(NamedTuple):
     """One layer of columns: its name and its heights. Colours are numbered; 0 is that of the others."""
 
     name: str
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 def columns(
-    series: Sequence[Series],
+    series: Sequence[ColumnLayer],
     ticks: Sequence[tuple[float, str]],
     titles: Sequence[str],
     described: str,
@@ -114,7 +114,7 @@ def meter(length: float, described: str) -> str:
     )
 
 
-def legend(series: Sequence[Series]) -> str:
+def legend(series: Sequence[ColumnLayer]) -> str:
     """Which colour is what."""
     return (
         '<p class="legend">'

@@ -8,7 +8,7 @@ from palio.spark.stats import plots, wording
 from palio.spark.stats.axes import bin_ticks, time_ticks
 from palio.spark.stats.content import BOOL, LIST, NUMBER, STRING, TIME
 from palio.spark.stats.figures import Attribute, Figures, Traffic
-from palio.spark.stats.plots import Row, Series
+from palio.spark.stats.plots import ColumnLayer, Row
 
 _SHOWN_VALUES = 8
 
@@ -21,7 +21,9 @@ def traffic(traffic: Traffic, *, has_subscriptions: bool) -> str:
     if traffic.moments and has_subscriptions:
         parts.append(_by_interest(traffic))
     if traffic.moments and not parts:
-        parts.append(_over_time(traffic, "", [Series("events", [one.events for one in traffic.moments])], ""))
+        parts.append(
+            _over_time(traffic, "", [ColumnLayer("events", [one.events for one in traffic.moments])], "")
+        )
     if len(traffic.publishers) > 1:
         parts.append(_publishers(traffic))
     return "<p>What was published, and when.</p>" + "".join(parts) if parts else ""
@@ -30,12 +32,12 @@ def traffic(traffic: Traffic, *, has_subscriptions: bool) -> str:
 def _by_group(traffic: Traffic) -> str:
     moments = traffic.moments
     series = [
-        Series(wording.text(name, 40), [one.groups.get(name, 0) for one in moments], 1 + place)
+        ColumnLayer(wording.text(name, 40), [one.groups.get(name, 0) for one in moments], 1 + place)
         for place, name in enumerate(traffic.groups)
     ]
     others = [one.events - sum(one.groups.values()) for one in moments]
     if any(others):
-        series.append(Series("others", others, 0))
+        series.append(ColumnLayer("others", others, 0))
     return _over_time(traffic, f", by {wording.text(traffic.by, 40)}", series, "")
 
 
@@ -44,11 +46,11 @@ def _by_interest(traffic: Traffic) -> str:
     left = [one.events - (one.wanted or 0) for one in traffic.moments]
     unwanted = wording.share(sum(left) / max(1, traffic.events))
     told = f"{unwanted} of the events interest nobody, and need not leave the broker where they were published."
-    series = [Series("wanted by somebody", wanted, 3), Series("wanted by nobody", left, 0)]
+    series = [ColumnLayer("wanted by somebody", wanted, 3), ColumnLayer("wanted by nobody", left, 0)]
     return _over_time(traffic, ", wanted and not", series, told)
 
 
-def _over_time(traffic: Traffic, by: str, series: Sequence[Series], told: str) -> str:
+def _over_time(traffic: Traffic, by: str, series: Sequence[ColumnLayer], told: str) -> str:
     moments, step = traffic.moments, wording.step(traffic.step or 1.0)
     most = max(moments, key=lambda one: one.events)
     described = f"At most {wording.count(most.events)} per {step}, from {wording.full_moment(most.time)} on."
@@ -160,7 +162,7 @@ def _histogram(one: Attribute) -> str:
     described = f"Histogram of {wording.plain(one.name)}: most of them from {low} to {high}."
     return (
         plots.columns(
-            [Series("events", [bin.events for bin in bins])],
+            [ColumnLayer("events", [bin.events for bin in bins])],
             bin_ticks(bins, logarithmic=one.logarithmic),
             titles,
             described,

@@ -22,7 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from palio.spark.stats.content import BOOL, LIST, NUMBER, STRING, TIME, Part
+from palio.spark.stats.content import BOOL, LIST, NUMBER, STRING, TIME, AttributePart
 
 MOST_VALUES = 1_024
 MOST_MARKS = 1_024
@@ -75,7 +75,7 @@ class Sketch:
 
     # Filling
 
-    def add(self, part: Part, random: np.random.Generator) -> None:
+    def add(self, part: AttributePart, random: np.random.Generator) -> None:
         """Values of a batch."""
         self.count += part.count
         self.kinds[part.kind] = self.kinds.get(part.kind, 0) + part.count

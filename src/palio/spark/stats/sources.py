@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Source(NamedTuple):
+class StatsSource(NamedTuple):
     """A table of events, how many lines were none, and whether the filter has been applied."""
 
     events: DataFrame
@@ -27,7 +27,7 @@ def events_from(
     filter: str | None = None,
     since: float | None = None,
     until: float | None = None,
-) -> Source:
+) -> StatsSource:
     """The events of a place; with `lake`, those of the lake and then those of the journals of `place`.
 
     Where a store or a broker can choose by filter and time, it does. Raises `UnknownInput`, `NoLake` and what
@@ -37,16 +37,16 @@ def events_from(
         from palio.spark.lookback.history import history  # noqa: PLC0415
 
         url = None if lake is None else place
-        return Source(
+        return StatsSource(
             history(spark, lake or place, url, filter=filter, since=since, until=until), is_filtered=True
         )
     if is_journal(place):
         from palio.spark.source.reading import read  # noqa: PLC0415
 
-        return Source(read(spark, place, filter=filter, since=since, until=until), is_filtered=True)
+        return StatsSource(read(spark, place, filter=filter, since=since, until=until), is_filtered=True)
     if not has_lines(place):
-        return Source(table_at(spark, place))
+        return StatsSource(table_at(spark, place))
     # A compressed file is one partition, and reading lines is work: it is done once, and spread.
     lines = events_at(spark, place).repartition(2 * cores_of(spark)).persist()
     unreadable = lines.where(f"{REASON} is not null").count()
-    return Source(lines.where(f"{REASON} is null").select("payload"), unreadable)
+    return StatsSource(lines.where(f"{REASON} is null").select("payload"), unreadable)

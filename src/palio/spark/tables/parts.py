@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from palio.spark.errors import WrongCheckpoint
-from palio.spark.tables.pieces import Cut, Piece
+from palio.spark.tables.pieces import Piece, TablePieces
 from palio.store.lake.once import create_once, make_folder, sync_tree
 
 if TYPE_CHECKING:
@@ -92,22 +92,22 @@ def one_file(found: DataFrame) -> DataFrame:
     return found.coalesce(1)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PartsPlan(msgspec.Struct, frozen=True):
     """What the first run has fixed for all others."""
 
     format: int
     began: float
     asked: dict[str, str | int | float | bool | None]
-    cut: Cut
+    cut: TablePieces
 
 
-class _Part(msgspec.Struct, frozen=True):
+class _PartDone(msgspec.Struct, frozen=True):
     """What was done: the folder with it, within that of all."""
 
     data: str
 
 
-class _Header(msgspec.Struct):
+class _PartsHeader(msgspec.Struct):
     format: int
 
 
@@ -118,7 +118,7 @@ class Parts(Looks):
         self,
         spark: SparkSession,
         folder: Path,
-        plan: Plan,
+        plan: PartsPlan,
         *,
         stages: Sequence[str],
         read: Callable[[Piece], DataFrame],
@@ -152,7 +152,7 @@ class Parts(Looks):
         for number, piece in enumerate(self.plan.cut.pieces):
             path = self._path(stage, number)
             if not path.exists():
-                part = _Part(f"{stage}/{number:06}-{secrets.token_hex(4)}")
+                part = _PartDone(f"{stage}/{number:06}-{secrets.token_hex(4)}")
                 found = make(self._read(piece))
                 found = found if narrow is None else narrow(found)
                 found.write.parquet(str(self._folder / part.data))
@@ -167,7 +167,7 @@ class Parts(Looks):
         """Where what a look gave of each piece is, as Parquet, once it is done. Raises `WrongCheckpoint`."""
         found = []
         for number in range(len(self.plan.cut.pieces)):
-            part: _Part = _decoded(self._folder, self._path(stage, number), _Part)
+            part: _PartDone = _decoded(self._folder, self._path(stage, number), _PartDone)
             found.append(str(self._folder / part.data))
             if not Path(found[-1]).exists():
                 raise WrongCheckpoint(str(self._folder), f"{part.data} is missing.")
@@ -191,16 +191,16 @@ def open_parts(
     spark: SparkSession,
     place: str | os.PathLike[str],
     asked: Asked,
-    cut: Callable[[], Cut],
+    cut: Callable[[], TablePieces],
     *,
     stages: Sequence[str],
-    read: Callable[[Cut, Piece], DataFrame] | None = None,
+    read: Callable[[TablePieces, Piece], DataFrame] | None = None,
 ) -> Parts:
     """Begin in a folder that is new or empty, or go on in one in which the same was asked.
 
     `asked` has everything on which the result depends, as it was typed: a relative time means that of the first
     run. `cut` is called by the first run only. `stages` are the names of all looks, and `read` gives the events
-    of a piece (else `Cut.read`).
+    of a piece (else `TablePieces.read`).
 
     Raises `WrongCheckpoint`, and what `cut` raises.
     """
@@ -213,13 +213,13 @@ def open_parts(
     path = folder / _PLAN
     if not path.exists():
         _require_unused(folder)
-        plan = Plan(FORMAT, time.time(), dict(asked), cut())
+        plan = PartsPlan(FORMAT, time.time(), dict(asked), cut())
         make_folder(folder)
         with contextlib.suppress(FileExistsError):  # another run was faster: its plan counts
             create_once(path, msgspec.json.encode(plan))
-    if _decoded(folder, path, _Header).format != FORMAT:
+    if _decoded(folder, path, _PartsHeader).format != FORMAT:
         raise WrongCheckpoint(str(folder), "it was made by another version of palio.")
-    plan = _decoded(folder, path, Plan)
+    plan = _decoded(folder, path, PartsPlan)
     _require_same(folder, plan.asked, asked)
 
     def piece_of(piece: Piece) -> DataFrame:

@@ -27,7 +27,7 @@ from palio.spark.source.journals import Span, absolute, open_journals
 from palio.spark.source.reading import read, struct_of
 from palio.spark.tables.inputs import events_at, has_lines, is_journal, is_lake, parquet_at
 from palio.spark.tables.positions import JOURNAL, SEQUENCE
-from palio.store.lake.manifests import Lake, LakeFile, State
+from palio.store.lake.manifests import Lake, LakeFile, LakeState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ MOST_PIECES = 64
 Thing = TypeVar("Thing")
 
 
-class File(msgspec.Struct, frozen=True):
+class FileVersion(msgspec.Struct, frozen=True):
     """A file as it was: its size in bytes, and when it was last changed (microseconds since 1970)."""
 
     path: str
@@ -54,10 +54,10 @@ class Piece(msgspec.Struct, frozen=True, omit_defaults=True):
 
     lake_files: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
-    files: tuple[File, ...] = ()
+    files: tuple[FileVersion, ...] = ()
 
 
-class Cut(msgspec.Struct, frozen=True, omit_defaults=True):
+class TablePieces(msgspec.Struct, frozen=True, omit_defaults=True):
     """All pieces, and what they are pieces of. There is at least one, which may be empty."""
 
     place: str
@@ -103,12 +103,12 @@ class Cut(msgspec.Struct, frozen=True, omit_defaults=True):
         for file, path in zip(files, lake.absolute(files), strict=True):
             if not Path(path).exists():
                 raise SourceChanged(self.place, f"{file.path} has been swept away since.")
-        state = State(self.lake or "", self.version, 0.0, {}, {one.path: one for one in files})
+        state = LakeState(self.lake or "", self.version, 0.0, {}, {one.path: one for one in files})
         since, until = self.since or 0.0, float("inf") if self.until is None else self.until
         return read_lake(spark, lake, filter=filter, since=since, until=until, state=state)
 
     def _archived(
-        self, spark: SparkSession, lake: Lake, state: State, span: Span, filter: Filter | None
+        self, spark: SparkSession, lake: Lake, state: LakeState, span: Span, filter: Filter | None
     ) -> Iterator[DataFrame]:
         """What of a span is in the lake by now."""
         from pyspark.sql import functions as f  # noqa: PLC0415
@@ -157,7 +157,7 @@ def cut(
     *,
     since: float | None = None,
     until: float | None = None,
-) -> Cut:
+) -> TablePieces:
     """What `past_events` would read now, in pieces. Raises what it raises."""
     if is_lake(place):
         return _cut_lake(place, url, since, until)
@@ -165,22 +165,22 @@ def cut(
         raise UnknownInput(place, "it is no lake, after which journals could go on.")
     if is_journal(place):
         pieces = [Piece(spans=tuple(several)) for several in _cut_journals(place, {})]
-        return Cut(place, tuple(pieces or [Piece()]), url=absolute(place), since=since, until=until)
+        return TablePieces(place, tuple(pieces or [Piece()]), url=absolute(place), since=since, until=until)
     if has_lines(place):
         events_at(spark, place)  # raises if there is no such file
-        return Cut(_absolute(place), (Piece(files=files_at(spark, place)),))
+        return TablePieces(_absolute(place), (Piece(files=files_at(spark, place)),))
     schema = parquet_at(spark, place).schema.json()
     groups = grouped(files_at(spark, place), lambda file: file.size, LEAST_BYTES)
     pieces = [Piece(files=tuple(several)) for several in groups]
-    return Cut(_absolute(place), tuple(pieces or [Piece()]), schema=schema)
+    return TablePieces(_absolute(place), tuple(pieces or [Piece()]), schema=schema)
 
 
-def files_at(spark: SparkSession, place: str) -> tuple[File, ...]:
+def files_at(spark: SparkSession, place: str) -> tuple[FileVersion, ...]:
     """The files of a place, as they are now."""
     return tuple(_listed(spark, [_absolute(place)]))
 
 
-def require_unchanged(place: str, before: Iterable[File], now: Iterable[File]) -> None:
+def require_unchanged(place: str, before: Iterable[FileVersion], now: Iterable[FileVersion]) -> None:
     """Raises `SourceChanged` if one of the files is not as it was, or is new."""
     old, new = ({one.path: one for one in files} for files in (before, now))
     for path in {**old, **new}:
@@ -189,7 +189,7 @@ def require_unchanged(place: str, before: Iterable[File], now: Iterable[File]) -
             raise SourceChanged(place, f"{path} {said}.")
 
 
-def _cut_lake(place: str, url: str | None, since: float | None, until: float | None) -> Cut:
+def _cut_lake(place: str, url: str | None, since: float | None, until: float | None) -> TablePieces:
     lake = Lake(place)
     state = lake.state()
     files = sorted(
@@ -203,7 +203,9 @@ def _cut_lake(place: str, url: str | None, since: float | None, until: float | N
     if url is not None:
         pieces += [Piece(spans=tuple(several)) for several in _cut_journals(url, state.positions)]
         url = absolute(url)
-    return Cut(str(lake.root), tuple(pieces or [Piece()]), state.lake, state.version, url, None, since, until)
+    return TablePieces(
+        str(lake.root), tuple(pieces or [Piece()]), state.lake, state.version, url, None, since, until
+    )
 
 
 def _cut_journals(url: str, positions: dict[str, int]) -> list[list[Span]]:
@@ -241,7 +243,7 @@ def _after(span: Span, position: int) -> Span:
     return Span(span.journal, min(max(span.after, position), span.upto), span.upto)
 
 
-def _listed(spark: SparkSession, paths: list[str]) -> list[File]:
+def _listed(spark: SparkSession, paths: list[str]) -> list[FileVersion]:
     """The files of folders, or those named, as Spark finds them wherever they are; none of them is opened."""
     from pyspark.errors import AnalysisException  # noqa: PLC0415
 
@@ -252,7 +254,9 @@ def _listed(spark: SparkSession, paths: list[str]) -> list[File]:
     except AnalysisException:  # one of them is gone; the others are looked for one by one
         return [] if len(paths) == 1 else [file for path in paths for file in _listed(spark, [path])]
     rows = found.selectExpr("path", "length", "unix_micros(modificationTime) AS changed").collect()
-    return sorted([File(row["path"], row["length"], row["changed"]) for row in rows], key=lambda one: one.path)
+    return sorted(
+        [FileVersion(row["path"], row["length"], row["changed"]) for row in rows], key=lambda one: one.path
+    )
 
 
 def _absolute(place: str) -> str:

@@ -52,7 +52,7 @@ class LakeEvents:
             self._index = MatchIndex()
             self._index.add(0, filter)
         wanted = [one for one in files if one.last > after and one.end >= since - 1e-6]
-        self._files = [_File(one) for one in wanted]
+        self._files = [_LakeFile(one) for one in wanted]
         self._heap = [(max(one.first, after + 1), number) for number, one in enumerate(wanted)]
         heapq.heapify(self._heap)
 
@@ -92,7 +92,7 @@ class LakeEvents:
             raise LakeDamaged(str(self._root), reason, file.about.path) from None
         heapq.heapreplace(self._heap, (file.frontier, number))
 
-    def _take(self, file: _File, batch: Any) -> None:
+    def _take(self, file: _LakeFile, batch: Any) -> None:
         if not batch.num_rows:
             return
         file.reached = batch.column("sequence")[batch.num_rows - 1].as_py()
@@ -117,7 +117,7 @@ class LakeEvents:
             file.close()
 
 
-class _File:
+class _LakeFile:
     """A file, as far as it was read."""
 
     __slots__ = ("_raw", "about", "batches", "reached", "rows")

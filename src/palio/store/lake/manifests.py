@@ -66,7 +66,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     snapshot: bool = False
 
 
-class State(msgspec.Struct, frozen=True):
+class LakeState(msgspec.Struct, frozen=True):
     """A lake in one version."""
 
     lake: str
@@ -84,7 +84,7 @@ class State(msgspec.Struct, frozen=True):
         return [one for one in self.files.values() if one.quarantine]
 
 
-class Change(msgspec.Struct, frozen=True):
+class LakeChange(msgspec.Struct, frozen=True):
     """What a job wants to be committed."""
 
     action: str
@@ -93,13 +93,13 @@ class Change(msgspec.Struct, frozen=True):
     positions: dict[str, int] = {}
 
 
-class _Header(msgspec.Struct):
+class _ManifestHeader(msgspec.Struct):
     format: int
 
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Manifest).decode
-_decode_header = msgspec.json.Decoder(_Header).decode
+_decode_header = msgspec.json.Decoder(_ManifestHeader).decode
 
 
 class Lake:
@@ -113,7 +113,7 @@ class Lake:
     def __repr__(self) -> str:
         return f"Lake({str(self.root)!r})"
 
-    def create(self) -> State:
+    def create(self) -> LakeState:
         """The newest version; if there is none, an empty lake is made."""
         try:
             return self.state()
@@ -124,7 +124,7 @@ class Lake:
                 self._put(Manifest(FORMAT, 1, name, time.time(), "create", {}, snapshot=True))
             return self.state()
 
-    def state(self, version: int | None = None) -> State:
+    def state(self, version: int | None = None) -> LakeState:
         """The newest version, or an earlier one. Raises `NoLake`, `LakeTooNew` or `LakeDamaged`."""
         versions = self.versions()
         if not versions:
@@ -143,7 +143,7 @@ class Lake:
                 files.pop(path, None)
             files.update({file.path: file for file in one.add})
         newest = changes[0]
-        return State(newest.lake, newest.version, newest.time, newest.positions, files)
+        return LakeState(newest.lake, newest.version, newest.time, newest.positions, files)
 
     def versions(self) -> list[int]:
         """The numbers of all versions, ascending."""
@@ -172,7 +172,7 @@ class Lake:
                 str(self.root), f"The manifest of version {version} cannot be read: {problem}."
             ) from None
 
-    def commit(self, base: State, change: Change) -> State:
+    def commit(self, base: LakeState, change: LakeChange) -> LakeState:
         """Make the version after `base`. Raises `LakeChanged` if there is one by now, and nothing is done.
 
         A version names only what is there: if one of its files is missing, that is `LakeDamaged`.
@@ -196,9 +196,9 @@ class Lake:
                 snapshot,
             )
         )
-        return State(base.lake, version, time.time(), positions, files)
+        return LakeState(base.lake, version, time.time(), positions, files)
 
-    def commit_upon(self, base: State, change: Change) -> State:
+    def commit_upon(self, base: LakeState, change: LakeChange) -> LakeState:
         """The same upon whatever the newest version is, if it still has all that is to be removed.
 
         Raises `LakeChanged` if it has not.

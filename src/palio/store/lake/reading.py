@@ -20,7 +20,7 @@ import msgspec
 from palio.model.errors import MissingDependency
 from palio.model.filter import Filter
 from palio.store.lake.errors import LakeBehind
-from palio.store.lake.manifests import Lake, State
+from palio.store.lake.manifests import Lake, LakeState
 
 if TYPE_CHECKING:
     from palio.store.lake.events import LakeEvents, Row
@@ -55,7 +55,7 @@ class Archive:
         self._lake = Lake(place)
         self._journal = journal
         self._clock = clock
-        self._state: State | None = None
+        self._state: LakeState | None = None
         self._open: dict[_Place, LakeEvents] = {}
 
     @property
@@ -135,7 +135,7 @@ class Archive:
                 return rows, row[0]
         return rows, upto
 
-    def _newest(self) -> State:
+    def _newest(self) -> LakeState:
         if self._state is None or not self._lake.is_newest(self._state.version):
             self.forget_places()
             self._state = self._lake.state()

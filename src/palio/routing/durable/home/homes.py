@@ -7,7 +7,7 @@ import msgspec
 from palio.model.filter import Filter
 from palio.protocol.durable.wishes import NotHome, NotTaker
 from palio.routing.durable.home.subscription import Durable, HomeState
-from palio.routing.table import Entry
+from palio.routing.table import TableEntry
 
 
 class FilterChange(msgspec.Struct, eq=False):
@@ -17,7 +17,7 @@ class FilterChange(msgspec.Struct, eq=False):
     filter: Filter
     asker: str  # the session that asked for it, and the number of its request
     number: int
-    entry: Entry[Filter] | None = None
+    entry: TableEntry[Filter] | None = None
     asked: bool = False  # whether a wave has begun since, and the network is being asked
     agreed: int = 0  # the epoch in which everyone has answered
     writing: bool = False

@@ -42,7 +42,7 @@ from palio.model.filter import Filter
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.home.outbox import DeadLetters, Outbox
-from palio.routing.table import Entry
+from palio.routing.table import TableEntry
 
 # How much of one origin waits in memory while it is caught up with; beyond that it is fetched, too. A few
 # pages: while the last one is being fetched, what is published at full speed has to fit.
@@ -125,7 +125,7 @@ class Durable:
     outbox: Outbox
     state: HomeState = HomeState.STORING
     epoch: int = 0
-    entry: Entry[Filter] | None = None  # for what of the filter its owner may see
+    entry: TableEntry[Filter] | None = None  # for what of the filter its owner may see
     position: dict[str, int] = field(default_factory=dict)
     # What of the position the store was asked to write, and what of it is on disk.
     written_position: dict[str, int] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class OriginJournal:
         self.trimmed = recovered.trimmed
         self._archived = recovered.archived
         self.readers: dict[str, int] = {}
-        # By others than durable subscriptions, see `holding`.
+        # By others than durable subscriptions, see `journal_holds`.
         self.held = values_of(FactKind.HELD, recovered.facts)
         self._homes: dict[str, str] = {}
         self.stale: list[Fact] = []  # about readers that have another home by now; to be forgotten

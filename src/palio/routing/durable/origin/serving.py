@@ -1,8 +1,8 @@
 """Counting and reading a journal for others, page by page: the part of an origin in surveys and replays, and in
 bringing durable subscriptions up to date.
 
-See `history` and `catch_up` for who asks, and for what becomes of it. What was trimmed may lie in a lake that
-cannot be read at the moment; then that is said, instead of what would have been found.
+See `journal_history` and `catch_up` for who asks, and for what becomes of it. What was trimmed may lie in a
+lake that cannot be read at the moment; then that is said, instead of what would have been found.
 """
 
 from __future__ import annotations

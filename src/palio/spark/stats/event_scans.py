@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from palio.spark.stats.content import BYTES, NUMBER, STRING, Part, attribute_of, content_of
+from palio.spark.stats.content import BYTES, NUMBER, STRING, AttributePart, attribute_of, content_of
 from palio.spark.stats.preparing import PUBLISHER, TIME, Batches, Prepared, content
 from palio.spark.stats.sketch import Sketch
 
@@ -143,20 +143,20 @@ def _encoded(sketches: dict[Key, Sketch]) -> Batches:
         yield pa.RecordBatch.from_pylist([row], _PARTIAL_ROWS)
 
 
-def _parts(batch: Any, names: list[str]) -> Iterable[tuple[Key, Part]]:
+def _parts(batch: Any, names: list[str]) -> Iterable[tuple[Key, AttributePart]]:
     found = content_of(content(batch, names))
     if found.unreadable:
-        yield (True, UNREADABLE, BYTES), Part("", BYTES, BYTES, found.unreadable, None)
+        yield (True, UNREADABLE, BYTES), AttributePart("", BYTES, BYTES, found.unreadable, None)
     if found.passed_over:
-        yield (True, OTHERS, BYTES), Part("", BYTES, BYTES, found.passed_over, None)
-    yield (True, EVENTS, BYTES), Part("", BYTES, BYTES, batch.num_rows, None)
+        yield (True, OTHERS, BYTES), AttributePart("", BYTES, BYTES, found.passed_over, None)
+    yield (True, EVENTS, BYTES), AttributePart("", BYTES, BYTES, batch.num_rows, None)
     if names[-1] == "payload":
         sizes = pc.binary_length(batch.column(batch.num_columns - 1))
-        yield (True, SIZES, NUMBER), Part("", "int", NUMBER, len(sizes) - sizes.null_count, sizes)
+        yield (True, SIZES, NUMBER), AttributePart("", "int", NUMBER, len(sizes) - sizes.null_count, sizes)
     for name, column, family in ((TIMES, TIME, NUMBER), (PUBLISHERS, PUBLISHER, STRING)):
         array = batch.column(column)
         if array.null_count < len(array):
-            yield (True, name, family), Part("", family, family, len(array) - array.null_count, array)
+            yield (True, name, family), AttributePart("", family, family, len(array) - array.null_count, array)
     for one in found.parts:
         yield (False, one.name, one.family), one
 

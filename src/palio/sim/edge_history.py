@@ -14,7 +14,7 @@ from palio.protocol.vocabulary import Answer
 from palio.routing.occurrences import SubscriberMessage
 
 
-class Request(NamedTuple):
+class ClientRequest(NamedTuple):
     """A client sent a message; its access broker has it at the same moment."""
 
     moment: int
@@ -24,7 +24,7 @@ class Request(NamedTuple):
     message: SubscriberMessage
 
 
-class Answered(NamedTuple):
+class BrokerAnswer(NamedTuple):
     """A broker answered a session."""
 
     moment: int
@@ -60,8 +60,8 @@ class History:
     """
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
-        self.answers: list[Answered] = []
+        self.requests: list[ClientRequest] = []
+        self.answers: list[BrokerAnswer] = []
         self.deliveries: list[Delivery] = []
         self.rests: list[int] = []
         self.disturbances: list[Disturbance] = []

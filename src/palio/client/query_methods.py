@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Unpack
 
+from palio.client.attaching import Since, as_filter, as_seconds
 from palio.client.content import Content, Properties, make_body
 from palio.client.dispatch import Dispatch
 from palio.client.durable import DurableSubscription
 from palio.client.errors import RequestRefused
 from palio.client.event import Event
-from palio.client.history import Replay, Survey, survey_of
-from palio.client.inquiries import Replies, Watch
-from palio.client.reaching import Since, as_filter, as_seconds
-from palio.client.session import Session
+from palio.client.replay import Replay, Survey, survey_of
+from palio.client.replies import Replies, Watch
+from palio.client.session import ClientSession
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -39,10 +39,10 @@ from palio.protocol.inquiries import Hop, Inspect, Request, Trace, Traced
 from palio.protocol.subjects import subject_of
 
 
-class Questions:
+class QueryMethods:
     """The methods of a client that ask: request and reply, traces, watches, replays, and operations."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClientSession) -> None:
         self._session = session
         self._dispatch = Dispatch(session)
         self._number = session.number

@@ -68,7 +68,7 @@ class StrangeHost(PalioError):
         )
 
 
-class Guard:
+class OriginGuard:
     """Checks the origin and the host of requests."""
 
     def __init__(self, settings: GatewaySettings, *, local: bool) -> None:

@@ -1,4 +1,4 @@
-"""`Held`: what a client asks for that lasts, such as a subscription. It is asked for again on each new
+"""`SessionHandle`: what a client asks for that lasts, such as a subscription. It is asked for again on each new
 connection.
 """
 
@@ -16,13 +16,13 @@ from palio.model.errors import PalioError
 from palio.protocol.requests import Advertise, Refused, Release
 
 if TYPE_CHECKING:
-    from palio.client.session import Session
+    from palio.client.session import ClientSession
 
 
-class Held:
+class SessionHandle:
     """Something that a session holds under a name, which is its handle at the broker."""
 
-    def __init__(self, session: Session, name: str, number: int | None = None) -> None:
+    def __init__(self, session: ClientSession, name: str, number: int | None = None) -> None:
         self._session = session
         self.name = name
         self.number = session.number() if number is None else number  # of the request, on every connection
@@ -114,10 +114,10 @@ class Held:
             await self.release()
 
 
-class Advertised(Held):
+class Advertised(SessionHandle):
     """An advertisement of a client: what it says that it will publish."""
 
-    def __init__(self, session: Session, name: str, advertisement: Advertisement) -> None:
+    def __init__(self, session: ClientSession, name: str, advertisement: Advertisement) -> None:
         super().__init__(session, name)
         self.advertisement = advertisement
 

@@ -17,7 +17,7 @@ from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 
 
-class Holding:
+class JournalHolds:
     """The holds on this journal, and what an operator wants to be trimmed."""
 
     def __init__(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Part(msgspec.Struct, frozen=True):
+class TimePart(msgspec.Struct, frozen=True):
     """A part of time: when it begins, all events, and how many are of each side."""
 
     begin: datetime
@@ -49,8 +49,8 @@ class LookedBack(msgspec.Struct, frozen=True):
     first: str
     second: str | None
     every: Every
-    parts: tuple[Part, ...]
-    untimed: Part | None
+    parts: tuple[TimePart, ...]
+    untimed: TimePart | None
     samples: tuple[Sample, ...]
     unreadable: int = 0  # lines that are no events, and left out
 
@@ -123,18 +123,18 @@ def gather(found: DataFrame, filters: tuple[str, str | None], every: Every, samp
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def _part(begin: datetime, row: Any) -> Part:
-    return Part(begin, row["events"], *[row[side] for side in SIDES])
+def _part(begin: datetime, row: Any) -> TimePart:
+    return TimePart(begin, row["events"], *[row[side] for side in SIDES])
 
 
-def without_holes(parts: list[Part], every: Every) -> list[Part]:
+def without_holes(parts: list[TimePart], every: Every) -> list[TimePart]:
     """All parts from the first to the last, also empty ones; as long as there are not too many."""
     if not parts or every.parts(parts[0].begin, parts[-1].begin) > MAX_PARTS:
         return parts
     known = {part.begin: part for part in parts}
     whole, begin = [], parts[0].begin
     while begin <= parts[-1].begin:
-        whole.append(known.get(begin, Part(begin)))
+        whole.append(known.get(begin, TimePart(begin)))
         begin = every.after(begin)
     return whole
 

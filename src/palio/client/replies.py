@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from palio.client.errors import ReplierFailed, RequestTimeout
-from palio.client.held import Held
-from palio.client.reading import Answered
+from palio.client.reading import ReceivedReply
+from palio.client.session_handles import SessionHandle
 from palio.client.waiting import release
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
@@ -16,7 +16,7 @@ from palio.model.notification import Notification
 from palio.protocol.inquiries import Watch as WatchRequest
 
 if TYPE_CHECKING:
-    from palio.client.session import Session
+    from palio.client.session import ClientSession
 
 # The broker tells how many replies are missing when the time is over. So long after that, it is given up, too.
 GRACE = 5.0
@@ -95,7 +95,7 @@ class Replies:
         if self.problems and not self._replies:
             raise ReplierFailed(tuple(self.problems))
 
-    def take(self, answer: Answered) -> bool:
+    def take(self, answer: ReceivedReply) -> bool:
         """Handles a reply, or the last word. Returns whether it is over."""
         if answer.notification is not None:
             self._replies.append(Notification.of_body(answer.notification))
@@ -113,13 +113,13 @@ class Replies:
         release(self._waiting)
 
 
-class Watch(Held):
+class Watch(SessionHandle):
     """Whether anybody wants what an advertisement describes: `watch.wanted`, or `async for wanted in watch`.
 
     Iterating gives the answer of now first, and then each time that it has changed since.
     """
 
-    def __init__(self, session: Session, name: str, advertisement: Advertisement) -> None:
+    def __init__(self, session: ClientSession, name: str, advertisement: Advertisement) -> None:
         super().__init__(session, name)
         self.advertisement = advertisement
         self.wanted = False

@@ -1,4 +1,4 @@
-"""Inquiries (see `inquiries`) at one broker: requests and replies, traces and watches, as the router
+"""Inquiries (see `protocol.inquiries`) at one broker: requests and replies, traces and watches, as the router
 sees them.
 """
 
@@ -18,7 +18,7 @@ from palio.routing.watching import Watching
 PASSING = frozenset((Trace, Request, Respond, Watch, Probe, Probed, Enquire, Answered))
 
 
-class Asking:
+class InquiryRouting:
     """This broker's part in requests, traces and watches."""
 
     def __init__(self, core: Core) -> None:

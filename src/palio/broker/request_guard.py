@@ -1,4 +1,6 @@
-"""`Guard`: the door between clients and the router. What they ask passes here, and what they are answered.
+"""`RequestGuard`: the door between clients and the router.
+
+What they ask passes here, and what they are answered.
 
 On the way in, a request is held to the limits and to what its principal may publish and do. Nothing behind
 this door applies a limit again: a filter that passes can be stored, sent and read by every broker, and so can
@@ -98,7 +100,7 @@ _ABOUT_NAMES = frozenset(
 )
 
 
-class Guard:
+class RequestGuard:
     """Authorization and limits of what clients of one broker may ask. `check` raises what speaks against it."""
 
     def __init__(self, settings: Settings, now: Callable[[], float]) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from palio.client.errors import RequestTimeout
 from palio.client.event import Event
-from palio.client.reading import Counted, Page
+from palio.client.reading import ReceivedReplayPage, ReceivedSurvey
 from palio.client.waiting import release
 from palio.model.errors import PalioError
 from palio.protocol.durable.journals import GoOn
@@ -33,7 +33,7 @@ class Survey(msgspec.Struct, frozen=True):
     missing: tuple[str, ...]
 
 
-def survey_of(answer: Counted) -> Survey:
+def survey_of(answer: ReceivedSurvey) -> Survey:
     """The result of a survey, for users."""
     begin, end = answer.span
     return Survey(
@@ -60,7 +60,7 @@ class Replay:
         self._say = say
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
-        self._pages: list[Page] = []
+        self._pages: list[ReceivedReplayPage] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._problem: PalioError | None = None
         self.given_up: Callable[[], object] = lambda: (
@@ -81,7 +81,7 @@ class Replay:
         finally:
             self.given_up()
 
-    async def _next(self) -> Page:
+    async def _next(self) -> ReceivedReplayPage:
         if not self._pages and self._problem is None:
             self._waiting.append(waiting := self._loop.create_future())
             try:
@@ -94,7 +94,7 @@ class Replay:
             raise self._problem
         return self._pages.pop(0)
 
-    def take(self, page: Page) -> bool:
+    def take(self, page: ReceivedReplayPage) -> bool:
         """Handles a page of the replay. Returns whether it is the last."""
         self._pages.append(page)
         release(self._waiting)
