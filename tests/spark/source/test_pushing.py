@@ -104,6 +104,7 @@ def test_what_is_pushed_and_what_is_not():
     assert pushed([datasource.Not(datasource.EqualTo(("s",), "x"))], columns) == palio.Filter.parse(
         'exists(s) and not s = "x"'
     )
+    assert pushed([datasource.EqualNullSafe(("s",), "x")], columns) == palio.Filter.parse('s = "x"')
     assert text(datasource.IsNull(("s",))) is None
     assert text(datasource.Not(datasource.EqualNullSafe(("s",), "x"))) is None
     assert text(datasource.EqualTo(("i",), 3)) is None

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 import palio
+import palio.spark
 import palio.sync
 import palio.testing
 from palio.spark.errors import DataLoss, WrongOption
+from palio.spark.source.journals import absolute
 from tests.spark.filling import fill
 
 datasource = pytest.importorskip("pyspark.sql.datasource", reason="pyspark is not installed")
@@ -37,6 +39,19 @@ def source(url: str, **options: str) -> PalioSource:
 
 def rows(reader, partitions) -> list[int]:
     return [x for one in partitions for batch in reader.read(one) for x in batch.column("x").to_pylist()]
+
+
+def test_names_are_found_when_they_are_asked_for():
+    assert palio.spark.__getattr__("jobs").__name__ == "palio.spark.jobs"
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        palio.spark.__getattr__("nonsense")
+
+
+def test_a_file_has_its_whole_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert absolute("sqlite:///palio.db") == f"sqlite:///{tmp_path}/palio.db"
+    for whole in ("sqlite:////data/palio.db", "palio://127.0.0.1:7070"):
+        assert absolute(whole) == whole
 
 
 def test_a_table_is_read_in_partitions_from_and_up_to(url):

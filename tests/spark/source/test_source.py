@@ -61,6 +61,9 @@ def test_filters_and_times_are_evaluated_at_the_source(spark, url):
     rows = frame.collect()
     assert [row.volume for row in rows] == list(range(303, 400, 5))
     assert (crossed.rows, crossed.unconverted) == (len(rows), 0)
+    encoded = palio.spark.Crossed()
+    assert palio.spark.read(spark, url, filter="volume < 7", counter=encoded).count() == 7
+    assert (encoded.rows, encoded.unconverted) == (7, 0)
 
 
 @pytest.mark.parametrize("pushdown", sliced([True, False], 1))
