@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import Filter, InvalidNotification, Notification
+from palio.model.cloudevents import as_event, content_of
 from palio.model.moments import format_time, parse_time
 from palio.model.values import INT_MAX, INT_MIN, MAX_ATTRIBUTES, MAX_NESTING
 
@@ -316,3 +317,24 @@ def test_a_bad_cloudevent_is_refused_at_its_path(change, path):
     with pytest.raises(InvalidNotification) as caught:
         Notification.from_cloudevent(EVENT | change)
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    "flat",
+    [
+        {"x.$time": "2026-01-01T00:00:00Z"},
+        {"x.$time": 5, "x.b": 1},
+        {"x.$time.a": 1},
+        {"a.x.$bytes": "eA==", "a.y": datetime(2026, 1, 1, tzinfo=UTC)},
+        {"x.$time.$time": True},
+        {"$time": "text", "$bytes.a": 1},
+        {"data.$time": 5, "specversion": "1.0", "id": "1", "source": "/s", "type": "t"},
+        {"data.$time.a": 5, "specversion": "1.0", "id": "1", "source": "/s", "type": "t"},
+    ],
+)
+def test_what_is_written_nested_is_read_as_it_was(flat):
+    notification = Notification(flat)
+    assert Notification(content_of(notification)).attributes == notification.attributes
+    event = as_event(notification)
+    if event is not None:
+        assert Notification.from_cloudevent(event).attributes == notification.attributes

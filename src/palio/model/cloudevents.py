@@ -147,6 +147,8 @@ def as_event(notification: Notification) -> dict[str, Any] | None:
     content = content_of(notification) if len(event) < len(attributes) or notification.unindexed else {}
     if "data" in content:
         event["data"] = content["data"]
+    elif len(event) < len(attributes):  # what no JSON under this name would be read as again
+        return None
     elif notification.payload is not None:
         event["data_base64"] = base64.b64encode(notification.payload).decode()
     return event

@@ -27,6 +27,9 @@ from palio.model.values import (
     check_time,
 )
 
+# Mappings with one of these and nothing else are values.
+MARKS = ("$time", "$bytes")
+
 
 class Flat(msgspec.Struct):
     """The attributes, and by dotted name what they cannot hold, in the order of these names."""
@@ -60,7 +63,10 @@ def _no_mapping(data: object) -> str:
 
 
 def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """The other way: dotted names as nested mappings, wherever two names do not stand in each other's way."""
+    """The other way: dotted names as nested mappings, wherever two names do not stand in each other's way.
+
+    What it gives flattens to the same again: no mapping that it makes can be taken for a time or for bytes.
+    """
     nested: dict[str, Any] = {}
     for name in sorted(flat):
         *way, last = name.split(".", MAX_NESTING)
@@ -72,7 +78,20 @@ def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
                 break
             place = inner
         place[last] = flat[name]
+    if any(f".{mark}" in name for name in flat for mark in MARKS):
+        _join_marks(nested, "", flat)
     return nested
+
+
+def _join_marks(place: dict[str, Any], prefix: str, flat: Mapping[str, Any]) -> None:
+    """Join a name with a mark behind it, where the mark is all that there is: such a mapping is special."""
+    for key, inner in list(place.items()):
+        name = prefix + key
+        if type(inner) is dict and name not in flat:  # otherwise it is a value, and may well be marked
+            _join_marks(inner, name + ".", flat)
+            if len(inner) == 1 and (mark := next(iter(inner))) in MARKS:
+                del place[key]
+                place[f"{key}.{mark}"] = inner[mark]
 
 
 class _Flattener:
@@ -131,7 +150,7 @@ def _special(value: Any, path: str) -> Scalar | None:
     if not isinstance(value, Mapping) or len(value) != 1:
         return None
     ((key, text),) = value.items()
-    if key not in ("$time", "$bytes"):
+    if key not in MARKS:
         return None
     if not isinstance(text, str):
         raise InvalidNotification(path, f"{key} takes a string.")
