@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.budgets import pytest_terminal_summary  # noqa: F401 - at the end of a run
 from tests.slices import THOROUGH
+from tests.spreading import pytest_xdist_make_scheduler  # noqa: F401 - who tests what
 
 COMMON = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=THOROUGH // 5, **COMMON)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.budgets import BUDGETS, OTHERS, folder_of, over_budget
+from tests.spreading import SlowSpreading, Spreading
 
 PAGES = "docs"
 GLOSSARY = "glossary.md"
@@ -296,3 +297,11 @@ def test_a_class_with_the_name_of_another_is_found():
         "b.py": "from a import One\n\nclass Two(One): ...\n\ndef inner():\n    class Inner: ...\n",
     }
     assert classes_defined_twice(sources) == {"Two": ["a.py", "b.py"], "Inner": ["a.py", "b.py"]}
+
+
+def test_what_belongs_together_goes_to_one_worker():
+    one, other = "tests/spark/lake/test_lake.py::test_one[a::b]", "tests/spark/test_two.py::test_two"
+    parts = [Spreading._split_scope(Spreading, test) for test in (one, other, "tests/cli/test_up.py::test_up")]
+    assert parts == ["tests/spark/", "tests/spark/", "tests/cli/test_up.py"]
+    slow = [SlowSpreading._split_scope(SlowSpreading, test) for test in (one, other)]
+    assert slow == ["tests/spark/lake/test_lake.py", "tests/spark/test_two.py"]

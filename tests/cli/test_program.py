@@ -33,8 +33,6 @@ from tests.cli.live import live_broker
 from tests.cli.processes import IN_FOREGROUND, PALIO, started
 
 ROOT = Path(__file__).parents[2]
-# All helps are made once.
-of_help = pytest.mark.xdist_group("help")
 FILES = ("-f", "examples/filters.jsonl", "-e", "examples/events.jsonl")
 
 
@@ -87,7 +85,6 @@ def help_of(name: tuple[str, ...]) -> Result:
     return CliRunner().invoke(app, [*name, "--help"], env={"COLUMNS": "80"}, catch_exceptions=False)
 
 
-@of_help
 @pytest.mark.parametrize("name", COMMANDS, ids=" ".join)
 def test_help_shows_exit_codes_and_examples_that_fit_eighty_columns(name):
     result = help_of(name)
@@ -151,7 +148,6 @@ def shortened(example: str, folder: Path) -> str:
     return example
 
 
-@of_help
 def test_the_examples_of_the_help_run(shown, command, environment, tmp_path):
     offline = [one for one in shown if not talks(one) and not one.startswith((*FOREVER, SPARK))]
     offline.remove("palio demo")  # ten seconds; a shorter one is among the others
@@ -170,7 +166,6 @@ def test_the_examples_of_the_help_run(shown, command, environment, tmp_path):
         assert "\x1b" not in said + errors, example
 
 
-@of_help
 def test_the_examples_that_talk_to_a_broker_run_against_one(shown, tmp_path, command, environment, monkeypatch):
     with ExitStack() as stack:
         impatient = DurableSettings(patience=Patience(attempts=1))
@@ -217,7 +212,6 @@ async def _with_a_dead_letter(server: str) -> None:
             await asyncio.sleep(0.01)
 
 
-@of_help
 def test_the_examples_that_run_until_they_are_stopped_come_up(shown, environment, tmp_path):
     running = [one for one in shown if one.startswith(FOREVER)]
     assert len(running) >= 4
@@ -432,7 +426,6 @@ def test_the_demo_fails_if_an_answer_is_wrong(command, monkeypatch):
     assert "wrong!" in result.stdout
 
 
-@of_help
 def test_bench_measures_each_thing_beside_a_yardstick(shown, command, tmp_path):
     assert BENCH_AS_JSON in shown
     result = command(*shlex.split(shortened(BENCH_AS_JSON, tmp_path))[1:])

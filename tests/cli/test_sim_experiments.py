@@ -17,9 +17,6 @@ from palio.cli.main import app
 from palio.sim.experiments.results import JOURNAL, RUNS
 from tests.cli.processes import IN_FOREGROUND, PALIO
 
-# What some of them share is made once.
-pytestmark = pytest.mark.xdist_group("experiments of the command line")
-
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "examples/experiment.toml"
 

@@ -33,20 +33,6 @@ PRELOADING = Path(__file__).parent / "preloading"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The quick tests of this folder go to one worker of pytest-xdist (`--dist loadgroup`), slow ones to two.
-
-    Until a session has loaded what Spark needs, dozens of quick tests could have been run in another one that
-    has, and the other worker has the rest of the house to test meanwhile. The slow ones are worth a second.
-    """
-    here = Path(__file__).parent
-    ours = [item for item in items if here in item.path.parents]
-    slow = sorted({item.path for item in ours if item.get_closest_marker("slow")})
-    for item in ours:
-        quick = item.get_closest_marker("slow") is None
-        item.add_marker(pytest.mark.xdist_group("spark" if quick else f"spark-{slow.index(item.path) % 2}"))
-
-
 @pytest.fixture(scope="session")
 def java() -> str:
     """The version of Java; without one the test is left out, saying so."""
