@@ -128,7 +128,8 @@ def classes_defined_twice(sources: Texts) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def pages(root) -> Texts:
-    found = [root / "README.md", root / "CHANGELOG.md", *sorted((root / PAGES).glob("*.md"))]
+    top = [root / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    found = [*top, *sorted((root / PAGES).glob("*.md"))]
     return {str(page.relative_to(root)): page.read_text() for page in found}
 
 
