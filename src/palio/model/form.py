@@ -312,7 +312,9 @@ def _read_has(question: int, written: Any) -> Has:
     if question != _HAS or type(written) is not list or len(written) != 3:
         _wrong("a question about a list is about its elements.")
     operator, operand, demanded = written
-    if operator not in _ELEMENT_OPERATORS or not (demanded is None or demanded in _KINDS):
+    # What comes in may be of any type, also of one that no set can be asked about.
+    is_known = type(operator) is str and operator in _ELEMENT_OPERATORS
+    if not is_known or not (demanded is None or (type(demanded) is int and demanded in _KINDS)):
         _wrong("a question about elements is not known.")
     if operator in ("in", "between"):
         if type(operand) is not list or not operand or (operator == "between" and len(operand) != 2):
