@@ -89,8 +89,6 @@ PREAMBLE = """
     from palio.spark.lake import rewriting
     from palio.spark.matching import runs
     from palio.spark.jobs import match_job
-from palio.spark.matching import runs
-from palio.store.lake.manifests import Lake
     from palio.cli.main import main
 
     match_job.ROWS_PER_RUN = pieces.LEAST_EVENTS = 20

@@ -173,6 +173,6 @@ def test_a_command_hands_on_what_it_is_told(java, guarded, tmp_path):
     found = {json.loads(line)["event_id"] for line in done.stdout.splitlines()}
     assert found == {f"siena/{sequence}" for sequence in (5, 6, 7, 8)}
     refused = run("--authority", papers.ca, *job)
-    assert refused.returncode == 3
+    assert refused.returncode == 5
     assert refused.stderr.startswith("The job failed: ")
     assert len(refused.stderr.splitlines()) == 1
