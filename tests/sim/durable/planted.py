@@ -72,6 +72,15 @@ class AdvancesWithoutSpooling(Planted):
         return [replace(effect, add=())] if isinstance(effect, Spool) else [effect]
 
 
+class GivesUpAtOnce(Planted):
+    """Everything is a dead letter before anybody has got it."""
+
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Spool):
+            return [replace(effect, add=(), dead=(*effect.dead, *effect.add))]
+        return [] if isinstance(effect, Hand) else [effect]
+
+
 class ForgetsAcknowledgements(Planted):
     def spoil_one(self, effect, now):
         return [replace(effect, remove=())] if isinstance(effect, Spool) else [effect]

@@ -21,6 +21,7 @@ FAULTS = {
     planted.ConfirmsTheWrongSequence: violations.SequenceReused,
     planted.ForgetsAnEvent: violations.LostNotification,
     planted.AdvancesWithoutSpooling: violations.LostNotification,
+    planted.GivesUpAtOnce: violations.LostNotification,
     planted.ForgetsAcknowledgements: violations.AfterDone,
     planted.ForgetsTheLastAcknowledgement: violations.AfterDone,
     planted.WritesAllAcknowledgementsButTheLast: violations.AfterDone,

@@ -43,8 +43,10 @@ def look_at_end(world: World, *, quiet: bool) -> None:
         service = station.router.durable
         for name in service.homes.subscriptions:
             record.homes.setdefault(name, []).append(station.name)
-        for name in station.disk.subscriptions:
+        for name, kept in station.disk.subscriptions.items():
             record.on_disk.setdefault(name, []).append(station.name)
+            letters = {(envelope.origin, envelope.sequence) for _, envelope in kept.dead.values()}
+            record.dead.setdefault(name, set()).update(letters)
         look(world, station)
         if quiet:
             statistics = service.statistics()

@@ -17,6 +17,7 @@ also where its neighbours have crashed since, and their disks were full or slow 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from palio.sim.faults import violations
@@ -25,6 +26,7 @@ from palio.sim.faults.record import NEVER, FaultRecord, Handing, Taking, WantedP
 Broken = Iterator[violations.BrokenPromise]
 _Key = tuple[str, str, str, int]
 _LONG = 5_000.0  # seconds; who lives longer than a run does not expire in it
+_SET_AHEAD = 0.1  # seconds that a clock goes too fast between two attempts if it was set
 
 
 def judge(record: FaultRecord) -> list[violations.BrokenPromise]:
@@ -66,13 +68,7 @@ def nothing_confirmed_is_lost(record: FaultRecord) -> Broken:
         for number, publication in record.publications.items():
             if publication.confirmed == NEVER or publication.asked <= taking.ready:
                 continue
-            # Whether it came is the cheapest question.
-            if (
-                (taking.name, number) not in seen
-                and not _expires(publication)
-                and _is_recent(record, taking, publication)
-                and _is_owed(taking, publication)
-            ):
+            if (taking.name, number) not in seen and _is_missing(record, taking, publication):
                 yield violations.LostNotification(
                     session=taking.name, number=number, notification=publication.name
                 )
@@ -90,12 +86,7 @@ def history_is_complete(record: FaultRecord) -> Broken:
             origin, sequence = publication.name
             if sequence <= taking.ready_trimmed[origin] or publication.confirmed > taking.ready:
                 continue
-            if (
-                (taking.name, number) not in seen
-                and not _expires(publication)
-                and _is_recent(record, taking, publication)
-                and _is_owed(taking, publication)
-            ):
+            if (taking.name, number) not in seen and _is_missing(record, taking, publication):
                 yield violations.HistoryLost(
                     session=taking.name, number=number, notification=publication.name, since=taking.since
                 )
@@ -321,6 +312,31 @@ CHECKS: tuple[Callable[[FaultRecord], Broken], ...] = (
 
 def _seen(record: FaultRecord) -> set[tuple[str, int]]:
     return {(handing.name, _number(handing)) for handing in record.handings if handing.seen}
+
+
+def _is_missing(record: FaultRecord, taking: Taking, publication: WantedPublication) -> bool:
+    """Whether what did not come should have come."""
+    return (
+        not _expires(publication)
+        and _is_recent(record, taking, publication)
+        and _is_owed(taking, publication)
+        and not _was_hurried(record, taking, publication)
+    )
+
+
+def _was_hurried(record: FaultRecord, taking: Taking, publication: WantedPublication) -> bool:
+    """Whether it was given up because its home's clock was set ahead while it was out.
+
+    An attempt lasts as long as the broker's clock says, so a clock that is set ahead again and again uses up all
+    of them before anybody could notice that the taker is gone. It is not lost: it is there as a dead letter.
+    """
+    if publication.name not in record.dead.get(taking.name, ()):
+        return False
+    attempts = [one for one in record.handings if one.name == taking.name and _name(one) == publication.name]
+    return any(
+        one.broker == next_one.broker and next_one.clock - one.clock > next_one.time - one.time + _SET_AHEAD
+        for one, next_one in pairwise(attempts)
+    )
 
 
 def _is_owed(taking: Taking, publication: WantedPublication) -> bool:

@@ -102,6 +102,7 @@ class FaultRecord:
         self.waiting: list[str] = []  # who still waits for an answer at the end, and for which
         self.homes: dict[str, list[str]] = {}  # at the end: where each subscription is
         self.on_disk: dict[str, list[str]] = {}
+        self.dead: dict[str, set[Name]] = {}  # at the end: the dead letters of each subscription
         self.lines: list[StoryLine] = []
 
     def tick(self) -> int:

@@ -5,6 +5,8 @@ to hand it over, with that of the next one: from then on that one may have it. T
 has until the next one says that all is on disk there, and writes again until then. So there is always at least
 one broker that has it, and never two that deliver. Each home has a higher generation; a broker remembers up to
 which one it has handed a subscription on, and does not take an older one back from a letter that comes late.
+A question may come to the next home before the subscription does, and to the former home after that was told to
+forget it: so the next home does not say that it has it while somebody may believe that it has not (`wishes`).
 
 See `namesakes` for two of one name, `wishes` for who waits for a subscription.
 
@@ -33,15 +35,13 @@ from palio.routing.durable.home.namesakes import Namesakes
 from palio.routing.durable.home.outbox import DeadLetters, Outbox
 from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.takers import Takers, failures_of
-from palio.routing.durable.home.wishes import LOOKING, AttachWish, Wishes
+from palio.routing.durable.home.wishes import GIVE_UP_AFTER, LOOKING, AttachWish, Wishes
 from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import Unicast
 from palio.routing.scopes import not_seen
 
-# How many ticks a session waits for a subscription that is elsewhere before it is refused.
-GIVE_UP_AFTER = 5
 # What is handed over and not answered is written again with the next tick; what has more bytes than this, after
 # as many more ticks as it has more, since it may still be on its way.
 BYTES_A_TICK = 4 << 20
@@ -80,7 +80,9 @@ class Relocation:
         former = self._wishes.by_name.pop(attach.name, None)
         if former is not None and former.session != session:
             self._desk.answer(former.session, Taken(attach.name))
-        wish = AttachWish(session, attach, self._desk.now + GIVE_UP_AFTER * self._desk.settings.tick)
+        # What has just left may first have to arrive where it goes, which is waited for as long once more.
+        ticks = GIVE_UP_AFTER * (2 if attach.name in self._homes.subscriptions else 1)
+        wish = AttachWish(session, attach, self._desk.now + ticks * self._desk.settings.tick)
         if former is not None:
             wish.rivals = former.rivals
         self._look(wish)
@@ -158,7 +160,7 @@ class Relocation:
             durable is not None and here and durable.generation >= letter.generation
         ):
             if durable is None or durable.state is not HomeState.STORING:
-                self._letters.write(sender, MovedIn(name, letter.identity, letter.generation))
+                self._confirm(sender, letter)
             return
         if durable is not None and not here:
             self._namesakes.hear_of(name, letter.identity, sender)
@@ -189,12 +191,17 @@ class Relocation:
         self._takers.leave_alone(durable)
 
         def stored() -> None:
-            self._letters.write(sender, MovedIn(name, letter.identity, letter.generation))
+            self._confirm(sender, letter)
             wish = self._wishes.by_name.get(name)
             if wish is not None:
                 self._grant(wish, durable)
 
         self._lifecycle.adopt(durable, stored)
+
+    def _confirm(self, sender: str, letter: MoveIn) -> None:
+        """Lets the former home forget what is here, or write again if it may not forget it yet."""
+        if not self._wishes.is_believed_missing(letter.name, sender):
+            self._letters.write(sender, MovedIn(letter.name, letter.identity, letter.generation))
 
     def differs(self, sender: str, letter: Differs) -> None:
         """Handles a `Differs`: it is there, with another filter than the session asked for."""

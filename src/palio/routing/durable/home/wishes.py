@@ -3,6 +3,9 @@
 Of the sessions at a broker that want a subscription, only the latest has a wish, and only until it is
 fulfilled, refused or withdrawn, or the session closes. Wishes are begun in open sessions, and are the only
 memory of a session that waits for a subscription: so a taker is always a session that is open.
+
+Who looks for a subscription and is told that it is not here may believe so until it gives up. If it arrives
+here meanwhile, its former home, which has not answered yet, must go on saying where it is: nobody else would.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from palio.protocol.durable.subscriptions import Attach
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.homes import Homes
 
+# How many ticks a session waits for a subscription that is elsewhere before it is refused.
+GIVE_UP_AFTER = 5
 # Who looks for a subscription answers others who do with its name and this: of several, one creates it.
 LOOKING = "?"
 
@@ -51,6 +56,8 @@ class Wishes:
         self._desk = desk
         self._homes = homes
         self.by_name: dict[str, AttachWish] = {}
+        # By name and who looked for it: until when that one may believe that it is not here.
+        self._denied: dict[tuple[str, str], float] = {}
 
     def withdraw(self, session: str, name: str) -> bool:
         """Withdraw the wish of a session. Returns whether it was waiting for the subscription."""
@@ -69,9 +76,31 @@ class Wishes:
         durable = self._homes.subscriptions.get(name)
         if durable is not None:
             return (durable.moving_to or self._desk.broker,)
+        if asker != self._desk.broker:
+            self._deny(name, asker)
         wish = self.by_name.get(name)
         if wish is None or wish.home is not None:
             return ()
         if asker != self._desk.broker:
             wish.rivals.add(asker)
         return (self._desk.broker + LOOKING,)
+
+    def _deny(self, name: str, asker: str) -> None:
+        now = self._desk.now
+        for denied, until in list(self._denied.items()):  # in their order: the first ones are over first
+            if until > now:
+                break
+            del self._denied[denied]
+        self._denied.pop((name, asker), None)
+        self._denied[name, asker] = now + GIVE_UP_AFTER * self._desk.settings.tick
+
+    def is_believed_missing(self, name: str, former_home: str) -> bool:
+        """Whether somebody who looks for a subscription may still believe that it is not here.
+
+        A former home that has looked for it has found it since.
+        """
+        return any(
+            until > self._desk.now
+            for (denied, asker), until in self._denied.items()
+            if denied == name and asker != former_home
+        )
