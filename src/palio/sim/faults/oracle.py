@@ -327,8 +327,8 @@ def _is_missing(record: FaultRecord, taking: Taking, publication: WantedPublicat
 def _was_hurried(record: FaultRecord, taking: Taking, publication: WantedPublication) -> bool:
     """Whether it was given up because its home's clock was set ahead while it was out.
 
-    An attempt lasts as long as the broker's clock says, so a clock that is set ahead again and again uses up all
-    of them before anybody could notice that the taker is gone. It is not lost: it is there as a dead letter.
+    An attempt lasts as long as the broker's clock says, so a clock that is set ahead again and again uses up
+    all of them before anybody could notice that the taker is gone. It is not lost: it is a dead letter.
     """
     if publication.name not in record.dead.get(taking.name, ()):
         return False
