@@ -36,7 +36,7 @@ from palio.sim.faults.steps import (
 from palio.sim.topologies import Layout
 
 Word: TypeAlias = Literal[
-    "close", "early", "hasty", "ending", "stale", "joining", "jolting", "again", "full", "striking"
+    "close", "early", "hasty", "ending", "stale", "joining", "jolting", "again", "full", "striking", "roaming"
 ]
 WORDS: tuple[Word, ...] = get_args(Word)
 KNOTS = tuple(word for word in WORDS if word not in ("close", "early"))
@@ -74,6 +74,7 @@ class Knots:
             "again": self._again,
             "full": self._full,
             "striking": self._striking,
+            "roaming": self._roaming,
         }
         for word in mix:
             if word in knots:
@@ -230,6 +231,24 @@ class Knots:
         for _ in range(chance.randint(1, 5)):
             strike = time + self._soon(chance.choice((0.05, 0.2, 0.5, 1.5, 3.0)))
             yield self._strike(take.name, chance.choice(ends), strike)
+
+    def _roaming(self) -> Iterator[Step]:
+        """A client goes on while its subscription is on its way, to one that its former home has just heard of."""
+        chance = self._chance
+        take = chance.choice(self._takes)
+        joins = [join for join in self._joins if join.broker != take.broker]
+        if len(self._brokers) < 3 or not joins:
+            return
+        join = chance.choice(joins)
+        place = chance.choice([one for one in self._brokers if one not in (take.broker, join.broker)])
+        before, time = max(0.0, join.time - self._soon()), join.time + chance.uniform(0.1, 1.5)
+        each = chance.choice((0.05, 0.1, 0.3, 0.6))
+        yield SlowDisk(time=before, broker=take.broker, seconds=chance.uniform(2.0, 6.0), each=each)
+        if chance.random() < 0.5:
+            yield Full(time=before, broker=take.broker, seconds=time - before + self._soon(0.5))
+        yield Leave(time=time, name=take.name, manner="moves", seconds=0.0, broker=place)
+        time += chance.uniform(0.05, 0.05 + 3.0 * each)
+        yield self._leave(take.name, time, 0.0, join.broker)
 
     def _delay(self, broker: str, time: float) -> Iterator[Step]:
         """Something that makes what a broker does take longer."""

@@ -23,6 +23,7 @@ from palio.sim.soak import COMBINATIONS, in_order
 
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
 _EVEN = 0.25  # the share of runs that are not mixed
+_FIRST_KNOTS = tuple(word for word in KNOTS if word != "roaming")
 
 
 class FaultSoaked(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ def drawn_mixed(seed: int) -> FaultScenario:
     """A short run with few kinds of trouble, much of each, and knots."""
     (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"faults mixed {seed}")
-    mix = set(chance.sample(KNOTS, chance.choice((0, 1, 1, 2, 2, 3))))
+    mix = set(chance.sample(_FIRST_KNOTS, chance.choice((0, 1, 1, 2, 2, 3))))
     mix |= {word for word in ("close", "early") if chance.random() < 0.4}
     if chance.random() < 0.6:
         mix.add("striking")
@@ -56,6 +57,9 @@ def drawn_mixed(seed: int) -> FaultScenario:
     trouble: dict[str, Any] = {kind: chance.randint(1, 2 * TROUBLE[kind]) for kind in sorted(kinds)}
     # Drawn apart, so that the rest of a seed's scenario is what it was before these were there.
     more = Random(f"faults mixed more {seed}")
+    if Random(f"faults roaming {seed}").random() < 0.2:
+        mix.add("roaming")
+        trouble.setdefault("joins", 1)
     if more.random() < 0.25:
         trouble |= {"halts": more.randint(1, 2), "rewinds": more.randint(0, 2)}
     return FaultScenario(
