@@ -233,7 +233,7 @@ class Knots:
             yield self._strike(take.name, chance.choice(ends), strike)
 
     def _roaming(self) -> Iterator[Step]:
-        """A client goes on while its subscription is on its way, to one that its former home has just heard of."""
+        """A client goes on while its subscription is on its way, to one that its home has just heard of."""
         chance = self._chance
         take = chance.choice(self._takes)
         joins = [join for join in self._joins if join.broker != take.broker]
