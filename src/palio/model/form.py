@@ -69,9 +69,7 @@ class UnreadableForm(FilterError):
     """Bytes that are no filter and no advertisement, or one of another version."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"This is no filter as brokers write it: {reason}", reason=reason)
+    sentence = "This is no filter as brokers write it: {reason}"
 
 
 def encode_conjunctions(conjunctions: Sequence[Conjunction]) -> bytes:
