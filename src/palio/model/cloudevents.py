@@ -33,7 +33,6 @@ _OPTIONAL_STRINGS = ("datacontenttype", "dataschema", "subject")
 _NAME = re.compile(r"[a-z0-9]+")
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+\s*(;.*)?", re.DOTALL)
 
-
 # The type of an event that was published as something else.
 PLAIN_TYPE = "palio.event"
 
@@ -57,11 +56,11 @@ def read_event(document: Any, path: str = "$") -> EventContent:
             raise InvalidNotification(
                 f"{path}.{name}", "A CloudEvent needs this attribute, a string with content."
             )
-    attributes: dict[str, Any] = {}
-    for name, value in document.items():
-        if name in ("data", "data_base64") or value is None:
-            continue
-        attributes[name] = _context_value(name, value, f"{path}.{name}")
+    attributes = {
+        name: _context_value(name, value, f"{path}.{name}")
+        for name, value in document.items()
+        if name not in ("data", "data_base64") and value is not None
+    }
     payload = _data(document, attributes, path)
     return EventContent(attributes, document["id"], payload)
 
@@ -108,10 +107,15 @@ def identity(source: str, id: str) -> str:
 
 def content_of(notification: Notification) -> dict[str, Any]:
     """The content as it was published, nested, as plain data for JSON."""
+    return nest(flat_content_of(notification))
+
+
+def flat_content_of(notification: Notification) -> dict[str, Any]:
+    """The same by dotted names."""
     flat = {name: jsonable(value) for name, value in notification.attributes.items()}
     if notification.unindexed and notification.payload is not None:
         flat |= json.loads(notification.payload)
-    return nest(flat)
+    return flat
 
 
 def jsonable(value: Any) -> Any:
@@ -132,9 +136,8 @@ def as_event(notification: Notification) -> dict[str, Any] | None:
     attributes = notification.attributes
     if attributes.get("specversion") != "1.0":
         return None
-    for name in _REQUIRED:
-        if not isinstance(attributes.get(name), str) or not attributes[name]:
-            return None
+    if not all(isinstance(attributes.get(name), str) and attributes[name] for name in _REQUIRED):
+        return None
     event: dict[str, Any] = {}
     for name, value in attributes.items():
         if name != "data" and not name.startswith("data."):
@@ -156,8 +159,7 @@ def as_event(notification: Notification) -> dict[str, Any] | None:
 
 def wrapped(notification: Notification, *, origin: str, sequence: int, time: datetime) -> dict[str, Any]:
     """A notification as a CloudEvent in any case; (origin, sequence) names it in the whole network."""
-    event = as_event(notification)
-    if event is not None:
+    if (event := as_event(notification)) is not None:
         return event
     event = {
         "specversion": "1.0",
