@@ -408,12 +408,8 @@ class Search:
         if self.automaton.guarded:
             return id(ways), slots
         times: list[object] = [self.since(after, slots)[1] for after in ways.afters if after & filled]
-        for gap in ways.variant.gaps:
-            if not gap.before & filled:
-                times.append(self.since(gap.after, slots))
-        for link in ways.variant.links:
-            if not link.before & filled:
-                times.append(self.since(link.after, slots))
+        bounds: tuple[Gap | SlotLink, ...] = (*ways.variant.gaps, *ways.variant.links)
+        times += [self.since(bound.after, slots) for bound in bounds if not bound.before & filled]
         return id(ways), filled, tuple(times)
 
 
