@@ -72,13 +72,12 @@ class MappedFile(msgspec.Struct, dict=True):
         return self.mapping[offset : offset + size]
 
 
-class _ChecksumWriter:
+class _ChecksumWriter(msgspec.Struct):
     """A file that knows the checksum of what has been written."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.place = 0
-        self.checksum = 0
+    file: BinaryIO
+    place: int
+    checksum: int = 0
 
     def write(self, data: Any) -> None:
         self.place += self.file.write(data)
@@ -104,8 +103,7 @@ def write(
     try:
         with unfinished.open("wb") as file:
             file.write(b"\0" * _ALIGNMENT)
-            writer = _ChecksumWriter(file)
-            writer.place = _ALIGNMENT
+            writer = _ChecksumWriter(file, _ALIGNMENT)
             places: dict[str, tuple[int, int]] = {}
             for name, views in runs.items():
                 start = writer.place
