@@ -244,17 +244,12 @@ def _read_flips(kind: int, written: list[Any]) -> tuple[Any, ...]:
             _wrong("a float is not finite.")
         return tuple([value + 0.0 for value in written])  # there is one zero
     elif kind == _TIME:
-        return tuple([_in_utc(value) for value in written])
+        if any(value.tzinfo is not UTC for value in written):
+            _wrong("a time has no zone.")
     elif kind == _BYTES:
         for value in written:
             _require_bytes(value)
     return tuple(written)
-
-
-def _in_utc(value: datetime) -> datetime:
-    if value.tzinfo is not UTC:
-        _wrong("a time has no zone.")
-    return value
 
 
 def _require_bytes(text: str) -> None:
