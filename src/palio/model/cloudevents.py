@@ -24,6 +24,7 @@ from palio.model.errors import InvalidNotification
 from palio.model.flatten import nest
 from palio.model.moments import format_time, parse_time
 from palio.model.naming import event_name
+from palio.model.values import member_path
 
 if TYPE_CHECKING:
     from palio.model.notification import Notification
@@ -57,7 +58,7 @@ def read_event(document: Any, path: str = "$") -> EventContent:
                 f"{path}.{name}", "A CloudEvent needs this attribute, a string with content."
             )
     attributes = {
-        name: _context_value(name, value, f"{path}.{name}")
+        name: _context_value(name, value, member_path(path, name))
         for name, value in document.items()
         if name not in ("data", "data_base64") and value is not None
     }
@@ -76,7 +77,7 @@ def _context_value(name: str, value: Any, path: str) -> Any:
     if name in _OPTIONAL_STRINGS and (not isinstance(value, str) or not value):
         raise InvalidNotification(path, "This attribute is a string with content where it is given.")
     if name == "datacontenttype" and not _MEDIA_TYPE.fullmatch(value):
-        raise InvalidNotification(path, f"{value!r} is not a media type.")
+        raise InvalidNotification(path, f"{value[:80]!r} is not a media type.")
     if isinstance(value, (bool, str)):
         return value
     if isinstance(value, int) and -(2**31) <= value < 2**31:

@@ -53,6 +53,12 @@ MAX_PAYLOAD_BYTES = 1_048_576
 MAX_NESTING = 32
 
 
+def member_path(path: str, name: object) -> str:
+    """The path of a member. Of a long name, which is no attribute's, only the beginning is repeated."""
+    text = str(name)
+    return f"{path}.{text}" if len(text) <= 64 else f"{path}.{text[:64]}…"
+
+
 def check_name(name: object, path: str) -> str:
     """An attribute's name, or `InvalidNotification`."""
     if not isinstance(name, str):
