@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -124,6 +125,34 @@ def classes_defined_twice(sources: Texts) -> dict[str, list[str]]:
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(place)
     return {name: places for name, places in found.items() if len(places) > 1}
+
+
+def misdeclared_sentences(sources: Texts) -> list[str]:
+    """Errors whose sentence says something that they do not declare, or not what is for it only: type checkers
+    do not see that.
+    """
+    nodes = [node for text in sources.values() for node in ast.walk(ast.parse(text))]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    kinds = [node for node in classes if not any("Struct" in ast.unparse(base) for base in node.bases)]
+    return [kind.name for kind in kinds if not _says_what_it_declares(kind)]
+
+
+def _says_what_it_declares(kind: ast.ClassDef) -> bool:
+    fields = [node for node in kind.body if isinstance(node, ast.AnnAssign)]
+    declared = {ast.unparse(field.target) for field in fields}
+    told = {ast.unparse(field.target) for field in fields if "InitVar[" in ast.unparse(field.annotation)}
+    for node in kind.body:
+        match node:
+            case ast.FunctionDef(name="sentence", args=ast.arguments(args=[_, *taken])):
+                return {one.arg for one in taken} == told
+            case ast.Assign(targets=[ast.Name(id="sentence")], value=value):
+                parts = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
+                return (
+                    told
+                    <= {name for part in parts for _, name, _, _ in Formatter().parse(part) if name}
+                    <= declared
+                )
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -298,6 +327,24 @@ def test_a_class_with_the_name_of_another_is_found():
         "b.py": "from a import One\n\nclass Two(One): ...\n\ndef inner():\n    class Inner: ...\n",
     }
     assert classes_defined_twice(sources) == {"Two": ["a.py", "b.py"], "Inner": ["a.py", "b.py"]}
+
+
+def test_every_error_declares_what_its_sentence_says(sources):
+    assert misdeclared_sentences(sources) == []
+
+
+def test_an_error_whose_sentence_says_something_else_is_found():
+    head = "class {}(PalioError):\n    path: str\n    reason: InitVar[str]\n    "
+    bodies = {
+        "Right": "sentence = '{path!r}: {reason}'",
+        "Misspelt": "sentence = '{paht}: {reason}'",
+        "Forgotten": "sentence = '{path}'",
+        "Decided": "def sentence(self, reason): return reason",
+        "Unasked": "def sentence(self, path): return path",
+        "Deaf": "def sentence(self): return self.path",
+    }
+    source = "\n".join(head.format(name) + body for name, body in bodies.items())
+    assert misdeclared_sentences({"a.py": source}) == ["Misspelt", "Forgotten", "Unasked", "Deaf"]
 
 
 def test_what_belongs_together_goes_to_one_worker():

@@ -305,18 +305,12 @@ class Client:
         **options: Unpack[Subscribing],
     ) -> Subscription[Any]:
         """Ask for all that the filter selects. Options: as in `palio.Client.subscribe`."""
-        held = self._worker.run(self._subscribe(filter, into, durable, options))
+        held: asynchronous.Subscription[Any] = self._worker.run(
+            self._client.subscribe(filter, into=into, durable=durable, **options)
+        )
         subscription = Subscription(held, self._worker)
         self._subscriptions.add(subscription)
         return subscription
-
-    async def _subscribe(
-        self, filter: str | Filter | None, into: Any, durable: Any, options: Subscribing
-    ) -> asynchronous.Subscription[Any]:
-        held: asynchronous.Subscription[Any] = await self._client.subscribe(
-            filter, into=into, durable=durable, **options
-        )
-        return held
 
     def advertise(self, advertisement: str | Advertisement, **options: Unpack[Advertising]) -> Advertised:
         """Say what will be published. Options: as in `palio.Client.advertise`."""

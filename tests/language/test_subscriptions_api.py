@@ -125,6 +125,7 @@ def test_nothing_selects_everything():
         ([{"exact": {"type": ""}}], "$.filters[0].exact.type"),
         ([{"exact": {"type": None}}], "$.filters[0].exact.type"),
         ([{"exact": {"": "a"}}], "$.filters[0].exact."),
+        ([{"exact": {"n" * 10_000: "a"}}], f"$.filters[0].exact.{'n' * 64}…"),
         ([{"exact": {"type": ["a"]}}], "$.filters[0].exact.type"),
         ([{"exact": {"type": float("nan")}}], "$.filters[0].exact.type"),
         ([{"prefix": {"type": 5}}], "$.filters[0].prefix.type"),

@@ -307,6 +307,7 @@ def test_a_batch_names_the_event_that_is_wrong():
         ({"id": "x" * 256}, "$.id"),
         ({"time": "2026-07-02 10:45"}, "$.time"),
         ({"Extension": "x"}, "$.Extension"),
+        ({"X" * 10_000: "x"}, f"$.{'X' * 64}…"),
         ({"extension": 1.5}, "$.extension"),
         ({"extension": 2**31}, "$.extension"),
         ({"datacontenttype": "xyz"}, "$.datacontenttype"),
@@ -317,6 +318,12 @@ def test_a_bad_cloudevent_is_refused_at_its_path(change, path):
     with pytest.raises(InvalidNotification) as caught:
         Notification.from_cloudevent(EVENT | change)
     assert caught.value.path == path
+
+
+def test_a_refusal_does_not_repeat_all_that_was_sent():
+    with pytest.raises(InvalidNotification, match="is not a media type") as caught:
+        Notification.from_cloudevent(EVENT | {"datacontenttype": "x" * 10_000})
+    assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize(

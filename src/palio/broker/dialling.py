@@ -31,9 +31,7 @@ class AlreadyLinked(PalioError):
     """There is a link between the two brokers."""
 
     broker: str
-
-    def __init__(self, broker: str) -> None:
-        super().__init__(f"There is a link to {broker} already.", broker=broker)
+    sentence = "There is a link to {broker} already."
 
 
 class Dialling:

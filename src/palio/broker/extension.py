@@ -64,13 +64,7 @@ class ExtensionConflict(PalioError):
 
     extension: str
     what: str
-
-    def __init__(self, extension: str, what: str) -> None:
-        super().__init__(
-            f"The extension {extension!r} cannot be added: {what} is there already.",
-            extension=extension,
-            what=what,
-        )
+    sentence = "The extension {extension!r} cannot be added: {what} is there already."
 
 
 class Route(msgspec.Struct, frozen=True):

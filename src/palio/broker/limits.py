@@ -20,42 +20,30 @@ class TooManyConnections(PalioError):
     """There are as many connections as there may be: in all, of one machine, or of one principal."""
 
     limit: int
-    of: str
+    of: str = ""
 
-    def __init__(self, limit: int, of: str = "") -> None:
-        whose = f" of {of}" if of else ""
-        super().__init__(
-            f"This broker has {limit:,} connections{whose}, as many as it may.", limit=limit, of=of
-        )
+    def sentence(self) -> str:
+        whose = f" of {self.of}" if self.of else ""
+        return f"This broker has {self.limit:,} connections{whose}, as many as it may."
 
 
 class TooManySubscriptions(PalioError):
     """A client has as many subscriptions and advertisements as it may."""
 
     limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"This client has {limit:,} subscriptions, durable ones among them, and advertisements, as many as "
-            "it may; release some, or raise the limit `limits.subscriptions` of the broker.",
-            limit=limit,
-        )
+    sentence = (
+        "This client has {limit:,} subscriptions, durable ones among them, and advertisements, as many as it "
+        "may; release some, or raise the limit `limits.subscriptions` of the broker."
+    )
 
 
 class WrongName(PalioError):
     """A name of a client's own that cannot be one: `what` it is of, and how many characters it `got`."""
 
     what: str
-    limit: int
     got: int
-
-    def __init__(self, what: str, *, got: int, limit: int = MAX_NAME) -> None:
-        super().__init__(
-            f"The name of {what} has 1 to {limit:,} characters; this one has {got:,}. Choose another one.",
-            what=what,
-            limit=limit,
-            got=got,
-        )
+    limit: int = MAX_NAME
+    sentence = "The name of {what} has 1 to {limit:,} characters; this one has {got:,}. Choose another one."
 
 
 def require_name(what: str, name: str) -> None:
@@ -64,18 +52,12 @@ def require_name(what: str, name: str) -> None:
         raise WrongName(what, got=len(name))
 
 
-class TooManyAttributes(PalioError):
+class TooManyAttributes(PalioError, kw_only=True):
     """A notification with more attributes than are taken."""
 
     limit: int
     got: int
-
-    def __init__(self, *, limit: int, got: int) -> None:
-        super().__init__(
-            f"This notification has {got:,} attributes; the limit `limits.attributes` is {limit:,}.",
-            limit=limit,
-            got=got,
-        )
+    sentence = "This notification has {got:,} attributes; the limit `limits.attributes` is {limit:,}."
 
 
 class ConnectionTally:

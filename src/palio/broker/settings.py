@@ -51,9 +51,7 @@ class WrongSetting(PalioError):
     path: str
     origin: str
     reason: str
-
-    def __init__(self, path: str, origin: str, reason: str) -> None:
-        super().__init__(f"{origin}: {path}: {reason}", path=path, origin=origin, reason=reason)
+    sentence = "{origin}: {path}: {reason}"
 
 
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

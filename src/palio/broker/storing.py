@@ -27,9 +27,7 @@ class NotKept(PalioError):
     """Keyed records that could not be written."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"Records could not be written: {reason}", reason=reason)
+    sentence = "Records could not be written: {reason}"
 
 
 class StoreBridge:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
+
 from palio.model import errors as model_errors
 from palio.model.errors import PalioError
 from palio.protocol.durable.wishes import HomeUnreachable, NotHome, NotTaker, WrongAttachment
@@ -12,13 +14,11 @@ class WrongAddress(PalioError):
     """An address that names no broker."""
 
     address: str
-
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(
-            f"{address!r} is no address of a broker: {reason} Write palio://host:port or "
-            "ws://host:port, and further brokers after commas.",
-            address=address,
-        )
+    reason: InitVar[str]
+    sentence = (
+        "{address!r} is no address of a broker: {reason} Write palio://host:port or ws://host:port, and "
+        "further brokers after commas."
+    )
 
 
 class NotConnected(PalioError):
@@ -26,12 +26,9 @@ class NotConnected(PalioError):
 
     problems: dict[str, str]
 
-    def __init__(self, problems: dict[str, str]) -> None:
-        told = "; ".join(f"{address}: {problem}" for address, problem in problems.items())
-        super().__init__(
-            f"No broker could be reached ({told}). Is one running there? `palio up` starts one.",
-            problems=problems,
-        )
+    def sentence(self) -> str:
+        told = "; ".join(f"{address}: {problem}" for address, problem in self.problems.items())
+        return f"No broker could be reached ({told}). Is one running there? `palio up` starts one."
 
 
 class WrongPort(NotConnected):
@@ -70,22 +67,14 @@ class ConnectionLost(PalioError):
 
     request: str
     reason: str
-
-    def __init__(self, request: str, reason: str) -> None:
-        super().__init__(
-            f"The connection was lost during {request!r}; whether it was carried out is not known: {reason}",
-            request=request,
-            reason=reason,
-        )
+    sentence = "The connection was lost during {request!r}; whether it was carried out is not known: {reason}"
 
 
 class ClientClosed(PalioError):
     """The client was closed, by its user or because it could not go on."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"This client is closed: {reason} Connect a new one.", reason=reason)
+    sentence = "This client is closed: {reason} Connect a new one."
 
 
 class RequestTimeout(PalioError, TimeoutError):
@@ -93,11 +82,7 @@ class RequestTimeout(PalioError, TimeoutError):
 
     request: str
     seconds: float
-
-    def __init__(self, request: str, seconds: float) -> None:
-        super().__init__(
-            f"There was no answer to {request!r} within {seconds:g} seconds.", request=request, seconds=seconds
-        )
+    sentence = "There was no answer to {request!r} within {seconds:g} seconds."
 
 
 class NoEvent(RequestTimeout):
@@ -122,9 +107,7 @@ class RequestRefused(PalioError):
     subject: str
     error: str
     reason: str
-
-    def __init__(self, subject: str, error: str, reason: str) -> None:
-        super().__init__(reason, subject=subject, error=error, reason=reason)
+    sentence = "{reason}"
 
 
 class SlowConsumer(PalioError):
@@ -132,14 +115,10 @@ class SlowConsumer(PalioError):
 
     subscription: str
     limit: int
-
-    def __init__(self, subscription: str, limit: int) -> None:
-        super().__init__(
-            f"The subscription {subscription!r} has {limit:,} events waiting, as many as it may. Read faster, "
-            "allow more (limit=…), or let some be dropped (when_full=…).",
-            subscription=subscription,
-            limit=limit,
-        )
+    sentence = (
+        "The subscription {subscription!r} has {limit:,} events waiting, as many as it may. Read faster, allow "
+        "more (limit=…), or let some be dropped (when_full=…)."
+    )
 
 
 class EventsLost(PalioError):
@@ -147,20 +126,15 @@ class EventsLost(PalioError):
 
     count: int
     reason: str
-
-    def __init__(self, count: int, reason: str) -> None:
-        super().__init__(
-            f"{count:,} events for this client were dropped by the broker: {reason}", count=count, reason=reason
-        )
+    sentence = "{count:,} events for this client were dropped by the broker: {reason}"
 
 
 class SubscriptionEnded(PalioError):
     """There will be no more events of this subscription."""
 
     subscription: str
-
-    def __init__(self, subscription: str, reason: str) -> None:
-        super().__init__(f"The subscription {subscription!r} has ended: {reason}", subscription=subscription)
+    reason: InitVar[str]
+    sentence = "The subscription {subscription!r} has ended: {reason}"
 
 
 class TakenOver(SubscriptionEnded):
@@ -174,46 +148,31 @@ class AlreadySubscribed(PalioError):
     """This client is the taker of a durable subscription of that name already."""
 
     subscription: str
-
-    def __init__(self, subscription: str) -> None:
-        super().__init__(
-            f"This client takes the events of {subscription!r} already; detach that one first.",
-            subscription=subscription,
-        )
+    sentence = "This client takes the events of {subscription!r} already; detach that one first."
 
 
 class WrongSubscription(PalioError):
     """Wishes about a subscription that do not go together."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"This cannot be subscribed to: {reason}", reason=reason)
+    sentence = "This cannot be subscribed to: {reason}"
 
 
 class TooMuchUnsent(PalioError):
     """More is waiting to be sent than a client may hold."""
 
     limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"More than {limit:,} bytes are waiting to be sent; `await client.flush()` from time to time.",
-            limit=limit,
-        )
+    sentence = "More than {limit:,} bytes are waiting to be sent; `await client.flush()` from time to time."
 
 
 class WrongType(PalioError):
     """A type of which no objects can be made from events."""
 
     into: str
-
-    def __init__(self, into: str) -> None:
-        super().__init__(
-            f"Events cannot be decoded into {into}: name a dataclass, a msgspec.Struct, a TypedDict or a "
-            "model of pydantic.",
-            into=into,
-        )
+    sentence = (
+        "Events cannot be decoded into {into}: name a dataclass, a msgspec.Struct, a TypedDict or a model of "
+        "pydantic."
+    )
 
 
 class UndecodableEvent(PalioError):
@@ -224,16 +183,7 @@ class UndecodableEvent(PalioError):
     reason: str
     origin: str
     sequence: int
-
-    def __init__(self, into: str, path: str, reason: str, origin: str, sequence: int) -> None:
-        super().__init__(
-            f"The event {origin}/{sequence} cannot be decoded into {into}: {path}: {reason}",
-            into=into,
-            path=path,
-            reason=reason,
-            origin=origin,
-            sequence=sequence,
-        )
+    sentence = "The event {origin}/{sequence} cannot be decoded into {into}: {path}: {reason}"
 
 
 class ReplierFailed(PalioError):
@@ -241,9 +191,9 @@ class ReplierFailed(PalioError):
 
     problems: tuple[str, ...]
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        super().__init__(f"Who took this request could not answer it{others}: {problems[0]}", problems=problems)
+    def sentence(self) -> str:
+        others = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        return f"Who took this request could not answer it{others}: {self.problems[0]}"
 
 
 class NoRequest(PalioError):

@@ -16,10 +16,7 @@ from palio.model.filter import Filter
 
 PALIO = "palio"
 DIALECTS: Mapping[str, Callable[[str], Filter]] = MappingProxyType(
-    {
-        PALIO: Filter.parse,
-        "cloudevents": subscriptions_api.parse_filters,
-    }
+    {PALIO: Filter.parse, "cloudevents": subscriptions_api.parse_filters}
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palio.model.errors import FilterError
+from palio.model.errors import FilterError, cut
 
 
 class WrongExpression(FilterError):
@@ -10,23 +10,17 @@ class WrongExpression(FilterError):
 
     path: str
     reason: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+    sentence = "{path}: {reason}"
 
 
 class UnknownDialect(FilterError):
     """A filter dialect that is not spoken here; `path` says where it was named, if within a document."""
 
     path: str
-    dialect: str
+    dialect: str = cut(40)
     known: tuple[str, ...]
 
-    def __init__(self, path: str, dialect: str, known: tuple[str, ...]) -> None:
-        super().__init__(
-            f"{path and f'{path}: '}The filter dialect {dialect[:40]!r} is not supported; "
-            f"there are {', '.join(known)}.",
-            path=path,
-            dialect=dialect[:40],
-            known=known,
-        )
+    def sentence(self) -> str:
+        place = self.path and f"{self.path}: "
+        known = ", ".join(self.known)
+        return f"{place}The filter dialect {self.dialect!r} is not supported; there are {known}."

@@ -26,7 +26,7 @@ from palio.model.expression import Condition, Expression, Not, conjunction, disj
 from palio.model.filter import Filter
 from palio.model.moments import parse_time
 from palio.model.parser import parse
-from palio.model.values import INT_MAX, INT_MIN, Kind, check_name, check_scalar
+from palio.model.values import INT_MAX, INT_MIN, Kind, check_name, check_scalar, member_path
 
 # Deeper or longer ones are nobody's wish: an attack, or a mistake.
 MAX_DEPTH = 32
@@ -85,7 +85,9 @@ class _ExpressionReader:
         if not isinstance(content, Mapping) or not content:
             raise WrongExpression(path, "This is an object from attributes to values, at least one.")
         self._count += len(content) - 1
-        return conjunction([_named(name, value, f"{path}.{name}", compare) for name, value in content.items()])
+        return conjunction(
+            [_named(name, value, member_path(path, name), compare) for name, value in content.items()]
+        )
 
 
 def _named(name: Any, value: Any, path: str, compare: Callable[[str, Any, str], Expression]) -> Expression:

@@ -326,14 +326,11 @@ class _Block:
 
 def _anchored(entries: list[CandidateEntry], uses: Counter[str]) -> dict[str | None, int]:
     """For each attribute the filters for which it is the rarest; None is for filters that name none."""
-    anchored: dict[str | None, int] = {}
     slots: dict[str | None, list[int]] = {}
     for slot, entry in enumerate(entries):
         names = entry.outline.outer
         slots.setdefault(min(names, key=uses.__getitem__) if names else None, []).append(slot)
-    for anchor, taken in slots.items():
-        anchored[anchor] = _bitmap(taken, len(entries))
-    return anchored
+    return {anchor: _bitmap(taken, len(entries)) for anchor, taken in slots.items()}
 
 
 class _Cuts(msgspec.Struct, frozen=True, eq=False):

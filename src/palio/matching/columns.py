@@ -112,11 +112,9 @@ def values_of(arrow: Any, name: str, column: Any) -> list[Any]:
         return values_of(arrow, name, column.cast(kind.value_type))
     if is_list(arrow, kind):
         return [_elements(arrow, name, kind.value_type, one) for one in column]
-    _convert = _converter(arrow, name, kind)
-    return [
-        _convert(one)
-        for one in (column.cast(arrow.int64()) if types.is_timestamp(kind) else column).to_pylist()
-    ]
+    convert = _converter(arrow, name, kind)
+    plain = column.cast(arrow.int64()) if types.is_timestamp(kind) else column
+    return [convert(one) for one in plain.to_pylist()]
 
 
 def _elements(arrow: Any, name: str, kind: Any, scalar: Any) -> tuple[Any, ...] | None:

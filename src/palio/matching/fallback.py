@@ -18,6 +18,7 @@ class MatchIndex(oracle.MatchIndex):
     """Filters by id, and for a notification the ids of those that it satisfies.
 
     Ids are of any hashable kind. All that can be wrong is found when a filter is added; matching cannot fail.
+    The compiled index may be used by several threads, so this one may be, too.
     """
 
     _mapped = False
@@ -25,14 +26,12 @@ class MatchIndex(oracle.MatchIndex):
     def __init__(
         self, filters: Iterable[tuple[Hashable, Filter | str]] = (), *, hints: Hints | None = None
     ) -> None:
-        self._lock = threading.RLock()  # the compiled index may be used by several threads, so this one too
+        self._lock = threading.RLock()
         super().__init__(filters, hints=hints)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file for `open_mapped`. Raises `UnsupportedId`."""
-        texts = [
-            filter.source if filter.source is not None else str(filter) for filter in self._filters.values()
-        ]
+        texts = [str(one) if one.source is None else one.source for one in self._filters.values()]
         files.write(path, {}, {}, list(self._filters), texts)
 
     @classmethod
@@ -45,30 +44,25 @@ class MatchIndex(oracle.MatchIndex):
         return index
 
     def add(self, id: Hashable, filter: Filter | str) -> None:
-        """Add a filter, or its text. Raises `DuplicateId`, or what `Filter.parse` raises."""
         if self._mapped:
             raise ReadOnlyIndex
         with self._lock:
             super().add(id, filter)
 
     def remove(self, id: Hashable) -> None:
-        """Remove a filter. Raises `UnknownId`."""
         if self._mapped:
             raise ReadOnlyIndex
         with self._lock:
             super().remove(id)
 
     def match(self, notification: Notification) -> list[Any]:
-        """The ids of the filters that the notification satisfies, each once, in no promised order."""
         with self._lock:
             return super().match(notification)
 
     def match_encoded(self, encoded: list[bytes]) -> list[list[Any]]:
-        """For each encoded notification, what `match` returns."""
         with self._lock:
             return super().match_encoded(encoded)
 
     def match_batch(self, table: Any) -> tuple[Any, Any]:
-        """Row numbers and ids, as two Arrow arrays of equal length, rows ascending."""
         with self._lock:
             return super().match_batch(table)

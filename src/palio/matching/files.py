@@ -30,8 +30,6 @@ _HEAD = struct.Struct("<8sQQI")  # magic, place and length of the table of conte
 _PLACES = struct.Struct("<QQ")
 _CHECKED_AT_ONCE = 1 << 24
 _ID_TYPES = (str, int, float, bytes, bool, type(None))
-
-
 _DAMAGED = "it is cut off or damaged."
 
 
@@ -42,20 +40,13 @@ class _Contents(msgspec.Struct):
     meta: dict[str, Any]
 
 
-class MappedFile:
+class MappedFile(msgspec.Struct, dict=True):
     """A mapped file: `sections` are (offset, bytes) by name, `meta` what was written with them."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        mapping: mmap.mmap,
-        sections: dict[str, tuple[int, int]],
-        meta: dict[str, Any],
-    ) -> None:
-        self.path = path
-        self.mapping = mapping
-        self.sections = sections
-        self.meta = meta
+    path: str | os.PathLike[str]
+    mapping: mmap.mmap
+    sections: dict[str, tuple[int, int]]
+    meta: dict[str, Any]
 
     @cached_property
     def ids(self) -> Sequence[Any]:
@@ -81,13 +72,12 @@ class MappedFile:
         return self.mapping[offset : offset + size]
 
 
-class _ChecksumWriter:
+class _ChecksumWriter(msgspec.Struct):
     """A file that knows the checksum of what has been written."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.place = 0
-        self.checksum = 0
+    file: BinaryIO
+    place: int
+    checksum: int = 0
 
     def write(self, data: Any) -> None:
         self.place += self.file.write(data)
@@ -113,8 +103,7 @@ def write(
     try:
         with unfinished.open("wb") as file:
             file.write(b"\0" * _ALIGNMENT)
-            writer = _ChecksumWriter(file)
-            writer.place = _ALIGNMENT
+            writer = _ChecksumWriter(file, _ALIGNMENT)
             places: dict[str, tuple[int, int]] = {}
             for name, views in runs.items():
                 start = writer.place

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -120,8 +121,7 @@ class Hints(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             if head.format != FORMAT:
                 raise UnreadableHints(origin, f'its "format" is not "{FORMAT}".')
             if head.version != VERSION:
-                reason = f"its version is {head.version}, and this Palio reads {VERSION}."
-                raise UnreadableHints(origin, reason)
+                raise UnreadableHints(origin, f"its version is {head.version}, and this Palio reads {VERSION}.")
             found = msgspec.json.decode(data, type=cls)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
             raise UnreadableHints(origin, f"{problem}.") from None
@@ -174,7 +174,7 @@ def _check(origin: str, name: str, given: AttributeHints) -> None:
     for kind in given.kinds:
         if kind not in KINDS_BY_NAME:
             raise UnreadableHints(origin, f"{name!r} has values of the kind {kind!r}, which there is not.")
-    if any(later < earlier for earlier, later in zip(given.quantiles, given.quantiles[1:], strict=False)):
+    if any(later < earlier for earlier, later in pairwise(given.quantiles)):
         raise UnreadableHints(origin, f"the quantiles of {name!r} do not ascend.")
 
 
@@ -196,10 +196,5 @@ def _point(side: ValueSet) -> Any:
         return None
     if kind == Kind.BOOL:
         return len(part) == 1 if part != (False,) else None
-    if (
-        kind in (Kind.STRING, Kind.INT, Kind.FLOAT)
-        and len(part) == 2
-        and part[1] == successor(Kind(kind), part[0])
-    ):
-        return part[0]
-    return None
+    is_plain = kind in (Kind.STRING, Kind.INT, Kind.FLOAT)
+    return part[0] if is_plain and len(part) == 2 and part[1] == successor(kind, part[0]) else None

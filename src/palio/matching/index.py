@@ -109,8 +109,7 @@ class MatchIndex:
             slot = self._slots.pop(id, None)
             if slot is None:
                 raise UnknownId(id)
-            filter = self._filters[slot]
-            assert filter is not None
+            filter = self._filter(slot)
             self._core.remove(slot, filter)
             self._filters[slot] = None
             self._count(id, filter, -1)
@@ -217,9 +216,13 @@ class MatchIndex:
     def _text(self, slot: int) -> str:
         if self._file is not None:
             return str(self._file.texts[slot])
+        filter = self._filter(slot)
+        return str(filter) if filter.source is None else filter.source
+
+    def _filter(self, slot: int) -> Filter:
         filter = self._filters[slot]
         assert filter is not None
-        return filter.source if filter.source is not None else str(filter)
+        return filter
 
     @classmethod
     def open_mapped(cls, path: str | os.PathLike[str], *, verify: bool = True) -> MatchIndex:
@@ -297,11 +300,7 @@ class MatchIndex:
             slot = self._slots[id]
         except KeyError:
             raise UnknownId(id) from None
-        if self._file is not None:
-            return Filter.parse(self._text(slot))
-        filter = self._filters[slot]
-        assert filter is not None
-        return filter
+        return self._filter(slot) if self._file is None else Filter.parse(self._text(slot))
 
 
 def _array(arrow: Any, kind: Any, memory: Any) -> Any:

@@ -63,22 +63,11 @@ class MatchIndex:
         return found
 
     def match_encoded(self, encoded: list[bytes]) -> list[list[Any]]:
-        """For each notification, given as `Notification.encode` gives it, what `match` returns.
-
-        Raises `InvalidNotification` with the path `payload[NUMBER]` for the first one that is none.
-        """
+        """For each encoded notification what `match` returns. Raises `InvalidNotification`."""
         return [self.match(columns.decoded(number, data)) for number, data in enumerate(encoded)]
 
     def match_batch(self, table: Any) -> tuple[Any, Any]:
-        """Row numbers and ids, as two Arrow arrays of equal length, rows ascending.
-
-        The table (or record batch) has a column for each attribute; null is absent. Or it has a binary column
-        `payload`: then each row's notification is encoded there (`Notification.encode`), null is one without
-        attributes, and the other columns are ignored. Ids must be of one kind that Arrow knows.
-
-        Raises `UnsupportedColumn` for a column that no attribute can be, and `InvalidNotification` with the
-        path `payload[ROW]` for the first row that is not an encoded notification.
-        """
+        """Row numbers and ids of an Arrow table, as `index.MatchIndex` promises them."""
         rows: list[int] = []
         ids: list[Hashable] = []
         for row, notification in enumerate(columns.notifications(table)):

@@ -50,9 +50,7 @@ class Poset(Order[Filter]):
         return super().insert(filter)
 
     def find(self, filter: Filter) -> Node | None:
-        if filter.contradiction is not None:
-            return None
-        return super().find(filter)
+        return super().find(filter) if filter.contradiction is None else None
 
     def covering(self, filter: Filter, *, immediate: bool = False) -> list[Node]:
         if filter.contradiction is not None:
@@ -60,9 +58,7 @@ class Poset(Order[Filter]):
         return super().covering(filter, immediate=immediate)
 
     def covered(self, filter: Filter, *, immediate: bool = False) -> list[Node]:
-        if filter.contradiction is not None:
-            return []
-        return super().covered(filter, immediate=immediate)
+        return super().covered(filter, immediate=immediate) if filter.contradiction is None else []
 
     def match(self, notification: Notification) -> list[Node]:
         """The nodes whose filters the notification satisfies, each once.

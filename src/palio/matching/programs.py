@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from palio.model import texts
@@ -81,9 +82,7 @@ class _ProgramWriter:
             self.output += struct.pack("<I", _EVERYTHING)
         elif kind in _ENCODINGS:
             raw = [text.encode(*_ENCODINGS[kind]) for text in flips]
-            places = [0]
-            for text in raw:
-                places.append(places[-1] + len(text))
+            places = list(accumulate(map(len, raw), initial=0))
             self.output += struct.pack(f"<II{len(places)}I", _TEXTS, len(raw), *places)
             self._text(b"".join(raw))
         elif kind == Kind.FLOAT:
@@ -117,15 +116,8 @@ class _ProgramWriter:
         words = machine.last.bit_length() // 64 + 1
         literals = sorted((ord(character), mask) for character, mask in machine.literals.items())
         self.output += struct.pack("<II", words, len(literals))
-        for mask in (
-            machine.first,
-            machine.last,
-            machine.stars,
-            machine.borders,
-            machine.borders << 1,
-            machine.tails,
-            machine.anything,
-        ):
+        places = (machine.stars, machine.borders, machine.borders << 1, machine.tails, machine.anything)
+        for mask in (machine.first, machine.last, *places):
             self._mask(mask, words)
         self.output += struct.pack(f"<{len(literals)}I", *[character for character, _ in literals])
         for _, mask in literals:

@@ -10,7 +10,6 @@ The compiled core does it without a Python object a value; where it could not be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from palio.matching.arrays import Payloads
 from palio.model.body import Body
 from palio.model.errors import InvalidNotification
 from palio.model.notification import Notification
-from palio.model.values import Kind
+from palio.model.values import KIND_OF_TYPE, Kind
 
 try:
     from palio.matching.core import discover_payloads, project_payloads, split_bodies
@@ -120,11 +119,10 @@ def attributes_of_bodies(bodies: Any) -> tuple[Any, Any, list[int]]:
     encoded = _large(bodies)
     arrow, rows = encoded.arrow, encoded.rows
     if COMPILED:
-        data, offsets, raw_kinds = split_bodies(encoded.description, rows)
+        data, offsets, kinds = split_bodies(encoded.description, rows)
         attributes = arrow.Array.from_buffers(
             arrow.large_binary(), rows, [None, arrow.py_buffer(offsets), arrow.py_buffer(data)]
         )
-        kinds = raw_kinds
     else:
         attributes, kinds = None, bytes([1]) * rows
     if not any(kinds):
@@ -188,15 +186,7 @@ def _attributes(raw: bytes | None) -> dict[str, Any] | None:
 
 
 def _kind(value: Any) -> Kind:
-    return {
-        bool: Kind.BOOL,
-        int: Kind.INT,
-        float: Kind.FLOAT,
-        str: Kind.STRING,
-        datetime: Kind.TIME,
-        bytes: Kind.BYTES,
-        tuple: Kind.LIST,
-    }[type(value)]
+    return Kind(KIND_OF_TYPE[type(value)])
 
 
 def converted(value: Any, kind: Kind, *, converts: bool) -> Any:
@@ -221,7 +211,5 @@ def _project_slowly(array: Any, wanted: Sequence[WantedColumn]) -> Projection:
             None if value is None else converted(value, one.kind, converts=one.converts) for value in given
         ]
         arrays.append(arrow.array(values, arrow_type(one.kind)))
-        unconverted.append(len(values) - values.count(None) - (len(given) - given.count(None)))
-    return Projection(
-        arrays, [-count for count in unconverted], [number for number, row in enumerate(rows) if row is None]
-    )
+        unconverted.append(values.count(None) - given.count(None))
+    return Projection(arrays, unconverted, [number for number, row in enumerate(rows) if row is None])

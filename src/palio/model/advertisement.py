@@ -25,12 +25,7 @@ class MixedAlternative(FilterError):
     """An alternative between different attributes, which an advertisement cannot express."""
 
     item: str
-
-    def __init__(self, item: str) -> None:
-        super().__init__(
-            f"An advertisement lists constraints attribute by attribute; `{item}` is not about exactly one.",
-            item=item,
-        )
+    sentence = "An advertisement lists constraints attribute by attribute; `{item}` is not about exactly one."
 
 
 class Advertisement:

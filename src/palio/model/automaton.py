@@ -19,8 +19,8 @@ some twenty characters stay far below.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -58,10 +58,7 @@ class _Leaf(msgspec.Struct, frozen=True):
     """A leaf as a machine: its state is what was read, as long as that begins some end of an interval."""
 
     ends: Flips
-
-    @property
-    def cost(self) -> int:
-        return STEP_COST
+    cost: ClassVar[int] = STEP_COST
 
     @property
     def start(self) -> str | bool:
@@ -90,7 +87,8 @@ class _Product:
     def __init__(self, kind: int, tree: Tree) -> None:
         self.tree = tree
         atoms = decision.atoms(tree)
-        self.machines: list[Any] = atoms + [_Leaf(leaf) for leaf in _leaves(tree)]
+        leaves = dict.fromkeys(one for one in decision.walk(tree) if not isinstance(one, DecisionNode))
+        self.machines: list[Any] = atoms + [_Leaf(leaf) for leaf in leaves]
         self.place = {machine: index for index, machine in enumerate(self.machines)}
         mentioned: set[int] = set()
         for machine in self.machines:
@@ -122,22 +120,9 @@ class _Product:
     def accepts(self, state: tuple[Any, ...]) -> bool:
         tree = self.tree
         while isinstance(tree, DecisionNode):
-            answer = tree.atom.accepts(state[self.place[tree.atom]])
-            tree = tree.yes if answer else tree.no
+            tree = tree.yes if tree.atom.accepts(state[self.place[tree.atom]]) else tree.no
         leaf = _Leaf(tree)
         return leaf.accepts(state[self.place[leaf]])
-
-
-def _leaves(tree: Tree) -> Iterator[Flips]:
-    found: dict[Flips, None] = {}
-    stack = [tree]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, DecisionNode):
-            stack += [current.no, current.yes]
-        else:
-            found[current] = None
-    yield from found
 
 
 def _code(character: str) -> int:

@@ -24,6 +24,7 @@ from palio.model.errors import InvalidNotification
 from palio.model.flatten import nest
 from palio.model.moments import format_time, parse_time
 from palio.model.naming import event_name
+from palio.model.values import member_path
 
 if TYPE_CHECKING:
     from palio.model.notification import Notification
@@ -32,7 +33,6 @@ _REQUIRED = ("id", "source", "type")
 _OPTIONAL_STRINGS = ("datacontenttype", "dataschema", "subject")
 _NAME = re.compile(r"[a-z0-9]+")
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+\s*(;.*)?", re.DOTALL)
-
 
 # The type of an event that was published as something else.
 PLAIN_TYPE = "palio.event"
@@ -57,11 +57,11 @@ def read_event(document: Any, path: str = "$") -> EventContent:
             raise InvalidNotification(
                 f"{path}.{name}", "A CloudEvent needs this attribute, a string with content."
             )
-    attributes: dict[str, Any] = {}
-    for name, value in document.items():
-        if name in ("data", "data_base64") or value is None:
-            continue
-        attributes[name] = _context_value(name, value, f"{path}.{name}")
+    attributes = {
+        name: _context_value(name, value, member_path(path, name))
+        for name, value in document.items()
+        if name not in ("data", "data_base64") and value is not None
+    }
     payload = _data(document, attributes, path)
     return EventContent(attributes, document["id"], payload)
 
@@ -77,7 +77,7 @@ def _context_value(name: str, value: Any, path: str) -> Any:
     if name in _OPTIONAL_STRINGS and (not isinstance(value, str) or not value):
         raise InvalidNotification(path, "This attribute is a string with content where it is given.")
     if name == "datacontenttype" and not _MEDIA_TYPE.fullmatch(value):
-        raise InvalidNotification(path, f"{value!r} is not a media type.")
+        raise InvalidNotification(path, f"{value[:80]!r} is not a media type.")
     if isinstance(value, (bool, str)):
         return value
     if isinstance(value, int) and -(2**31) <= value < 2**31:
@@ -108,10 +108,15 @@ def identity(source: str, id: str) -> str:
 
 def content_of(notification: Notification) -> dict[str, Any]:
     """The content as it was published, nested, as plain data for JSON."""
+    return nest(flat_content_of(notification))
+
+
+def flat_content_of(notification: Notification) -> dict[str, Any]:
+    """The same by dotted names."""
     flat = {name: jsonable(value) for name, value in notification.attributes.items()}
     if notification.unindexed and notification.payload is not None:
         flat |= json.loads(notification.payload)
-    return nest(flat)
+    return flat
 
 
 def jsonable(value: Any) -> Any:
@@ -132,9 +137,8 @@ def as_event(notification: Notification) -> dict[str, Any] | None:
     attributes = notification.attributes
     if attributes.get("specversion") != "1.0":
         return None
-    for name in _REQUIRED:
-        if not isinstance(attributes.get(name), str) or not attributes[name]:
-            return None
+    if not all(isinstance(attributes.get(name), str) and attributes[name] for name in _REQUIRED):
+        return None
     event: dict[str, Any] = {}
     for name, value in attributes.items():
         if name != "data" and not name.startswith("data."):
@@ -156,8 +160,7 @@ def as_event(notification: Notification) -> dict[str, Any] | None:
 
 def wrapped(notification: Notification, *, origin: str, sequence: int, time: datetime) -> dict[str, Any]:
     """A notification as a CloudEvent in any case; (origin, sequence) names it in the whole network."""
-    event = as_event(notification)
-    if event is not None:
+    if (event := as_event(notification)) is not None:
         return event
     event = {
         "specversion": "1.0",

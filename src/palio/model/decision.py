@@ -12,7 +12,7 @@ that is the business of `automaton` for texts and of `lists` for lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 import msgspec
@@ -51,20 +51,17 @@ class DecisionNode(msgspec.Struct, frozen=True):
 Tree: TypeAlias = "Flips | DecisionNode"
 
 
-def contains(tree: Tree, value: Any) -> bool:
-    while type(tree) is not tuple:
-        tree = tree.yes if tree.atom.holds(value) else tree.no  # type: ignore[union-attr]
-    return flips.contains(tree, value)
-
-
-def map_leaves(tree: Tree, change: Callable[[Flips], Flips]) -> Tree:
-    if isinstance(tree, DecisionNode):
-        return _node(tree.atom, map_leaves(tree.yes, change), map_leaves(tree.no, change))
-    return change(tree)
+def leaf_for(tree: Tree, value: Any) -> Flips:
+    """The leaf to which the answers for a value lead."""
+    while isinstance(tree, DecisionNode):
+        tree = tree.yes if tree.atom.holds(value) else tree.no
+    return tree
 
 
 def complement(kind: int, tree: Tree) -> Tree:
-    return map_leaves(tree, lambda leaf: flips.complement(kind, leaf))
+    if isinstance(tree, DecisionNode):
+        return _node(tree.atom, complement(kind, tree.yes), complement(kind, tree.no))
+    return flips.complement(kind, tree)
 
 
 def combine(left: Tree, right: Tree, needed: int) -> Tree:
@@ -72,7 +69,7 @@ def combine(left: Tree, right: Tree, needed: int) -> Tree:
     if type(left) is tuple and type(right) is tuple:
         return flips.combine(left, right, needed)
     both = _combine(left, right, needed, [MAX_NODES])
-    if _size(both) > MAX_NODES:
+    if sum(isinstance(one, DecisionNode) for one in walk(both)) > MAX_NODES:
         _too_large()
     return both
 
@@ -105,18 +102,6 @@ def _combine(left: Tree, right: Tree, needed: int, budget: list[int]) -> Tree:
     return _node(atom, _combine(*yes, needed, budget), _combine(*no, needed, budget))
 
 
-def _size(tree: Tree) -> int:
-    """How many nodes a tree has."""
-    count = 0
-    stack = [tree]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, DecisionNode):
-            count += 1
-            stack += (current.yes, current.no)
-    return count
-
-
 def _too_large() -> NoReturn:
     raise FilterTooLarge(limit=MAX_NODES, got=MAX_NODES + 1, what="combined text and list conditions")
 
@@ -125,15 +110,18 @@ def _node(atom: Atom, yes: Tree, no: Tree) -> Tree:
     return yes if yes == no else DecisionNode(atom, yes, no)
 
 
-def atoms(tree: Tree) -> list[Any]:
-    """The atoms of a tree, in their order."""
-    found: dict[Any, None] = {}
+def walk(tree: Tree) -> Iterator[Tree]:
+    """The tree and all that is below, leaves included."""
     stack = [tree]
     while stack:
-        current = stack.pop()
+        yield (current := stack.pop())
         if isinstance(current, DecisionNode):
-            found[current.atom] = None
-            stack += [current.yes, current.no]
+            stack += (current.no, current.yes)
+
+
+def atoms(tree: Tree) -> list[Any]:
+    """The atoms of a tree, in their order."""
+    found = {node.atom for node in walk(tree) if isinstance(node, DecisionNode)}
     return sorted(found, key=lambda atom: atom.order)
 
 

@@ -11,23 +11,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from palio.model import decision, flips, numberline, texts
 from palio.model.constraint import Constraint, prefix
 from palio.model.cover import Answers, Term, cover
 from palio.model.decision import DecisionNode, Tree
 from palio.model.errors import FilterTooLarge
-from palio.model.expression import (
-    Condition,
-    Expression,
-    Not,
-    conjunction,
-    disjunction,
-    literal,
-    text_of,
-)
+from palio.model.expression import Condition, Expression, Not, conjunction, disjunction, literal, text_of
 from palio.model.flips import EVERYTHING, LEAST, NOTHING, Flips
+from palio.model.numberline import ValueRange
 from palio.model.values import Kind
 from palio.model.valueset import PRESENT, ValueSet, part_includes
 
@@ -36,24 +27,6 @@ _OTHERS = (Kind.STRING, Kind.TIME, Kind.BYTES)
 _MOSTLY = 4
 # Up to this many answers on all ways through a decision tree it is tried to do with fewer.
 _FEW_ANSWERS = 24
-
-
-class ValueRange(msgspec.Struct, frozen=True):
-    """A range between two ends, each in the two ways to write it: with and without its own value.
-
-    None means that the end cannot be written so; both None, that the range has no end there.
-    """
-
-    at_least: Any
-    above: Any
-    at_most: Any
-    below: Any
-    demanded: Kind | None = None
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it is one value alone."""
-        return self.at_least is not None and bool(self.at_least == self.at_most)
 
 
 def describe(attribute: str, values: ValueSet) -> Expression:
@@ -96,7 +69,8 @@ def _present(attribute: str, values: ValueSet) -> Iterator[Expression]:
         yield Condition(attribute, Constraint("exists", None, Kind.BOOL))
     elif booleans:
         yield Condition(attribute, Constraint("=", booleans == (True,)))
-    yield from _ranges(attribute, _number_runs(values), None)
+    integers, floats = values.parts[Kind.INT], values.parts[Kind.FLOAT]  # about which there are no questions
+    yield from _ranges(attribute, numberline.stretches(integers, floats), None)  # type: ignore[arg-type]
     for kind in _OTHERS:
         part = values.parts[kind]
         if isinstance(part, DecisionNode):
@@ -113,16 +87,6 @@ def _present(attribute: str, values: ValueSet) -> Iterator[Expression]:
 
 
 # Ranges
-
-
-def _number_runs(values: ValueSet) -> list[ValueRange]:
-    integers, floats = values.parts[Kind.INT], values.parts[Kind.FLOAT]
-    assert isinstance(integers, tuple)
-    assert isinstance(floats, tuple)
-    return [
-        ValueRange(*stretch.low, *stretch.high, stretch.demanded)
-        for stretch in numberline.stretches(integers, floats)
-    ]
 
 
 def _ordered(attribute: str, kind: Kind, ends: Flips) -> list[Expression]:
@@ -245,22 +209,17 @@ def _weakened(kind: Kind, tree: Tree, answers: list[tuple[Any, bool]], leaf: Fli
         fewer = tuple(one for one in answers if one != answer)
         if part_includes(kind, tree, _term_tree(kind, fewer, leaf)):
             answers = list(fewer)
-    if leaf != EVERYTHING[kind] and part_includes(
-        kind, tree, _term_tree(kind, tuple(answers), EVERYTHING[kind])
-    ):
-        leaf = EVERYTHING[kind]
+    whole = EVERYTHING[kind]
+    if leaf != whole and part_includes(kind, tree, _term_tree(kind, tuple(answers), whole)):
+        leaf = whole
     return tuple(answers), leaf
 
 
 def _term_tree(kind: Kind, answers: Answers, leaf: Flips) -> Tree:
     tree: Tree = leaf
     for atom, answer in answers:
-        one = (
-            DecisionNode(atom, EVERYTHING[kind], NOTHING)
-            if answer
-            else DecisionNode(atom, NOTHING, EVERYTHING[kind])
-        )
-        tree = decision.combine(tree, one, 2)
+        yes, no = (EVERYTHING[kind], NOTHING) if answer else (NOTHING, EVERYTHING[kind])
+        tree = decision.combine(tree, DecisionNode(atom, yes, no), 2)
     return tree
 
 

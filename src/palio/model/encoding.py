@@ -28,6 +28,7 @@ from palio.model.values import (
     as_list,
     check_name,
     check_scalar,
+    member_path,
 )
 
 _encoder = msgspec.msgpack.Encoder(order="sorted")
@@ -84,7 +85,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _checked(name: str, value: Any) -> Value:
-    path = f"$.{name}" if len(name) <= 64 else f"$.{name[:64]}…"
+    path = member_path("$", name)
     check_name(name, path)
     if type(value) is not list:
         return check_scalar(value, path)

@@ -3,19 +3,44 @@
 The fields are plain attributes, so that a caller can react to them and a gateway can put them into a
 problem document; `str(error)` is what a person should read. Errors survive pickling, because Spark workers
 and process pools send them across.
+
+A class declares its fields as a dataclass does, in the order in which they are given to it, and beside them its
+`sentence`: a template for `str.format`, or a method where the sentence depends on more. What is given for the
+sentence only, and is no field, is an `InitVar`; such a method gets it as an argument. An error that says
+something else each time has no `sentence`, and is given it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, dataclass_transform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from dataclasses import InitVar
 
 
+class _Cut(int):
+    """How many characters of a field are kept."""
+
+
+def cut(characters: int) -> Any:
+    """Declares a field that strangers write: no more than that many `characters` of it are kept."""
+    return _Cut(characters)
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(cut,))
 class PalioError(Exception):
     """The base of all our errors."""
 
     def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
         self.__dict__.update(fields)
+
+    def __init_subclass__(cls, kw_only: bool = False) -> None:
+        super().__init_subclass__()
+        if "sentence" in vars(cls) and "__init__" not in vars(cls):
+            cls.__init__ = _constructor(cls, kw_only)  # type: ignore[method-assign]
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -24,6 +49,47 @@ class PalioError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self), self.fields)
+
+
+def _constructor(kind: type, kw_only: bool) -> Callable[..., None]:
+    """An `__init__` for what `kind` declares. It is not compiled for each kind, as that of a dataclass is, and
+    looks at the kind when it is first called: whoever imports Palio does not wait for that.
+    """
+    sentence = vars(kind)["sentence"]
+
+    def construct(self: PalioError, *given: Any, **named: Any) -> None:
+        declared, defaults, cuts, told = _declaration(kind)
+        placed = {} if kw_only else dict(zip(declared, given, strict=False))
+        values = defaults | placed | named
+        if len(given) > len(placed) or placed.keys() & named.keys() or values.keys() != declared.keys():
+            by_name = ", by name" if kw_only else ""
+            raise TypeError(f"{kind.__name__} is made of {', '.join(declared)}{by_name}.")
+        for name, characters in cuts.items():
+            values[name] = values[name][:characters]
+        self.__dict__.update((name, values[name]) for name in declared if name not in told)
+        if isinstance(sentence, str):
+            message = sentence.format_map(values)
+        else:
+            message = sentence(self, **{name: values[name] for name in told})
+        PalioError.__init__(self, message)
+
+    return construct
+
+
+@cache
+def _declaration(kind: type) -> tuple[dict[str, str], dict[str, Any], dict[str, int], set[str]]:
+    """What a kind and its bases declare: each with its annotation, defaults, what is cut, and what only the
+    sentence is given.
+    """
+    declared: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        own = vars(base).get("__annotations__", {})
+        declared |= own
+        defaults |= {name: vars(base)[name] for name in own if name in vars(base)}
+    cuts = {name: defaults.pop(name) for name in declared if isinstance(defaults.get(name), _Cut)}
+    told = {name for name, annotation in declared.items() if "InitVar[" in str(annotation)}
+    return declared, defaults, cuts, told
 
 
 def _rebuild(kind: type[PalioError], message: str, fields: dict[str, Any]) -> PalioError:
@@ -37,9 +103,7 @@ class InvalidNotification(PalioError):
 
     path: str
     reason: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+    sentence = "{path}: {reason}"
 
 
 class WrongParameter(PalioError):
@@ -47,9 +111,7 @@ class WrongParameter(PalioError):
 
     path: str
     reason: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+    sentence = "{path}: {reason}"
 
 
 class NoSuchAttribute(PalioError, KeyError):
@@ -57,16 +119,12 @@ class NoSuchAttribute(PalioError, KeyError):
 
     name: str
     asked: str
-    likely: tuple[str, ...]
+    likely: tuple[str, ...] = ()
 
-    def __init__(self, name: str, asked: str, likely: tuple[str, ...] = ()) -> None:
-        meant = f"Did you mean {' or '.join(map(repr, likely))}?" if likely else "A default allows for that."
-        super().__init__(
-            f"There is no attribute {name!r}, which was asked for as {asked}. {meant}",
-            name=name,
-            asked=asked,
-            likely=likely,
-        )
+    def sentence(self) -> str:
+        names = " or ".join(map(repr, self.likely))
+        meant = f"Did you mean {names}?" if names else "A default allows for that."
+        return f"There is no attribute {self.name!r}, which was asked for as {self.asked}. {meant}"
 
     def __str__(self) -> str:  # that of a KeyError puts it in quotes
         return str(self.args[0])
@@ -78,14 +136,7 @@ class WrongKind(PalioError, TypeError):
     name: str
     kind: str
     asked: str
-
-    def __init__(self, name: str, kind: str, asked: str) -> None:
-        super().__init__(
-            f"The attribute {name!r} is of the kind {kind}, and was asked for as {asked}.",
-            name=name,
-            kind=kind,
-            asked=asked,
-        )
+    sentence = "The attribute {name!r} is of the kind {kind}, and was asked for as {asked}."
 
 
 class FilterError(PalioError):
@@ -98,17 +149,11 @@ class FilterSyntaxError(FilterError):
     text: str
     column: int
     problem: str
-    suggestion: str | None
+    suggestion: str | None = None
 
-    def __init__(self, text: str, column: int, problem: str, suggestion: str | None = None) -> None:
-        advice = f" {suggestion}" if suggestion else ""
-        super().__init__(
-            f"Column {column}: {problem}{advice}",
-            text=text,
-            column=column,
-            problem=problem,
-            suggestion=suggestion,
-        )
+    def sentence(self) -> str:
+        advice = f" {self.suggestion}" if self.suggestion else ""
+        return f"Column {self.column}: {self.problem}{advice}"
 
     def pointer(self, width: int = 72) -> str:
         """The part of the text around the mistake, with a mark under it."""
@@ -118,18 +163,16 @@ class FilterSyntaxError(FilterError):
         return f"{line}\n{' ' * (at - start)}^"
 
 
-class FilterTooLarge(FilterError):
+class FilterTooLarge(FilterError, kw_only=True):
     """A filter, an advertisement or an intermediate result that passes a limit."""
 
-    what: str
+    what: str = "conjunctions"
     limit: int
     got: int
 
-    def __init__(self, *, limit: int, got: int, what: str = "conjunctions") -> None:
-        verb = "expands to" if what.startswith("conjunctions") else "has"
-        super().__init__(
-            f"This filter {verb} {got:,} {what}; the limit is {limit:,}.", what=what, limit=limit, got=got
-        )
+    def sentence(self) -> str:
+        verb = "expands to" if self.what.startswith("conjunctions") else "has"
+        return f"This filter {verb} {self.got:,} {self.what}; the limit is {self.limit:,}."
 
 
 class ContradictoryFilter(FilterError):
@@ -137,9 +180,7 @@ class ContradictoryFilter(FilterError):
 
     filter: str
     reason: str
-
-    def __init__(self, filter: str, reason: str) -> None:
-        super().__init__(f"This filter can never match: {reason}", filter=filter, reason=reason)
+    sentence = "This filter can never match: {reason}"
 
 
 class PatternError(PalioError):
@@ -154,26 +195,19 @@ class UnboundedPattern(PatternError):
     """A pattern without a window, which would have to remember events for ever."""
 
     pattern: str
-
-    def __init__(self, pattern: str) -> None:
-        super().__init__(
-            "This pattern has no window, and would remember events for ever: say `within` and a time, such as "
-            "`within 5 min`.",
-            pattern=pattern,
-        )
+    sentence = (
+        "This pattern has no window, and would remember events for ever: say `within` and a time, such as "
+        "`within 5 min`."
+    )
 
 
-class PatternTooLarge(PatternError):
+class PatternTooLarge(PatternError, kw_only=True):
     """A pattern that passes a limit."""
 
     what: str
     limit: int
     got: int
-
-    def __init__(self, *, what: str, limit: int, got: int) -> None:
-        super().__init__(
-            f"This pattern has {got:,} {what}; the limit is {limit:,}.", what=what, limit=limit, got=got
-        )
+    sentence = "This pattern has {got:,} {what}; the limit is {limit:,}."
 
 
 class ImpossiblePattern(PatternError):
@@ -181,27 +215,21 @@ class ImpossiblePattern(PatternError):
 
     pattern: str
     reason: str
-
-    def __init__(self, pattern: str, reason: str) -> None:
-        super().__init__(f"This pattern can never fire: {reason}", pattern=pattern, reason=reason)
+    sentence = "This pattern can never fire: {reason}"
 
 
 class DuplicateId(PalioError):
     """An index holds this id already."""
 
     id: object
-
-    def __init__(self, id: object) -> None:
-        super().__init__(f"The id {id!r} is in the index already; remove it first.", id=id)
+    sentence = "The id {id!r} is in the index already; remove it first."
 
 
 class UnknownId(PalioError):
     """An index does not hold this id."""
 
     id: object
-
-    def __init__(self, id: object) -> None:
-        super().__init__(f"The id {id!r} is not in the index.", id=id)
+    sentence = "The id {id!r} is not in the index."
 
 
 class ReadOnlyIndex(PalioError):
@@ -215,12 +243,7 @@ class UnsupportedId(PalioError):
     """An id that a file cannot hold."""
 
     id: object
-
-    def __init__(self, id: object) -> None:
-        super().__init__(
-            f"The id {id!r} cannot be saved: ids in files are strings, numbers, bytes or tuples of these.",
-            id=id,
-        )
+    sentence = "The id {id!r} cannot be saved: ids in files are strings, numbers, bytes or tuples of these."
 
 
 class UnreadableIndex(PalioError):
@@ -228,9 +251,7 @@ class UnreadableIndex(PalioError):
 
     path: str
     reason: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path} is no index that can be mapped: {reason}", path=path, reason=reason)
+    sentence = "{path} is no index that can be mapped: {reason}"
 
 
 class UnreadableHints(PalioError):
@@ -238,13 +259,7 @@ class UnreadableHints(PalioError):
 
     path: str
     reason: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(
-            f"{path} has no hints that can be used: {reason} `palio spark stats --hints` writes such a file.",
-            path=path,
-            reason=reason,
-        )
+    sentence = "{path} has no hints that can be used: {reason} `palio spark stats --hints` writes such a file."
 
 
 class UnsupportedColumn(PalioError):
@@ -252,13 +267,8 @@ class UnsupportedColumn(PalioError):
 
     column: str
     type: str
-
-    def __init__(self, column: str, type: str, advice: str) -> None:
-        super().__init__(
-            f"The column {column!r} has the type {type}, which no attribute has; {advice}.",
-            column=column,
-            type=type,
-        )
+    advice: InitVar[str]
+    sentence = "The column {column!r} has the type {type}, which no attribute has; {advice}."
 
 
 class MissingDependency(PalioError):
@@ -266,28 +276,18 @@ class MissingDependency(PalioError):
 
     package: str
     extra: str
-
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"This needs {package}, which is not installed; `pip install 'palio[{extra}]'` brings it.",
-            package=package,
-            extra=extra,
-        )
+    sentence = "This needs {package}, which is not installed; `pip install 'palio[{extra}]'` brings it."
 
 
-class EventTooLarge(PalioError):
+class EventTooLarge(PalioError, kw_only=True):
     """An event that no frame could deliver together with the names that go with it."""
 
     limit: int
     got: int
-
-    def __init__(self, *, limit: int, got: int) -> None:
-        super().__init__(
-            f"This event has about {got:,} bytes; the limit is {limit:,}. Publish it in parts, or publish "
-            "where its content can be found.",
-            limit=limit,
-            got=got,
-        )
+    sentence = (
+        "This event has about {got:,} bytes; the limit is {limit:,}. Publish it in parts, or publish where its "
+        "content can be found."
+    )
 
 
 class HistoryUnavailable(PalioError):
@@ -295,14 +295,10 @@ class HistoryUnavailable(PalioError):
 
     broker: str
     reason: str
-
-    def __init__(self, broker: str, reason: str) -> None:
-        super().__init__(
-            f"The broker {broker} cannot read now what was published there: {reason} Nothing was passed over: "
-            "subscribe again when this is mended, and it goes on from here.",
-            broker=broker,
-            reason=reason,
-        )
+    sentence = (
+        "The broker {broker} cannot read now what was published there: {reason} Nothing was passed over: "
+        "subscribe again when this is mended, and it goes on from here."
+    )
 
 
 class FilterDiffers(PalioError):
@@ -311,40 +307,28 @@ class FilterDiffers(PalioError):
     name: str
     present: str
     asked: str
-
-    def __init__(self, name: str, present: str, asked: str) -> None:
-        super().__init__(
-            f"The durable subscription {name!r} is there with the filter `{present}`, and `{asked}` was asked "
-            "for. To change it in place, say so (change=True, --change, PUT /subscriptions/NAME); to take it "
-            "as it is, name no filter (filter=None).",
-            name=name,
-            present=present,
-            asked=asked,
-        )
+    sentence = (
+        "The durable subscription {name!r} is there with the filter `{present}`, and `{asked}` was asked for. "
+        "To change it in place, say so (change=True, --change, PUT /subscriptions/NAME); to take it as it is, "
+        "name no filter (filter=None)."
+    )
 
 
 class NoSuchSubscription(PalioError):
     """A durable subscription that is nowhere in the network."""
 
     name: str
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"There is no durable subscription {name!r}; name a filter to make one, or look at the spelling "
-            "(`palio subs --durable` lists those at a broker).",
-            name=name,
-        )
+    sentence = (
+        "There is no durable subscription {name!r}; name a filter to make one, or look at the spelling (`palio "
+        "subs --durable` lists those at a broker)."
+    )
 
 
 class NotAuthenticated(PalioError):
     """Somebody who did not prove who it is. What was shown for a proof is never repeated here."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"{reason} Connect with a token or a certificate that this broker knows.", reason=reason
-        )
+    sentence = "{reason} Connect with a token or a certificate that this broker knows."
 
 
 class TokenExpired(NotAuthenticated):
@@ -369,32 +353,26 @@ class NotAllowed(PalioError):
     what: str
     missing: str
 
-    def __init__(self, principal: str, what: str, missing: str) -> None:
-        super().__init__(
-            f"{principal or 'This client'} may not {what}: {missing}",
-            principal=principal,
-            what=what,
-            missing=missing,
-        )
+    def sentence(self) -> str:
+        return f"{self.principal or 'This client'} may not {self.what}: {self.missing}"
 
 
 class TooFast(PalioError):
     """More notifications in a second than may be published."""
 
     limit: float
-
-    def __init__(self, limit: float) -> None:
-        super().__init__(
-            f"More than {limit:g} notifications a second were published, as many as one client may; nothing of "
-            "this request was. Wait a moment, or raise the limit `limits.publish_rate` of the broker.",
-            limit=limit,
-        )
+    sentence = (
+        "More than {limit:g} notifications a second were published, as many as one client may; nothing of this "
+        "request was. Wait a moment, or raise the limit `limits.publish_rate` of the broker."
+    )
 
 
 class WrongTime(PalioError):
     """A text that names no moment, or no span of time."""
 
     text: str
+    reason: InitVar[str]
+    what: InitVar[str]
 
-    def __init__(self, text: str, reason: str, what: str) -> None:
-        super().__init__(f"{text[:60]!r} cannot be read: {reason}. Write {what}.", text=text)
+    def sentence(self, reason: str, what: str) -> str:
+        return f"{self.text[:60]!r} cannot be read: {reason}. Write {what}."

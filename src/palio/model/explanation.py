@@ -9,17 +9,7 @@ from typing import Any
 import msgspec
 
 from palio.model.constraint import Constraint
-from palio.model.expression import (
-    Always,
-    And,
-    Condition,
-    Expression,
-    Not,
-    Or,
-    literal,
-    name_text,
-    text_of,
-)
+from palio.model.expression import Always, And, Condition, Expression, Not, Or, literal, name_text, text_of
 from palio.model.notification import Notification
 from palio.model.values import KIND_NAMES, KIND_OF_TYPE, Kind
 
@@ -100,13 +90,9 @@ def _note(attribute: str, constraint: Constraint, value: Any, holds: bool, unind
     name = name_text(attribute)
     if value is None:
         part = unindexed_part(attribute, unindexed)
-        if part is not None:
-            return unfilterable(part)
-        return f"{name} is absent"
-    kind = KIND_NAMES[Kind(KIND_OF_TYPE[type(value)])]
-    shown = _shown(value)
-    reason = "" if holds else _mismatch(constraint, value, kind)
-    return f"{name} is {shown}{reason}"
+        return f"{name} is absent" if part is None else unfilterable(part)
+    reason = "" if holds else _mismatch(constraint, value, KIND_NAMES[Kind(KIND_OF_TYPE[type(value)])])
+    return f"{name} is {_shown(value)}{reason}"
 
 
 def _mismatch(constraint: Constraint, value: Any, kind: str) -> str:

@@ -8,14 +8,14 @@ True
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from palio.model import explanation
 from palio.model.conjunction import MAX_EFFORT, Conjunction, uncovered
 from palio.model.constraint import Constraint
 from palio.model.describe import describe
 from palio.model.effort import Effort, Undecided
 from palio.model.errors import ContradictoryFilter, FilterTooLarge
+from palio.model.explanation import Explanation, explain
 from palio.model.expression import Condition, Expression, check, conjunction, disjunction, text_of
 from palio.model.flatten import flatten
 from palio.model.form import decode_conjunctions, encode_conjunctions
@@ -24,9 +24,6 @@ from palio.model.merging import Merge, merge_boxes
 from palio.model.normal import intersection, normalise, settle
 from palio.model.notification import Notification
 from palio.model.parser import parse
-
-if TYPE_CHECKING:
-    from palio.model.explanation import Explanation
 
 
 class Filter:
@@ -105,7 +102,7 @@ class Filter:
     def explain(self, notification: Notification) -> Explanation:
         """Why the notification satisfies the filter, or why not, condition by condition."""
         expression = parse(self.source) if self.source is not None else self.expression
-        return explanation.explain(expression, notification)
+        return explain(expression, notification)
 
     # How it relates to others
 

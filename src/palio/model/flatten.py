@@ -94,11 +94,10 @@ def _join_marks(place: dict[str, Any], prefix: str, flat: Mapping[str, Any]) -> 
                 place[f"{key}.{mark}"] = inner[mark]
 
 
-class _Flattener:
-    def __init__(self, flat: Flat, keep_null: bool, strict: bool) -> None:
-        self.flat = flat
-        self.keep_null = keep_null
-        self.strict = strict
+class _Flattener(msgspec.Struct):
+    flat: Flat
+    keep_null: bool
+    strict: bool
 
     def mapping(self, data: Mapping[str, Any], prefix: str, path: str, depth: int) -> None:
         if depth > MAX_NESTING:

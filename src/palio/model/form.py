@@ -69,9 +69,7 @@ class UnreadableForm(FilterError):
     """Bytes that are no filter and no advertisement, or one of another version."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"This is no filter as brokers write it: {reason}", reason=reason)
+    sentence = "This is no filter as brokers write it: {reason}"
 
 
 def encode_conjunctions(conjunctions: Sequence[Conjunction]) -> bytes:
@@ -177,8 +175,7 @@ def _read_sides(written: Any, *, closed: bool) -> dict[str, ValueSet]:
         _wrong("sides are a list of names and sets.")
     sides: dict[str, ValueSet] = {}
     before = ""
-    for at in range(0, len(written), 2):
-        name, values = written[at], written[at + 1]
+    for name, values in zip(written[::2], written[1::2], strict=True):
         if type(name) is not str or not before < name or len(name) > MAX_NAME_CHARACTERS:
             _wrong("its names are not in their order.")
         before = name
@@ -247,17 +244,12 @@ def _read_flips(kind: int, written: list[Any]) -> tuple[Any, ...]:
             _wrong("a float is not finite.")
         return tuple([value + 0.0 for value in written])  # there is one zero
     elif kind == _TIME:
-        return tuple([_in_utc(value) for value in written])
+        if any(value.tzinfo is not UTC for value in written):
+            _wrong("a time has no zone.")
     elif kind == _BYTES:
         for value in written:
             _require_bytes(value)
     return tuple(written)
-
-
-def _in_utc(value: datetime) -> datetime:
-    if value.tzinfo is not UTC:
-        _wrong("a time has no zone.")
-    return value
 
 
 def _require_bytes(text: str) -> None:

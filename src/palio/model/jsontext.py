@@ -27,11 +27,7 @@ def read(text: str | bytes) -> Any:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         if decoded.count("{") + decoded.count("[") > MAX_CONTAINERS:
             raise InvalidNotification("$", f"This JSON has more than {MAX_CONTAINERS:,} objects and arrays.")
-        return json.loads(
-            decoded,
-            object_pairs_hook=_object,
-            parse_int=_integer,
-        )
+        return json.loads(decoded, object_pairs_hook=_object, parse_int=_integer)
     except json.JSONDecodeError as problem:
         raise InvalidNotification("$", f"This is not JSON: {problem}.") from None
     except UnicodeDecodeError:

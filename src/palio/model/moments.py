@@ -48,11 +48,9 @@ def parse_moment(text: str, *, now: float) -> float:
     """Seconds since 1970 of an option; `now` is what a span is counted back from. Raises `WrongTime`."""
     if text == "now":
         return now
-    found = read_moment(text)
-    if found is not None:
+    if (found := read_moment(text)) is not None:
         return float(text[1:]) if text.startswith("@") else found.timestamp()
-    ago = _span(text)
-    if ago is not None:
+    if (ago := _span(text)) is not None:
         return now - ago
     raise WrongTime(text, *_refused(text))
 

@@ -11,6 +11,7 @@ wants to read when nothing is left.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -201,10 +202,5 @@ def _count(expression: Expression, negated: bool) -> tuple[int, str | None]:
             names = {name for _, name in counts}
             if len(names) == 1 and None not in names:
                 return 1, names.pop()
-            total = 1
-            if isinstance(expression, Or) != negated:
-                total = sum(count for count, _ in counts)
-            else:
-                for count, _ in counts:
-                    total *= count
-            return total, None
+            joined = sum if isinstance(expression, Or) != negated else math.prod
+            return joined(count for count, _ in counts), None

@@ -140,10 +140,7 @@ class Notification(Attributes):
 
     def to_json(self) -> str:
         """The content as one line of JSON that `from_json` reads back; properties are not part of it."""
-        plain: dict[str, Any] = {name: cloudevents.jsonable(value) for name, value in self.attributes.items()}
-        if self.unindexed and self.payload is not None:
-            plain |= json.loads(self.payload)
-        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(cloudevents.flat_content_of(self), ensure_ascii=False, separators=(",", ":"))
 
     def encode(self) -> bytes:
         """The attributes as one MessagePack map that `decode` reads back; equal attributes give equal bytes.

@@ -9,6 +9,7 @@ one stretch without a type; what is left is of one type only.
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -18,12 +19,22 @@ from palio.model.flips import Flips
 from palio.model.values import FLOAT_MAX, INT_MAX, INT_MIN, Kind
 
 
-class NumberStretch(msgspec.Struct, frozen=True):
-    """A stretch of the line. An end is a pair: the outermost value in it, and the next one outside."""
+class ValueRange(msgspec.Struct, frozen=True):
+    """A range between two ends, each in the two ways to write it: with and without its own value.
 
-    low: tuple[Any, Any]
-    high: tuple[Any, Any]
-    demanded: Kind | None
+    None means that the end cannot be written so; both None, that the range has no end there.
+    """
+
+    at_least: Any
+    above: Any
+    at_most: Any
+    below: Any
+    demanded: Kind | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one value alone."""
+        return self.at_least is not None and bool(self.at_least == self.at_most)
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -35,20 +46,9 @@ class _Piece(msgspec.Struct, frozen=True):
     floats_in: bool
 
 
-def stretches(integers: Flips, floats: Flips) -> list[NumberStretch]:
-    pieces = _pieces(integers, floats)
-    found: list[NumberStretch] = []
-    run: list[_Piece] = []
-    kinds: set[Kind] = set()
-    for piece in [*pieces, None]:
-        more = _kinds_in(piece) if piece else set()
-        if run and not (piece and more == kinds):
-            found.append(_stretch(run, kinds))
-            run = []
-        if piece and more:
-            run.append(piece)
-            kinds = more
-    return found
+def stretches(integers: Flips, floats: Flips) -> list[ValueRange]:
+    runs = groupby(_pieces(integers, floats), _kinds_in)
+    return [_stretch(list(pieces), kinds) for kinds, pieces in runs if kinds]
 
 
 def _kinds_in(piece: _Piece) -> set[Kind]:
@@ -84,7 +84,7 @@ def _float_from(number: Any) -> float:
     return (math.nextafter(real, math.inf) if real < number else real) + 0.0
 
 
-def _stretch(run: list[_Piece], kinds: set[Kind]) -> NumberStretch:
+def _stretch(run: list[_Piece], kinds: set[Kind]) -> ValueRange:
     integers = [piece.integers for piece in run if piece.integers and Kind.INT in kinds]
     floats = [piece.floats for piece in run if piece.floats and Kind.FLOAT in kinds]
     lows: list[Any] = [span[0] for span in (*integers[:1], *floats[:1])]
@@ -95,11 +95,9 @@ def _stretch(run: list[_Piece], kinds: set[Kind]) -> NumberStretch:
     above = [_after(high, kind) for kind in kinds]
     unbounded_below = None in below if len(kinds) == 1 else below == [None, None] or low == -FLOAT_MAX
     unbounded_above = None in above if len(kinds) == 1 else above == [None, None] or high == FLOAT_MAX
-    return NumberStretch(
-        (None, None) if unbounded_below else (_plain(low), _plain(max(b for b in below if b is not None))),
-        (None, None) if unbounded_above else (_plain(high), _plain(min(a for a in above if a is not None))),
-        demanded,
-    )
+    lower = (None, None) if unbounded_below else (low, max(b for b in below if b is not None))
+    upper = (None, None) if unbounded_above else (high, min(a for a in above if a is not None))
+    return ValueRange(_plain(lower[0]), _plain(lower[1]), _plain(upper[0]), _plain(upper[1]), demanded)
 
 
 def _before(number: Any, kind: Kind) -> Any | None:
@@ -124,11 +122,4 @@ def _after(number: Any, kind: Kind) -> Any | None:
 
 def _plain(number: Any) -> Any:
     """Without a type an int and a float of the same value mean the same; the int is shorter."""
-    if (
-        isinstance(number, float)
-        and number.is_integer()
-        and INT_MIN <= number <= INT_MAX
-        and abs(number) < 1e16
-    ):
-        return int(number)
-    return number
+    return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 1e16 else number

@@ -16,8 +16,8 @@
 
 The tokens come from one regular expression that cannot backtrack over more than a token, so the whole is
 linear in the text; filters of the plainest shape take a shorter way (`shortcut`). Size and depth are bounded.
-A mistake is reported at its column, with what was expected
-and, for a word that is no operator, the one that was probably meant.
+A mistake is reported at its column, with what was expected and, for a word that is no operator, the one that
+was probably meant.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import difflib
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import ClassVar, NoReturn
 
 from palio.model import shortcut, texts
@@ -163,29 +164,19 @@ class Reader:
     # Rules
 
     def alternative(self) -> Expression:
-        first = self.all()
-        if self.token != "or" or self.kind != "keyword":
-            return first
-        operands = [first]
-        while self.take("or"):
-            operands.append(self.all())
-        return Or(tuple(operands))
+        return self._joined(Or, self.all, "or")
 
     def all(self) -> Expression:
-        first = self.negation()
-        if self.token != "and" or self.kind != "keyword":
-            return first
-        operands = [first]
-        while self.take("and"):
-            operands.append(self.negation())
-        return And(tuple(operands))
+        return self._joined(And, self.negation, "and")
 
     def item(self) -> Expression:
-        first = self.negation()
-        operands = [first]
-        while self.take("or"):
-            operands.append(self.negation())
-        return Or(tuple(operands)) if len(operands) > 1 else first
+        return self._joined(Or, self.negation, "or")
+
+    def _joined(self, kind: type[And | Or], part: Callable[[], Expression], word: str) -> Expression:
+        operands = [part()]
+        while self.take(word):
+            operands.append(part())
+        return kind(tuple(operands)) if len(operands) > 1 else operands[0]
 
     def negation(self) -> Expression:
         if self.kind == "keyword" and self.token == "not":
@@ -207,10 +198,10 @@ class Reader:
         self.conditions += 1
         if self.conditions > MAX_CONDITIONS:
             raise FilterTooLarge(limit=MAX_CONDITIONS, got=self.conditions, what="conditions or more")
-        if self.kind == "keyword" and self.token in ("true", "false"):
-            truth = self.token == "true"
-            self.advance()
-            return Always(truth)
+        if self.take("true"):
+            return Always(True)
+        if self.take("false"):
+            return Always(False)
         if self.kind == "keyword" and self.token in ("exists", "absent"):
             operator = self.token
             self.advance()
@@ -248,16 +239,13 @@ class Reader:
 
     def test(self, demanded: Kind | None, name: str) -> Expression:
         start = self.at
-        if self.kind == "keyword" and self.token == "not":
-            self.advance()
+        if self.take("not"):
             if self.token not in _NEGATABLE:
                 self.fail(f"expected one of {_listed(sorted(_NEGATABLE))}, found {self.found()}.")
             return Not(self.test(demanded, name))
-        if self.kind == "symbol" and self.token == "*":
-            self.advance()
+        if self.take("*"):
             return Condition(name, Constraint("exists", None, demanded))
-        if self.kind == "keyword" and self.token == "has":
-            self.advance()
+        if self.take("has"):
             element = self.comparison(demanded) or Constraint("=", self.value(), demanded)
             return Condition(name, self.checked(Constraint("has", element), start))
         constraint = self.comparison(demanded)

@@ -12,7 +12,7 @@ integer: linear in the text, whatever the pattern.
 from __future__ import annotations
 
 import functools
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import msgspec
 
@@ -24,14 +24,12 @@ STEP_COST = 10
 
 class EndsWith(msgspec.Struct, frozen=True):
     text: str
+    start: ClassVar[int] = 0
+    cost: ClassVar[int] = STEP_COST
 
     @property
     def order(self) -> tuple[int, str]:
         return (1, self.text)
-
-    @property
-    def start(self) -> int:
-        return 0
 
     def holds(self, value: str) -> bool:
         return value.endswith(self.text)
@@ -45,10 +43,6 @@ class EndsWith(msgspec.Struct, frozen=True):
     @property
     def characters(self) -> set[str]:
         return set(self.text)
-
-    @property
-    def cost(self) -> int:
-        return STEP_COST
 
 
 class Contains(EndsWith, frozen=True):

@@ -37,15 +37,7 @@ KIND_NAMES = {kind: kind.name.lower() for kind in Kind}
 KINDS_BY_NAME = {name: kind for kind, name in KIND_NAMES.items()}
 
 # Plain ints as values: looked up once for each value of each notification that is matched.
-KIND_OF_TYPE: dict[type, int] = {
-    bool: 0,
-    int: 1,
-    float: 2,
-    str: 3,
-    datetime: 4,
-    bytes: 5,
-    tuple: 6,
-}
+KIND_OF_TYPE: dict[type, int] = {bool: 0, int: 1, float: 2, str: 3, datetime: 4, bytes: 5, tuple: 6}
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 FLOAT_MAX = math.nextafter(math.inf, 0.0)
@@ -59,6 +51,12 @@ MAX_STRING_BYTES = 65_536
 MAX_LIST_ELEMENTS = 1_024
 MAX_PAYLOAD_BYTES = 1_048_576
 MAX_NESTING = 32
+
+
+def member_path(path: str, name: object) -> str:
+    """The path of a member. Of a long name, which is no attribute's, only the beginning is repeated."""
+    text = str(name)
+    return f"{path}.{text}" if len(text) <= 64 else f"{path}.{text[:64]}…"
 
 
 def check_name(name: object, path: str) -> str:

@@ -28,7 +28,7 @@ from palio.model.flips import EVERYTHING, NOTHING, Flips
 from palio.model.values import KIND_OF_TYPE, Kind, Value
 
 _BYTES, _LIST = int(Kind.BYTES), int(Kind.LIST)
-_TEXTS = (int(Kind.STRING), int(Kind.BYTES))
+_ASKED = (Kind.STRING, Kind.BYTES, Kind.LIST)  # whose values there can be questions about
 
 # Whether a question can be dropped is only tried where there are few of them: it is for the reader's sake.
 MAX_ATOMS_TO_DROP = 6
@@ -65,36 +65,27 @@ class ValueSet:
         part = self.parts[kind]
         if kind == _BYTES:
             value = value.decode("latin-1")  # type: ignore[union-attr]
-        if type(part) is tuple:
-            # Lists have no order; a list's part without a question is everything or nothing.
-            return bool(part) if kind == _LIST else bisect_right(part, value) & 1 == 1
-        if kind == _LIST:
-            return bool(_leaf_for(part, value))
-        return decision.contains(part, value)
+        leaf = part if type(part) is tuple else decision.leaf_for(part, value)
+        # Lists have no order; behind all questions it is everything or nothing.
+        return bool(leaf) if kind == _LIST else bisect_right(leaf, value) & 1 == 1
 
     # Operations
 
     def __and__(self, other: ValueSet) -> ValueSet:
         if self is other:
             return self
-        return ValueSet(
-            self.absent and other.absent,
-            tuple([decision.combine(a, b, 2) for a, b in zip(self.parts, other.parts, strict=True)]),
-        )
+        parts = [decision.combine(a, b, 2) for a, b in zip(self.parts, other.parts, strict=True)]
+        return ValueSet(self.absent and other.absent, tuple(parts))
 
     def __or__(self, other: ValueSet) -> ValueSet:
         if self is other:
             return self
-        return ValueSet(
-            self.absent or other.absent,
-            tuple([decision.combine(a, b, 1) for a, b in zip(self.parts, other.parts, strict=True)]),
-        )
+        parts = [decision.combine(a, b, 1) for a, b in zip(self.parts, other.parts, strict=True)]
+        return ValueSet(self.absent or other.absent, tuple(parts))
 
     def __invert__(self) -> ValueSet:
-        return ValueSet(
-            not self.absent,
-            tuple([decision.complement(kind, part) for kind, part in enumerate(self.parts)]),
-        )
+        parts = [decision.complement(kind, part) for kind, part in enumerate(self.parts)]
+        return ValueSet(not self.absent, tuple(parts))
 
     def __sub__(self, other: ValueSet) -> ValueSet:
         return self & ~other
@@ -152,14 +143,10 @@ class ValueSet:
             if part == NOTHING:
                 continue
             found: Any
-            if kind is Kind.LIST:
-                found = lists.example(part, SCALARS)
-            elif int(kind) in _TEXTS:
-                found = automaton.example(kind, part)
-                if kind is Kind.BYTES and found is not None:
-                    found = found.encode("latin-1")
-            else:
+            if kind not in _ASKED:
                 found = _ordered_example(kind, part)  # type: ignore[arg-type]
+            elif (found := _example(kind, part)) is not None and kind is Kind.BYTES:
+                found = found.encode("latin-1")
             if found is not None:
                 return found  # type: ignore[no-any-return]
         return None
@@ -176,10 +163,7 @@ class ValueSet:
 
     def _identify(self) -> tuple[Any, ...]:
         if self._identity is None:
-            self._identity = (
-                self.absent,
-                *[_identity(kind, part) for kind, part in enumerate(self.parts)],
-            )
+            self._identity = (self.absent, *[_identity(kind, part) for kind, part in enumerate(self.parts)])
         return self._identity
 
     def __eq__(self, other: object) -> bool:
@@ -208,12 +192,6 @@ def union(sets: Iterable[ValueSet]) -> ValueSet:
         pairs = zip(waiting[::2], waiting[1::2], strict=False)
         waiting = [a | b for a, b in pairs] + (waiting[-1:] if len(waiting) % 2 else [])
     return waiting[0]
-
-
-def _leaf_for(tree: Tree, value: Any) -> Flips:
-    while isinstance(tree, DecisionNode):
-        tree = tree.yes if tree.atom.holds(value) else tree.no
-    return tree
 
 
 def _example(kind: int, tree: Tree) -> Any:
@@ -278,7 +256,9 @@ def _without_questions(kind: int, tree: Tree) -> Flips | None:
     leaves = [leaf for _, leaf in decision.paths(tree)]
     spans = [span for leaf in leaves for span in flips.intervals(leaf)]
     if all(high == flips.successor(kind, low) for low, high in spans):
-        return flips.points(kind, [low for low, _ in spans if decision.contains(tree, low)])
+        return flips.points(
+            kind, [low for low, _ in spans if flips.contains(decision.leaf_for(tree, low), low)]
+        )
     try:
         return automaton.as_flips(kind, automaton.language(kind, tree))
     except Undecided:

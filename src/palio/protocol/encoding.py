@@ -38,10 +38,8 @@ class UnreadableMessage(PalioError):
     """Bytes that are no message. `error` is the type of the error in what it says, such as a wrong filter."""
 
     reason: str
-    error: str
-
-    def __init__(self, reason: str, error: str = "") -> None:
-        super().__init__(f"This is no message of the protocol: {reason}", reason=reason, error=error)
+    error: str = ""
+    sentence = "This is no message of the protocol: {reason}"
 
 
 # What travels in great numbers is read by structs that msgspec fills in one go; notifications are their bodies.

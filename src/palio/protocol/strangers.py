@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
+
 from palio.model.errors import PalioError
 from palio.protocol.greeting import PROTOCOL
 
@@ -13,9 +15,8 @@ class NotPalio(PalioError):
     """Somebody who speaks HTTP, or TLS, where this protocol is spoken."""
 
     spoken: str
-
-    def __init__(self, spoken: str, advice: str = "") -> None:
-        super().__init__(f"{PROTOCOL} is spoken here, and this is {spoken}.{advice}", spoken=spoken)
+    advice: InitVar[str] = ""
+    sentence = PROTOCOL + " is spoken here, and this is {spoken}.{advice}"
 
 
 # How requests and answers of HTTP begin, and records of TLS. Taken for the length of a frame, all of them are

@@ -9,6 +9,4 @@ class ProtocolViolation(PalioError):
     """Something that the protocol does not allow, or not now."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, reason=reason)
+    sentence = "{reason}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from enum import Enum
 
 import msgspec
@@ -28,9 +29,8 @@ class WrongConfiguration(PalioError):
     """Settings that do not go together."""
 
     setting: str
-
-    def __init__(self, setting: str, reason: str) -> None:
-        super().__init__(f"The setting {setting!r} cannot be so: {reason}", setting=setting)
+    reason: InitVar[str]
+    sentence = "The setting {setting!r} cannot be so: {reason}"
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):

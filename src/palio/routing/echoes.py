@@ -51,24 +51,14 @@ class TooManyInquiries(PalioError):
     """A session, or the broker, has too many questions open."""
 
     limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"There are {limit:,} requests and traces open already, which is the limit; wait for answers.",
-            limit=limit,
-        )
+    sentence = "There are {limit:,} requests and traces open already, which is the limit; wait for answers."
 
 
 class WrongTimeout(PalioError):
     """A time to wait that is none."""
 
     timeout: float
-
-    def __init__(self, timeout: float) -> None:
-        super().__init__(
-            f"A request cannot wait for {timeout:g} seconds: it is more than 0, at most {LONGEST_WAIT:,g}.",
-            timeout=timeout,
-        )
+    sentence = f"A request cannot wait for {{timeout:g}} seconds: it is more than 0, at most {LONGEST_WAIT:,g}."
 
 
 class Asker(msgspec.Struct, frozen=True, gc=False):

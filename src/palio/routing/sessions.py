@@ -27,42 +27,31 @@ class NoSession(PalioError):
     """A request in a session that was not opened, or is closed."""
 
     session: str
-
-    def __init__(self, session: str) -> None:
-        super().__init__(f"There is no open session {session!r}; open it first.", session=session)
+    sentence = "There is no open session {session!r}; open it first."
 
 
 class UnknownHandle(PalioError):
     """A handle that the session does not have."""
 
     handle: str
-
-    def __init__(self, handle: str) -> None:
-        super().__init__(f"This session has no subscription or advertisement {handle!r}.", handle=handle)
+    sentence = "This session has no subscription or advertisement {handle!r}."
 
 
 class HandleInUse(PalioError):
     """A handle that names something else already."""
 
     handle: str
-
-    def __init__(self, handle: str) -> None:
-        super().__init__(
-            f"The handle {handle!r} names something else in this session; release it first.", handle=handle
-        )
+    sentence = "The handle {handle!r} names something else in this session; release it first."
 
 
 class NotAdvertised(PalioError):
     """A notification that none of the publisher's advertisements covers."""
 
     position: int
-
-    def __init__(self, position: int) -> None:
-        super().__init__(
-            f"No advertisement of this session covers notification {position} of the request; "
-            "advertise it first. Nothing of the request was published.",
-            position=position,
-        )
+    sentence = (
+        "No advertisement of this session covers notification {position} of the request; advertise it first. "
+        "Nothing of the request was published."
+    )
 
 
 # Bytes of a form that count as one subscription: all that one client may have then fits into what a new

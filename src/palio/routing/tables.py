@@ -27,9 +27,7 @@ class UnknownRow(PalioError):
     """A neighbour takes back a row that it has not told of."""
 
     number: int
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"There is no row {number} that could be removed.", number=number)
+    sentence = "There is no row {number} that could be removed."
 
 
 class Side(Generic[Item]):

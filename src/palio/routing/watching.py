@@ -36,12 +36,7 @@ class TooManyWatches(PalioError):
     """A session watches too much."""
 
     limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"This session watches {limit} advertisements already, which is the limit; release one.",
-            limit=limit,
-        )
+    sentence = "This session watches {limit} advertisements already, which is the limit; release one."
 
 
 class _Watched(msgspec.Struct, eq=False):

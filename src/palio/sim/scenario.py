@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Literal, Self, TypeAlias
 
 import msgspec
@@ -19,9 +20,8 @@ class WrongScenario(PalioError):
     """A scenario that describes no network."""
 
     field: str
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"The scenario's field {field!r} cannot be so: {reason}", field=field)
+    reason: InitVar[str]
+    sentence = "The scenario's field {field!r} cannot be so: {reason}"
 
 
 class AnyScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
+
 from palio.model.errors import PalioError
 
 _ADVICE = (
@@ -14,22 +16,19 @@ class SparkUnavailable(PalioError):
 
     master: str
     reason: str
-
-    def __init__(self, master: str, reason: str) -> None:
-        super().__init__(f"Spark at {master!r} cannot be used: {reason}", master=master, reason=reason)
+    sentence = "Spark at {master!r} cannot be used: {reason}"
 
 
 class JavaMissing(PalioError):
     """There is no Java that Spark runs on; `found` is the one that there is."""
 
-    found: str | None
+    found: str | None = None
 
-    def __init__(self, found: str | None = None) -> None:
-        there = f"the one here is {found}" if found else "there is none here"
-        super().__init__(
+    def sentence(self) -> str:
+        there = f"the one here is {self.found}" if self.found else "there is none here"
+        return (
             f"Spark needs Java 17 or later, and {there}: install one (on Debian: "
-            "apt-get install default-jre-headless) or let JAVA_HOME name its folder; `palio doctor` checks it.",
-            found=found,
+            "apt-get install default-jre-headless) or let JAVA_HOME name its folder; `palio doctor` checks it."
         )
 
 
@@ -38,9 +37,7 @@ class WrongOption(PalioError):
 
     option: str
     reason: str
-
-    def __init__(self, option: str, reason: str) -> None:
-        super().__init__(f"The option {option!r} cannot be so: {reason}", option=option, reason=reason)
+    sentence = "The option {option!r} cannot be so: {reason}"
 
 
 class WrongSchema(PalioError):
@@ -48,9 +45,7 @@ class WrongSchema(PalioError):
 
     column: str
     reason: str
-
-    def __init__(self, column: str, reason: str) -> None:
-        super().__init__(f"The column {column!r} cannot be read: {reason}", column=column, reason=reason)
+    sentence = "The column {column!r} cannot be read: {reason}"
 
 
 class DamagedEvent(PalioError):
@@ -58,14 +53,11 @@ class DamagedEvent(PalioError):
 
     journal: str
     sequence: int
-
-    def __init__(self, journal: str, sequence: int, reason: str) -> None:
-        super().__init__(
-            f"Sequence {sequence} of the journal {journal!r} cannot be read: {reason} "
-            "`palio spark archive` sets such events aside, with the reason.",
-            journal=journal,
-            sequence=sequence,
-        )
+    reason: InitVar[str]
+    sentence = (
+        "Sequence {sequence} of the journal {journal!r} cannot be read: {reason} `palio spark archive` sets "
+        "such events aside, with the reason."
+    )
 
 
 class DataLoss(PalioError):
@@ -74,15 +66,10 @@ class DataLoss(PalioError):
     journal: str
     wanted: int
     first: int
-
-    def __init__(self, journal: str, wanted: int, first: int) -> None:
-        super().__init__(
-            f"The journal {journal!r} was to be read from {wanted} on, but begins with {first} by now. "
-            "Read what was archived with `palio.spark.history`, or do without it: failOnDataLoss=false.",
-            journal=journal,
-            wanted=wanted,
-            first=first,
-        )
+    sentence = (
+        "The journal {journal!r} was to be read from {wanted} on, but begins with {first} by now. Read what "
+        "was archived with `palio.spark.history`, or do without it: failOnDataLoss=false."
+    )
 
 
 class JournalMissing(PalioError):
@@ -90,12 +77,11 @@ class JournalMissing(PalioError):
 
     brokers: tuple[str, ...]
 
-    def __init__(self, brokers: tuple[str, ...]) -> None:
-        super().__init__(
-            f"The journals of {', '.join(brokers)} cannot be reached now. Try again when they can; let the "
-            f"network forget what is gone for good (`palio forget {brokers[0]} --yes`); or do without them: "
-            "failOnDataLoss=false, or `palio spark archive --lossy`.",
-            brokers=brokers,
+    def sentence(self) -> str:
+        return (
+            f"The journals of {', '.join(self.brokers)} cannot be reached now. Try again when they can; let "
+            f"the network forget what is gone for good (`palio forget {self.brokers[0]} --yes`); or do without "
+            "them: failOnDataLoss=false, or `palio spark archive --lossy`."
         )
 
 
@@ -103,13 +89,10 @@ class NameTaken(PalioError):
     """A durable subscription of a name that was to be new."""
 
     name: str
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"There is a durable subscription {name!r} already, which does not begin where the lake ends. "
-            "Choose another name, or end that one: palio spark reach-back --anew.",
-            name=name,
-        )
+    sentence = (
+        "There is a durable subscription {name!r} already, which does not begin where the lake ends. Choose "
+        "another name, or end that one: palio spark reach-back --anew."
+    )
 
 
 class MissingColumn(PalioError):
@@ -117,13 +100,12 @@ class MissingColumn(PalioError):
 
     table: str
     column: str
+    there: InitVar[list[str]]
 
-    def __init__(self, table: str, column: str, there: list[str]) -> None:
-        super().__init__(
-            f"The table of {table} needs a column {column!r}; it has {', '.join(there) or 'none'}. "
-            "Name the one that is meant, or rename it with withColumnRenamed.",
-            table=table,
-            column=column,
+    def sentence(self, there: list[str]) -> str:
+        return (
+            f"The table of {self.table} needs a column {self.column!r}; it has {', '.join(there) or 'none'}. "
+            "Name the one that is meant, or rename it with withColumnRenamed."
         )
 
 
@@ -134,14 +116,9 @@ class BadSubscriptions(PalioError):
     id: str
     reason: str
 
-    def __init__(self, count: int, id: str, reason: str) -> None:
-        many = "1 filter" if count == 1 else f"{count:,} filters"
-        super().__init__(
-            f"{many} cannot be read, for example that of subscription {id}: {reason} {_ADVICE}",
-            count=count,
-            id=id,
-            reason=reason,
-        )
+    def sentence(self) -> str:
+        many = "1 filter" if self.count == 1 else f"{self.count:,} filters"
+        return f"{many} cannot be read, for example that of subscription {self.id}: {self.reason} {_ADVICE}"
 
 
 class BadEvent(PalioError):
@@ -149,24 +126,15 @@ class BadEvent(PalioError):
 
     id: object
     reason: str
-
-    def __init__(self, id: object, reason: str, advice: str = _ADVICE) -> None:
-        super().__init__(
-            f"Event {id} cannot be read: {reason} {advice}",
-            id=id,
-            reason=reason,
-        )
+    advice: InitVar[str] = _ADVICE
+    sentence = "Event {id} cannot be read: {reason} {advice}"
 
 
 class DoubledSubscriptions(PalioError):
     """Several subscriptions with one id, where the id has to tell them apart."""
 
     id: object
-
-    def __init__(self, id: object) -> None:
-        super().__init__(
-            f"The subscription id {id!r} is there more than once; from run to run ids must be unique.", id=id
-        )
+    sentence = "The subscription id {id!r} is there more than once; from run to run ids must be unique."
 
 
 class RunsChanged(PalioError):
@@ -174,13 +142,7 @@ class RunsChanged(PalioError):
 
     place: str
     run: int
-
-    def __init__(self, place: str, run: int) -> None:
-        super().__init__(
-            f"Another run {run} has been written to {place} meanwhile; start again, it will cost what is new.",
-            place=place,
-            run=run,
-        )
+    sentence = "Another run {run} has been written to {place} meanwhile; start again, it will cost what is new."
 
 
 class RunsDamaged(PalioError):
@@ -188,9 +150,7 @@ class RunsDamaged(PalioError):
 
     place: str
     reason: str
-
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(f"The matches in {place} cannot be read: {reason}", place=place, reason=reason)
+    sentence = "The matches in {place} cannot be read: {reason}"
 
 
 class WrongCheckpoint(PalioError):
@@ -198,14 +158,10 @@ class WrongCheckpoint(PalioError):
 
     place: str
     reason: str
-
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(
-            f"This cannot go on in the checkpoint {place}: {reason} "
-            "Name another folder, or remove this one to begin anew.",
-            place=place,
-            reason=reason,
-        )
+    sentence = (
+        "This cannot go on in the checkpoint {place}: {reason} Name another folder, or remove this one to "
+        "begin anew."
+    )
 
 
 class SourceChanged(PalioError):
@@ -213,37 +169,26 @@ class SourceChanged(PalioError):
 
     place: str
     reason: str
-
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(
-            f"{place} is not what the job began with: {reason} Remove the checkpoint to begin anew.",
-            place=place,
-            reason=reason,
-        )
+    sentence = "{place} is not what the job began with: {reason} Remove the checkpoint to begin anew."
 
 
 class UnknownInput(PalioError):
     """A place from which a job cannot read."""
 
     place: str
+    reason: InitVar[str]
+    sentence = "{place} cannot be read: {reason}"
 
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(f"{place} cannot be read: {reason}", place=place)
 
-
-class TooManyPatterns(PalioError):
+class TooManyPatterns(PalioError, kw_only=True):
     """More patterns than one stream can take with it; sizes in bytes, packed."""
 
     limit: int
     got: int
-
-    def __init__(self, *, limit: int, got: int) -> None:
-        super().__init__(
-            f"These patterns take {got:,} bytes, and one stream takes at most {limit:,} with it. "
-            "Look for them in several streams.",
-            limit=limit,
-            got=got,
-        )
+    sentence = (
+        "These patterns take {got:,} bytes, and one stream takes at most {limit:,} with it. Look for them in "
+        "several streams."
+    )
 
 
 class NothingThere(PalioError):
@@ -253,9 +198,9 @@ class NothingThere(PalioError):
     place: str
     reason: str
 
-    def __init__(self, what: str, place: str, reason: str) -> None:
-        where = f" in {place}" if place else ""
-        super().__init__(f"There are no {what}{where}: {reason}", what=what, place=place, reason=reason)
+    def sentence(self) -> str:
+        where = f" in {self.place}" if self.place else ""
+        return f"There are no {self.what}{where}: {self.reason}"
 
 
 class JobFailed(PalioError):
@@ -265,8 +210,9 @@ class JobFailed(PalioError):
     """
 
     reason: str
-    error: str
+    advice: InitVar[str] = ""
+    error: str = ""
 
-    def __init__(self, reason: str, advice: str = "", error: str = "") -> None:
-        told = f"The job failed: {reason if reason.endswith(('.', '!', '?')) else f'{reason}.'}"
-        super().__init__(f"{told} {advice}" if advice else told, reason=reason, error=error)
+    def sentence(self, advice: str) -> str:
+        told = f"The job failed: {self.reason}{'' if self.reason.endswith(('.', '!', '?')) else '.'}"
+        return f"{told} {advice}" if advice else told

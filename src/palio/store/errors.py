@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
+
 from palio.model.errors import PalioError
 
 
@@ -13,13 +15,11 @@ class WrongStoreUrl(StoreError):
     """A text that names no store."""
 
     url: str
-
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(
-            f"The store {url!r} cannot be used: {reason} "
-            "Write sqlite:///folder/file.db or postgresql://user@host/database.",
-            url=url,
-        )
+    reason: InitVar[str]
+    sentence = (
+        "The store {url!r} cannot be used: {reason} Write sqlite:///folder/file.db or "
+        "postgresql://user@host/database."
+    )
 
 
 class StoreInUse(StoreError):
@@ -29,14 +29,11 @@ class StoreInUse(StoreError):
     broker: str
     holder: str | None
 
-    def __init__(self, store: str, broker: str, holder: str | None) -> None:
-        who = f"by {holder}" if holder else "by another process"
-        super().__init__(
-            f"The store {store} of the broker {broker!r} is in use {who}. "
-            "Stop that one first, or give this broker a store or a name of its own.",
-            store=store,
-            broker=broker,
-            holder=holder,
+    def sentence(self) -> str:
+        return (
+            f"The store {self.store} of the broker {self.broker!r} is in use by "
+            f"{self.holder or 'another process'}. "
+            "Stop that one first, or give this broker a store or a name of its own."
         )
 
 
@@ -46,15 +43,10 @@ class WrongBroker(StoreError):
     store: str
     broker: str
     owner: str
-
-    def __init__(self, store: str, broker: str, owner: str) -> None:
-        super().__init__(
-            f"The store {store} belongs to the broker {owner!r}, not to {broker!r}. "
-            "Start the broker under that name, or give it a file of its own.",
-            store=store,
-            broker=broker,
-            owner=owner,
-        )
+    sentence = (
+        "The store {store} belongs to the broker {owner!r}, not to {broker!r}. Start the broker under that "
+        "name, or give it a file of its own."
+    )
 
 
 class StoreTooNew(StoreError):
@@ -63,42 +55,30 @@ class StoreTooNew(StoreError):
     store: str
     version: int
     known: int
-
-    def __init__(self, store: str, version: int, known: int) -> None:
-        super().__init__(
-            f"The store {store} has version {version} of the schema; this Palio knows up to {known}. "
-            "Use the Palio that wrote it, or a later one.",
-            store=store,
-            version=version,
-            known=known,
-        )
+    sentence = (
+        "The store {store} has version {version} of the schema; this Palio knows up to {known}. Use the Palio "
+        "that wrote it, or a later one."
+    )
 
 
 class StoreCorrupt(StoreError):
     """A store that holds what nobody can have written."""
 
     store: str
-
-    def __init__(self, store: str, reason: str) -> None:
-        super().__init__(
-            f"The store {store} is damaged: {reason} Restore it from a copy, or move it away to begin anew.",
-            store=store,
-        )
+    reason: InitVar[str]
+    sentence = "The store {store} is damaged: {reason} Restore it from a copy, or move it away to begin anew."
 
 
 class StoreUnavailable(StoreError):
     """A store that cannot be opened or reached now."""
 
     store: str
+    reason: InitVar[str]
 
-    def __init__(self, store: str, reason: str) -> None:
-        # A database that is away says its name itself.
-        named = (
-            reason
-            if reason.startswith(f"The store {store} ")
-            else f"The store {store} cannot be opened: {reason}"
-        )
-        super().__init__(named, store=store)
+    def sentence(self, reason: str) -> str:
+        if reason.startswith(f"The store {self.store} "):  # a database that is away says its name itself
+            return reason
+        return f"The store {self.store} cannot be opened: {reason}"
 
 
 class StoreTooOld(StoreError):
@@ -106,41 +86,34 @@ class StoreTooOld(StoreError):
 
     store: str
     version: int
-
-    def __init__(self, store: str, version: int) -> None:
-        super().__init__(
-            f"The store {store} has version {version} of the schema. Start its broker once, which migrates it.",
-            store=store,
-            version=version,
-        )
+    sentence = (
+        "The store {store} has version {version} of the schema. Start its broker once, which migrates it."
+    )
 
 
 class NoSuchJournal(StoreError):
     """A journal that is not in the store, or none named where there are several."""
 
     store: str
+    broker: InitVar[str | None]
     known: tuple[str, ...]
 
-    def __init__(self, store: str, broker: str | None, known: tuple[str, ...]) -> None:
-        there = f"It has those of {', '.join(known)}." if known else "It has none yet."
+    def sentence(self, broker: str | None) -> str:
+        there = f"It has those of {', '.join(self.known)}." if self.known else "It has none yet."
         wanted = f"no journal of the broker {broker!r}" if broker is not None else "not exactly one journal"
-        super().__init__(f"The store {store} has {wanted}. {there}", store=store, known=known)
+        return f"The store {self.store} has {wanted}. {there}"
 
 
 class JournalTrimmed(StoreError):
     """What was to be read next is gone."""
 
+    store: str
     after: int
     trimmed: int
-
-    def __init__(self, store: str, after: int, trimmed: int) -> None:
-        super().__init__(
-            f"The journal in {store} was trimmed up to {trimmed} while it was read, and {after} was reached. "
-            "Read it again from where it begins now; a durable subscription would have kept what it needs.",
-            store=store,
-            after=after,
-            trimmed=trimmed,
-        )
+    sentence = (
+        "The journal in {store} was trimmed up to {trimmed} while it was read, and {after} was reached. Read "
+        "it again from where it begins now; a durable subscription would have kept what it needs."
+    )
 
 
 def sentence(problem: object) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import InitVar
 from typing import Any, TypeAlias
 
 import msgspec
@@ -59,9 +60,8 @@ class DamagedRow(PalioError):
     """A row of the journal that is no notification."""
 
     sequence: int
-
-    def __init__(self, sequence: int, reason: str) -> None:
-        super().__init__(f"Sequence {sequence} of the journal cannot be read: {reason}", sequence=sequence)
+    reason: InitVar[str]
+    sentence = "Sequence {sequence} of the journal cannot be read: {reason}"
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from dataclasses import InitVar
 
 from palio.model.errors import PalioError
 
@@ -12,9 +13,8 @@ class WrongCertificate(PalioError):
     """A certificate, a key or an authority that cannot be used."""
 
     file: str
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(f"{file} cannot be used for TLS: {reason}.", file=file)
+    reason: InitVar[str]
+    sentence = "{file} cannot be used for TLS: {reason}."
 
 
 def client_context(authority: str = "", certificate: str = "", key: str = "") -> ssl.SSLContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from pathlib import Path
 
 from palio.model.errors import PalioError
@@ -11,9 +12,8 @@ class NoToken(PalioError):
     """A file that has no token to read."""
 
     file: str
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(f"There is no token in {file}: {reason}.", file=file)
+    reason: InitVar[str]
+    sentence = "There is no token in {file}: {reason}."
 
 
 def read_token(file: str) -> str:

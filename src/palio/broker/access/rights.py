@@ -46,9 +46,7 @@ class WrongRights(PalioError):
 
     path: str
     reason: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+    sentence = "{path}: {reason}"
 
 
 class Rights(msgspec.Struct, frozen=True):

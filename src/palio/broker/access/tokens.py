@@ -29,9 +29,7 @@ class UnknownToken(PalioError):
     """There is no token of that id."""
 
     id: str
-
-    def __init__(self, id: str) -> None:
-        super().__init__(f"There is no token {id!r}; `palio token list` shows them.", id=id)
+    sentence = "There is no token {id!r}; `palio token list` shows them."
 
 
 class Token(msgspec.Struct, frozen=True):

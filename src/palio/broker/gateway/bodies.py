@@ -12,41 +12,31 @@ from contextlib import asynccontextmanager
 from starlette.requests import Request
 
 from palio.broker.gateway.settings import GatewaySettings
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, cut
 
 
 class BodyTooLarge(PalioError):
     """A request with more bytes than are allowed."""
 
     limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"The body of this request may have {limit:,} bytes; send less at a time, or (for events) raise "
-            "the limit `gateway.body` of the broker.",
-            limit=limit,
-        )
+    sentence = (
+        "The body of this request may have {limit:,} bytes; send less at a time, or (for events) raise the "
+        "limit `gateway.body` of the broker."
+    )
 
 
 class BodyTooSlow(PalioError):
     """A request whose body did not come in time."""
 
     seconds: float
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"The body of the request did not come within {seconds:g} seconds.", seconds=seconds)
+    sentence = "The body of the request did not come within {seconds:g} seconds."
 
 
 class EncodedBody(PalioError):
     """A body with a content encoding."""
 
-    encoding: str
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__(
-            f"A body with the content encoding {encoding[:40]!r} is not taken; send it as it is.",
-            encoding=encoding[:40],
-        )
+    encoding: str = cut(40)
+    sentence = "A body with the content encoding {encoding!r} is not taken; send it as it is."
 
 
 class NotNow(PalioError):

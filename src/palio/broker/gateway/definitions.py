@@ -47,22 +47,14 @@ class UnreadableDefinitions(PalioError):
 
     file: str
     reason: str
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(
-            f"The subscriptions in {file} cannot be read: {reason} Put a copy in its place, or remove it.",
-            file=file,
-            reason=reason,
-        )
+    sentence = "The subscriptions in {file} cannot be read: {reason} Put a copy in its place, or remove it."
 
 
 class NotStored(PalioError):
     """A subscription that could not be written down, and so is what it was."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"The subscription could not be written: {reason}. Try again later.", reason=reason)
+    sentence = "The subscription could not be written: {reason}. Try again later."
 
 
 class _DefinitionPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

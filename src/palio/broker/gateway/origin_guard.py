@@ -25,47 +25,37 @@ import ipaddress
 from starlette.datastructures import Headers
 
 from palio.broker.gateway.settings import GatewaySettings
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, cut
 
 
 class StrangeOrigin(PalioError):
     """A web page of another place."""
 
-    origin: str
-
-    def __init__(self, origin: str) -> None:
-        super().__init__(
-            f"Pages from {origin[:200]!r} may not call this broker; add it to the setting `gateway.origins` if "
-            "they shall.",
-            origin=origin[:200],
-        )
+    origin: str = cut(200)
+    sentence = (
+        "Pages from {origin!r} may not call this broker; add it to the setting `gateway.origins` if they shall."
+    )
 
 
 class StrangePage(PalioError):
     """A request that changes something, from a web page of another place that does not say which."""
 
-    site: str
-
-    def __init__(self, site: str) -> None:
-        super().__init__(
-            "This would change something, and a web page of another place asks for it. Call from a page of "
-            "this broker or from a program; or from a page whose origin is in the setting `gateway.origins`, "
-            "by a request that names it (with CORS, as those of EventSource do).",
-            site=site[:40],
-        )
+    site: str = cut(40)
+    sentence = (
+        "This would change something, and a web page of another place asks for it. Call from a page of this "
+        "broker or from a program; or from a page whose origin is in the setting `gateway.origins`, by a "
+        "request that names it (with CORS, as those of EventSource do)."
+    )
 
 
 class StrangeHost(PalioError):
     """A name that is not one of this machine, at a broker that is for this machine only."""
 
-    host: str
-
-    def __init__(self, host: str) -> None:
-        super().__init__(
-            f"This broker is for this machine only, and {host[:200]!r} is no name of it; add it to the setting "
-            "`gateway.hosts` if it is.",
-            host=host[:200],
-        )
+    host: str = cut(200)
+    sentence = (
+        "This broker is for this machine only, and {host!r} is no name of it; add it to the setting "
+        "`gateway.hosts` if it is."
+    )
 
 
 class OriginGuard:

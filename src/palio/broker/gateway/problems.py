@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, cut
 
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:palio:error:"
@@ -85,22 +85,16 @@ class RefusedByBroker(PalioError):
 class NotFound(PalioError):
     """A path that leads nowhere."""
 
-    path: str
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"There is nothing at {path[:200]!r}; /docs lists what there is.", path=path[:200])
+    path: str = cut(200)
+    sentence = "There is nothing at {path!r}; /docs lists what there is."
 
 
 class WrongMethod(PalioError):
     """A method that a path does not know."""
 
-    method: str
+    method: str = cut(20)
     allowed: str
-
-    def __init__(self, method: str, allowed: str) -> None:
-        super().__init__(
-            f"{method[:20]} cannot be used here; there is {allowed}.", method=method[:20], allowed=allowed
-        )
+    sentence = "{method} cannot be used here; there is {allowed}."
 
 
 def error_name(problem: PalioError) -> str:

@@ -23,7 +23,7 @@ import msgspec
 from yarl import URL
 
 from palio.broker.gateway.settings import GatewaySettings
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, cut
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -77,38 +77,28 @@ MAX_CONNECTIONS = 128
 class SinkNotAllowed(PalioError):
     """An address that events may not be sent to."""
 
-    sink: str
+    sink: str = cut(200)
     reason: str
-
-    def __init__(self, sink: str, reason: str) -> None:
-        super().__init__(f"Events cannot be sent to {sink[:200]!r}: {reason}", sink=sink[:200], reason=reason)
+    sentence = "Events cannot be sent to {sink!r}: {reason}"
 
 
 class SinkNotReached(PalioError):
     """A webhook that does not answer."""
 
-    sink: str
+    sink: str = cut(200)
     reason: str
-
-    def __init__(self, sink: str, reason: str) -> None:
-        super().__init__(
-            f"The webhook {sink[:200]!r} was not reached: {reason}", sink=sink[:200], reason=reason
-        )
+    sentence = "The webhook {sink!r} was not reached: {reason}"
 
 
 class SinkDeclined(PalioError):
     """A webhook that does not want events from here."""
 
-    sink: str
+    sink: str = cut(200)
     reason: str
-
-    def __init__(self, sink: str, reason: str) -> None:
-        super().__init__(
-            f"The webhook {sink[:200]!r} has not agreed to get events: {reason} It has to answer OPTIONS with "
-            "`WebHook-Allowed-Origin: *` or the origin that asks.",
-            sink=sink[:200],
-            reason=reason,
-        )
+    sentence = (
+        "The webhook {sink!r} has not agreed to get events: {reason} It has to answer OPTIONS with "
+        "`WebHook-Allowed-Origin: *` or the origin that asks."
+    )
 
 
 class Answer(msgspec.Struct, frozen=True):

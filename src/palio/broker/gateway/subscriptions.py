@@ -35,7 +35,7 @@ from palio.broker.gateway.stream_request import read_position, read_since
 from palio.broker.gateway.visitor import Visitor
 from palio.language import read_filters
 from palio.model.constraint import Constraint
-from palio.model.errors import NoSuchSubscription, PalioError, WrongParameter
+from palio.model.errors import NoSuchSubscription, PalioError, WrongParameter, cut
 from palio.model.expression import Condition
 from palio.model.filter import Filter
 from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
@@ -61,36 +61,28 @@ LINGER = 60.0  # seconds: whatever outlives its taker by no more is temporary, a
 class UnknownSubscription(PalioError):
     """There is no subscription of that id, or it is somebody else's."""
 
-    id: str
-
-    def __init__(self, id: str) -> None:
-        super().__init__(f"There is no subscription {id[:80]!r}.", id=id[:80])
+    id: str = cut(80)
+    sentence = "There is no subscription {id!r}."
 
 
 class SubscriptionExists(PalioError):
     """Another subscription has this id."""
 
     id: str
-
-    def __init__(self, id: str) -> None:
-        super().__init__(
-            f"There is a subscription {id!r} already, and it is another one; change it with PUT, or choose "
-            "another id.",
-            id=id,
-        )
+    sentence = (
+        "There is a subscription {id!r} already, and it is another one; change it with PUT, or choose another "
+        "id."
+    )
 
 
 class GatewayFull(PalioError):
     """The gateway has as many subscriptions as it may."""
 
     limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"There are {limit:,} subscriptions, as many as there may be; delete some, or raise the limit "
-            "`gateway.subscriptions` of the broker.",
-            limit=limit,
-        )
+    sentence = (
+        "There are {limit:,} subscriptions, as many as there may be; delete some, or raise the limit "
+        "`gateway.subscriptions` of the broker."
+    )
 
 
 class _Turn:

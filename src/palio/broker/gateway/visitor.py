@@ -39,9 +39,7 @@ class VisitEnded(PalioError):
     """The broker ended a conversation."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"The broker ended this conversation: {reason}", reason=reason)
+    sentence = "The broker ended this conversation: {reason}"
 
 
 class NoAnswer(PalioError):
@@ -49,14 +47,10 @@ class NoAnswer(PalioError):
 
     request: str
     seconds: float
-
-    def __init__(self, request: str, seconds: float) -> None:
-        super().__init__(
-            f"There was no answer to {request!r} within {seconds:g} seconds; whether it was carried out is not "
-            "known. Try it again: what has an id is published once.",
-            request=request,
-            seconds=seconds,
-        )
+    sentence = (
+        "There was no answer to {request!r} within {seconds:g} seconds; whether it was carried out is not "
+        "known. Try it again: what has an id is published once."
+    )
 
 
 class Visitor:

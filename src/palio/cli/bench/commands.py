@@ -59,12 +59,7 @@ class NoCheckout(PalioError):
     """A measurement that is not installed with the package."""
 
     subject: str
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(
-            f"The measurement of {subject} lies in the folder benchmarks of a checkout; run it from there.",
-            subject=subject,
-        )
+    sentence = "The measurement of {subject} lies in the folder benchmarks of a checkout; run it from there."
 
 
 @app.callback()

@@ -35,9 +35,7 @@ class BrokerFailed(PalioError):
     """A broker that could not go on."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"The broker cannot go on and has stopped: {reason}", reason=reason)
+    sentence = "The broker cannot go on and has stopped: {reason}"
 
 
 # What rooms above the broker add to every broker that is started here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Annotated, Any
 
 import typer
@@ -117,13 +118,11 @@ class NoSubscription(PalioError):
     """A subscription that a broker does not have."""
 
     subscription: str
-
-    def __init__(self, subscription: str, broker: str) -> None:
-        super().__init__(
-            f"There is no subscription {subscription} at {broker}; palio subs shows those that there are, and "
-            "a durable one is known at its home only.",
-            subscription=subscription,
-        )
+    broker: InitVar[str]
+    sentence = (
+        "There is no subscription {subscription} at {broker}; palio subs shows those that there are, and a "
+        "durable one is known at its home only."
+    )
 
 
 async def _filter_of(client: Client, subscription: str) -> str:

@@ -32,9 +32,7 @@ class UnreadableInput(PalioError):
 
     file: str
     reason: str
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(f"Cannot read {file}: {reason}.", file=file, reason=reason)
+    sentence = "Cannot read {file}: {reason}."
 
 
 class InputLine(msgspec.Struct, frozen=True):

@@ -29,14 +29,10 @@ class NotAtHome(PalioError):
 
     name: str
     broker: str
-
-    def __init__(self, name: str, broker: str) -> None:
-        super().__init__(
-            f"There is no durable subscription {name!r} at {broker}; `palio subs --durable` lists those "
-            "that are at home there. If it is at another broker, ask that one.",
-            name=name,
-            broker=broker,
-        )
+    sentence = (
+        "There is no durable subscription {name!r} at {broker}; `palio subs --durable` lists those that are at "
+        "home there. If it is at another broker, ask that one."
+    )
 
 
 def stats(server: Server = None, as_json: AsJson = False) -> None:

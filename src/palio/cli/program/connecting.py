@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from dataclasses import InitVar
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -33,12 +34,12 @@ class NoBroker(PalioError):
     """There is no broker at an address, or it does not answer."""
 
     server: str
+    why: InitVar[str] = ""
 
-    def __init__(self, server: str, why: str = "") -> None:
-        super().__init__(
-            f"No broker answers at {server}{f' ({why})' if why else ''}; "
-            "start one with `palio up`, or name another one with --server.",
-            server=server,
+    def sentence(self, why: str) -> str:
+        return (
+            f"No broker answers at {self.server}{f' ({why})' if why else ''}; "
+            "start one with `palio up`, or name another one with --server."
         )
 
 

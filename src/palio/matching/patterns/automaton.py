@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from palio.model.constraint import Constraint
-from palio.model.expression import Always, Condition, Expression, conjunction
+from palio.model.expression import Condition, conjunction
 from palio.model.filter import Filter
 from palio.model.patterns.computed import Events, compile_guard, computed_references, conditions
 from palio.model.patterns.pattern import Pattern
@@ -78,20 +78,13 @@ class Ways:
 
     def closing(self, filled: int) -> list[Gap]:
         """What must not happen until the window ends, if nothing else follows."""
-        return [
-            gap
-            for gap in self.variant.gaps
-            if not gap.before & filled and gap.after & filled and not gap.inside
-        ]
+        gaps = self.variant.gaps
+        return [gap for gap in gaps if not gap.before & filled and gap.after & filled and not gap.inside]
 
     def decided_by(self, filled: int, number: int) -> list[int]:
         """The bounds that are decided when this slot is filled: it is the first of theirs."""
-        bounds = self.bounds
-        return [
-            one
-            for one in self._bounds_of[number]
-            if not bounds[one].before & filled and bounds[one].after & filled
-        ]
+        known, bounds = self._bounds_of[number], self.bounds
+        return [one for one in known if not bounds[one].before & filled and bounds[one].after & filled]
 
 
 class Automaton:
@@ -156,8 +149,7 @@ def bits(numbers: tuple[int, ...]) -> int:
 
 
 def _anything(by: tuple[str, ...]) -> Filter:
-    there: list[Expression] = [Condition(attribute, Constraint("exists")) for attribute in by]
-    return Filter.from_expression(conjunction(there) if there else Always(True))
+    return Filter.from_expression(conjunction(Condition(name, Constraint("exists")) for name in by))
 
 
 def _remembered(pattern: Pattern) -> frozenset[str]:

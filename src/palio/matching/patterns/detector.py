@@ -126,14 +126,8 @@ class Detector:
             return
         patterns = self.patterns
         for pattern, steps in patterns.hits(notification):
-            hit = patterns.hit(
-                pattern,
-                steps,
-                notification.attributes,
-                time=time,
-                position=position,
-                id=str(position) if id is None else id,
-            )
+            named = str(position) if id is None else id
+            hit = patterns.hit(pattern, steps, notification.attributes, time=time, position=position, id=named)
             if hit is None:
                 self.counts.unkeyed += 1
             else:
@@ -180,8 +174,8 @@ class Detector:
             partition = self._partitions[place]
             automaton = self.patterns.automata[place[0]]
             before, due = partition.size(), partition.due
-            for finding in partition.look(automaton, watermark, losses):
-                found.append(match_of(automaton, place[1], finding))
+            findings = partition.look(automaton, watermark, losses)
+            found += [match_of(automaton, place[1], finding) for finding in findings]
             size = partition.size()
             self._held += size - before
             if not size:
@@ -193,7 +187,7 @@ class Detector:
         self.counts.timed_out += timed_out
         self.counts.overflow += losses.overflow
         self.counts.abandoned += losses.abandoned
-        found.sort(key=_when)
+        found.sort(key=lambda match: (match.time, match.pattern, match.constituents[0].position))
         return found
 
     def close(self) -> list[Match]:
@@ -294,7 +288,3 @@ def match_of(automaton: Automaton, key: bytes, finding: Finding) -> Match:
         tuple(Constituent(names[step], hit.id, hit.time, hit.position) for hit, step in events),
         timed_out,
     )
-
-
-def _when(match: Match) -> tuple[int, str, int]:
-    return match.time, match.pattern, match.constituents[0].position

@@ -7,6 +7,7 @@ remembered is always a stretch of events from the first open beginning on; every
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TypeAlias
 
 import msgspec
@@ -67,13 +68,13 @@ class Partition(msgspec.Struct, array_like=True):
         waiting = self.waiting
         if not by_time:
             if len(waiting) > 1:
-                waiting.sort(key=_position)
+                waiting.sort(key=attrgetter("position"))
             self.hits += waiting
             waiting.clear()
             return
         ready = [hit for hit in waiting if hit.time <= watermark]
         if ready:
-            ready.sort(key=_time_and_position)
+            ready.sort(key=attrgetter("time", "position"))
             self.hits += ready
             self.waiting = [hit for hit in waiting if hit.time > watermark]
 
@@ -225,11 +226,3 @@ def _spend(hits: list[Hit], place: int, match: MatchFound, consume: str, skips_t
         for hit in hits[last + 1 :]:
             hit.spent = hit.spent or hit.time <= match.time
     return last + 1
-
-
-def _position(hit: Hit) -> int:
-    return hit.position
-
-
-def _time_and_position(hit: Hit) -> tuple[int, int]:
-    return hit.time, hit.position

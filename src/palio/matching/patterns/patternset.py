@@ -65,9 +65,8 @@ class PatternSet:
         key = partition_key(automaton.by, attributes)
         if key is None:
             return None
-        values = None
-        if automaton.remembered:
-            values = {name: attributes[name] for name in automaton.remembered if name in attributes}
+        wanted = automaton.remembered
+        values = {name: attributes[name] for name in wanted if name in attributes} if wanted else None
         return key, Hit(time, position, steps, id, values)
 
     def __len__(self) -> int:

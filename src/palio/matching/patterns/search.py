@@ -21,7 +21,10 @@ that they do not fail again and again; what is left of the exponential is bounde
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import pairwise
+
+import msgspec
 
 from palio.matching.patterns.automaton import Automaton, Filled, Filling, Ways
 from palio.matching.patterns.hit import NEVER, Hit
@@ -39,6 +42,7 @@ class Exhausted(Exception):
     """A search that passed its bound."""
 
 
+@dataclass(eq=False)
 class MatchFound(Exception):
     """Ends a search: these places, as these steps, complete at this time.
 
@@ -47,20 +51,11 @@ class MatchFound(Exception):
     are their places.
     """
 
-    def __init__(
-        self,
-        chosen: tuple[tuple[int, int], ...],
-        time: int,
-        *,
-        by_absence: bool,
-        until: int | None,
-        witnesses: tuple[int, ...] = (),
-    ) -> None:
-        self.chosen = chosen
-        self.time = time
-        self.by_absence = by_absence
-        self.until = until
-        self.witnesses = witnesses
+    chosen: tuple[tuple[int, int], ...]
+    time: int
+    by_absence: bool = field(kw_only=True)
+    until: int | None = field(kw_only=True)
+    witnesses: tuple[int, ...] = ()
 
     def or_earlier(self, other: MatchFound) -> MatchFound:
         """Of two for the same events the one that has less to wait for."""
@@ -76,15 +71,14 @@ class MatchFound(Exception):
         return self.by_absence or not all(place < len(hits) and hits[place].spent for place in self.witnesses)
 
 
-class MatchReach:
+class MatchReach(msgspec.Struct):
     """All that can become of a beginning: its matches by the places of their events; the earliest watermark at
     which something of it that is open is to be asked for again; and the places of all events that any of this
     has."""
 
-    def __init__(self) -> None:
-        self.matches: dict[tuple[int, ...], MatchFound] = {}
-        self.until: int | None = None
-        self.places: set[int] = set()
+    matches: dict[tuple[int, ...], MatchFound] = {}
+    until: int | None = None
+    places: set[int] = set()
 
     def matched(self, found: MatchFound) -> None:
         places = tuple(place for place, _ in found.chosen)
@@ -408,12 +402,8 @@ class Search:
         if self.automaton.guarded:
             return id(ways), slots
         times: list[object] = [self.since(after, slots)[1] for after in ways.afters if after & filled]
-        for gap in ways.variant.gaps:
-            if not gap.before & filled:
-                times.append(self.since(gap.after, slots))
-        for link in ways.variant.links:
-            if not link.before & filled:
-                times.append(self.since(link.after, slots))
+        bounds: tuple[Gap | SlotLink, ...] = (*ways.variant.gaps, *ways.variant.links)
+        times += [self.since(bound.after, slots) for bound in bounds if not bound.before & filled]
         return id(ways), filled, tuple(times)
 
 

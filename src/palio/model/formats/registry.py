@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, cut
 from palio.model.formats.binary import BINARY
 from palio.model.formats.form import FileFormat, Format, Message, Reading
 from palio.model.formats.lines import JSON_LINES
 from palio.model.formats.plain import JSON, PLAIN_JSON
 from palio.model.formats.structured import BATCH, STRUCTURED
 from palio.model.notification import Notification
+
+if TYPE_CHECKING:
+    from dataclasses import InitVar
 
 FORMATS: tuple[Format, ...] = (PLAIN_JSON, JSON_LINES, STRUCTURED, BATCH)
 FILE_FORMATS: tuple[FileFormat, ...] = (JSON_LINES,)
@@ -26,14 +30,14 @@ _CLOUDEVENTS = "application/cloudevents"
 class WrongMediaType(PalioError):
     """A body of a kind that is not known here."""
 
-    media_type: str
+    media_type: str = cut(80)
+    expected: InitVar[str | None] = None
 
-    def __init__(self, media_type: str, expected: str | None = None) -> None:
-        this = repr(media_type[:80]) if media_type else "of no named type"
-        super().__init__(
+    def sentence(self, expected: str | None) -> str:
+        this = repr(self.media_type) if self.media_type else "of no named type"
+        return (
             f"This is {this}, and should be {expected or _expected()}. "
-            f"With curl: --json, or -H 'Content-Type: {JSON}'.",
-            media_type=media_type[:80],
+            f"With curl: --json, or -H 'Content-Type: {JSON}'."
         )
 
 

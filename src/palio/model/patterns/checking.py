@@ -8,7 +8,7 @@ from palio.model.errors import PatternError, PatternTooLarge
 from palio.model.patterns.computed import computed_references
 from palio.model.patterns.shape import Absence, All, Either, Loop, Shape, Step, Then, Times, steps_of
 from palio.model.patterns.variants import NEEDED, Variant
-from palio.model.valueset import EMPTY, PRESENT, ValueSet
+from palio.model.valueset import PRESENT, union
 
 # More than a person writes; a window longer than a year is a question to the archive.
 MAX_STEPS = 32
@@ -124,11 +124,7 @@ def _shared(attribute: str, steps: Sequence[Step], variant: Variant) -> bool:
     """Whether events of all slots can have the same value."""
     shared = PRESENT
     for slot in variant.slots:
-        if slot.rank != NEEDED:
-            continue
-        allowed: ValueSet = EMPTY
-        for number in slot.steps:
-            for box in steps[number].filter.conjunctions:
-                allowed = allowed | box.side(attribute)
-        shared = shared & allowed
+        if slot.rank == NEEDED:
+            boxes = [box for number in slot.steps for box in steps[number].filter.conjunctions]
+            shared &= union(box.side(attribute) for box in boxes)
     return not shared.is_empty()

@@ -21,6 +21,7 @@ word, so this takes nothing away from it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -145,9 +146,8 @@ class PatternReader(Reader):
         return Then(tuple(parts), tuple(joins[1:]) if any(one != PLAIN for one in joins) else ())
 
     def _says_not_next(self) -> bool:
-        if not (self.kind == "keyword" and self.token == "not"):
+        if not self.take("not"):
             return False
-        self.advance()
         if not self.take_word("next"):
             self.fail(
                 f"expected `next`, found {self.found()}.", "What must not happen stands behind `then not`."
@@ -166,18 +166,17 @@ class PatternReader(Reader):
         return PartJoin(strict)
 
     def either(self) -> Shape:
-        return self._joined(Either, self.every, lambda: self.take("or"))
+        return self._shapes(Either, self.every, "or")
 
     def every(self) -> Shape:
-        return self._joined(All, self.unit, lambda: self.take("and"))
+        return self._shapes(All, self.unit, "and")
 
-    def _joined(self, kind: Any, part: Any, more: Any) -> Shape:
+    def _shapes(self, kind: Any, part: Callable[[], Shape], word: str) -> Shape:
         parts: list[Shape] = []
-        while True:
-            one: Shape = part()
+        while not parts or self.take(word):
+            one = part()
             parts += one.parts if type(one) is kind else (one,)  # type: ignore[union-attr]
-            if not more():
-                return kind(tuple(parts)) if len(parts) > 1 else parts[0]
+        return kind(tuple(parts)) if len(parts) > 1 else parts[0]
 
     def unit(self) -> Shape:
         if self.kind == "times":
@@ -188,8 +187,7 @@ class PatternReader(Reader):
                 self.fail_at(at, f"a step is repeated 1 to {MAX_REPETITIONS:,} times.")
             part = self._single("×")
             return Times(count, part) if count > 1 else part
-        if self.kind == "keyword" and self.token == "not":
-            self.advance()
+        if self.take("not"):
             return Absence(self._single("not"))
         start = self.at
         if self.kind == "symbol" and self.token == "(":

@@ -112,7 +112,8 @@ class Absence(msgspec.Struct, frozen=True):
 Shape: TypeAlias = "Step | Then | All | Either | Times | Loop | Absence"
 
 _STRENGTH: dict[type, int] = {Then: 0, Either: 1, All: 2, Times: 3, Loop: 3, Absence: 3, Step: 4}
-_WORDS: dict[type, str] = {Either: " or ", All: " and "}
+# What joins the parts, and what binds stronger and so needs no parentheses among them.
+_JOINED: dict[type, tuple[str, type]] = {Either: (" or ", All), All: (" and ", Times)}
 _SIGNS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
 
 
@@ -135,7 +136,8 @@ def shape_text(shape: Shape) -> str:
                 text = f"{text} {join}{_inside(part, Either)}"
             return text
         case All(parts) | Either(parts):
-            return _WORDS[type(shape)].join(_inside(part, _stronger(shape)) for part in parts)
+            word, stronger = _JOINED[type(shape)]
+            return word.join(_inside(part, stronger) for part in parts)
 
 
 def loop_sign(loop: Loop) -> str:
@@ -143,10 +145,6 @@ def loop_sign(loop: Loop) -> str:
     most = "" if loop.most is None else str(loop.most)
     sign = _SIGNS.get((loop.least, loop.most), f"{{{loop.least},{most}}}")
     return sign if loop.greedy else f"{sign}?"
-
-
-def _stronger(shape: Shape) -> type:
-    return {Either: All, All: Times}[type(shape)]
 
 
 def _inside(part: Shape, least: type) -> str:

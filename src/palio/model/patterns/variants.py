@@ -14,8 +14,9 @@ fifty slots and fifty-one states, and is one variant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import product
 
 import msgspec
@@ -128,8 +129,7 @@ def _variants(shape: Shape, context: _Context) -> tuple[Variant, ...]:
             (one,) = _repeated(part, context, least, most, GREEDY if greedy else RELUCTANT)
             return (one if shape.until is None else _ended(one, _steps(shape.until, context)),)
         case All(parts):
-            several = [_variants(part, context) for part in parts]
-            return _combined(several, _beside)
+            return _combined([_variants(part, context) for part in parts], _beside)
         case Then():
             return _sequences(shape, context)
         case Absence():
@@ -164,8 +164,7 @@ def _sequences(shape: Then, context: _Context) -> tuple[Variant, ...]:
     missing: tuple[Gap, ...] = ()
     for number, part in enumerate(shape.parts):
         if isinstance(part, Absence):
-            steps = _steps(part.part, context)
-            missing += (Gap(steps, 0, adjacent=part.adjacent),)
+            missing += (Gap(_steps(part.part, context), 0, adjacent=part.adjacent),)
             continue
         join = shape.join(number) if number else PLAIN
         found = _combined([found, _variants(part, context)], partial(_followed, missing=missing, join=join))
@@ -180,18 +179,10 @@ def _sequences(shape: Then, context: _Context) -> tuple[Variant, ...]:
 def _combined(
     several: list[tuple[Variant, ...]], join: Callable[[Variant, Variant], Variant]
 ) -> tuple[Variant, ...]:
-    count = 1
-    for one in several:
-        count *= len(one)
+    count = math.prod(map(len, several))
     if count > MAX_VARIANTS:
         raise PatternTooLarge(what="alternatives", limit=MAX_VARIANTS, got=count)
-    found = []
-    for choice in product(*several):
-        whole = choice[0]
-        for part in choice[1:]:
-            whole = join(whole, part)
-        found.append(whole)
-    return _bounded(found)
+    return _bounded([reduce(join, choice) for choice in product(*several)])
 
 
 def _beside(one: Variant, other: Variant) -> Variant:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from math import isfinite
 
 from palio.model.errors import PalioError
@@ -22,14 +23,12 @@ class HomeUnreachable(PalioError):
     name: str
     missing: tuple[str, ...]
 
-    def __init__(self, name: str, missing: tuple[str, ...]) -> None:
-        brokers = ", ".join(missing)
-        super().__init__(
-            f"The durable subscription {name!r} may have its home at {brokers}, which cannot be reached now. "
-            "Try again later, begin anew, or let the network forget a broker that is gone for good "
-            "(`palio forget`).",
-            name=name,
-            missing=missing,
+    def sentence(self) -> str:
+        brokers = ", ".join(self.missing)
+        return (
+            f"The durable subscription {self.name!r} may have its home at {brokers}, which cannot be reached "
+            "now. Try again later, begin anew, or let the network forget a broker that is gone for good "
+            "(`palio forget`)."
         )
 
 
@@ -37,32 +36,22 @@ class NotTaker(PalioError):
     """A request about a durable subscription by a session that is not its taker."""
 
     name: str
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"This session is not the taker of the durable subscription {name!r}; attach it first.", name=name
-        )
+    sentence = "This session is not the taker of the durable subscription {name!r}; attach it first."
 
 
 class NotHome(PalioError):
     """A request about dead letters at a broker that is not the home of the subscription."""
 
     name: str
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"The durable subscription {name!r} does not have its home at this broker; ask at its home.",
-            name=name,
-        )
+    sentence = "The durable subscription {name!r} does not have its home at this broker; ask at its home."
 
 
 class WrongAttachment(PalioError):
     """A wish about a durable subscription that cannot be granted."""
 
     setting: str
-
-    def __init__(self, setting: str, reason: str) -> None:
-        super().__init__(f"The setting {setting!r} cannot be so: {reason}", setting=setting)
+    reason: InitVar[str]
+    sentence = "The setting {setting!r} cannot be so: {reason}"
 
 
 def require_sound(attach: Attach) -> None:

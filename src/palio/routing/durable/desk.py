@@ -41,13 +41,10 @@ class UnknownBroker(PalioError):
     """A broker that cannot be forgotten: it was never heard of, or it is the one that is asked."""
 
     broker: str
-
-    def __init__(self, broker: str) -> None:
-        super().__init__(
-            f"The broker {broker!r} cannot be forgotten here: this is it, or it was never heard of here. "
-            "Look at the spelling, or ask another broker.",
-            broker=broker,
-        )
+    sentence = (
+        "The broker {broker!r} cannot be forgotten here: this is it, or it was never heard of here. Look at "
+        "the spelling, or ask another broker."
+    )
 
 
 _IDENTITY = re.compile(r"[0-9a-f]+ (.*) ([0-9]+) [0-9]+", re.DOTALL)

@@ -26,9 +26,7 @@ class InvalidRecord(PalioError):
     """A keyed record that no store could keep."""
 
     reason: str
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"This is no keyed record: {reason}", reason=reason)
+    sentence = "This is no keyed record: {reason}"
 
 
 class KeyedRecord(msgspec.Struct, frozen=True):

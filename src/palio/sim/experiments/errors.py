@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
+
 from palio.model.errors import PalioError
 
 
@@ -12,28 +14,25 @@ class InvalidExperiment(PalioError):
     path: str
     reason: str
 
-    def __init__(self, file: str, path: str, reason: str) -> None:
-        place = f"{file}, at {path}" if path else file
-        super().__init__(f"{place}: {reason}", file=file, path=path, reason=reason)
+    def sentence(self) -> str:
+        place = f"{self.file}, at {self.path}" if self.path else self.file
+        return f"{place}: {self.reason}"
 
 
 class UnknownExperiment(PalioError):
     """A name that is neither a file nor a ready experiment."""
 
     name: str
+    ready: list[str]
 
-    def __init__(self, name: str, ready: list[str]) -> None:
-        super().__init__(
-            f"There is no file {name!r} and no ready experiment of that name; ready are: {', '.join(ready)}.",
-            name=name,
-            ready=ready,
-        )
+    def sentence(self) -> str:
+        ready = ", ".join(self.ready)
+        return f"There is no file {self.name!r} and no ready experiment of that name; ready are: {ready}."
 
 
 class UnusableRuns(PalioError):
     """A file of finished runs that cannot be read or belongs to something else."""
 
     path: str
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path} cannot be used: {reason}", path=path)
+    reason: InitVar[str]
+    sentence = "{path} cannot be used: {reason}"

@@ -11,6 +11,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import InitVar
 
 from palio.model.errors import PalioError
 
@@ -35,9 +36,8 @@ class InvalidFormula(PalioError):
     """A formula that cannot be read."""
 
     text: str
-
-    def __init__(self, text: str, reason: str) -> None:
-        super().__init__(f"The formula {text!r} cannot be used: {reason}", text=text)
+    reason: InitVar[str]
+    sentence = "The formula {text!r} cannot be used: {reason}"
 
 
 class Formula:

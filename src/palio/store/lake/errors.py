@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
+
 from palio.model.errors import PalioError
 
 
@@ -13,18 +15,15 @@ class NoLake(LakeError):
     """A folder that is no lake."""
 
     lake: str
-
-    def __init__(self, lake: str) -> None:
-        super().__init__(f"There is no lake in {lake}; `palio spark archive` makes one.", lake=lake)
+    sentence = "There is no lake in {lake}; `palio spark archive` makes one."
 
 
 class WrongLake(LakeError):
     """A place where a lake cannot be."""
 
     lake: str
-
-    def __init__(self, lake: str, reason: str) -> None:
-        super().__init__(f"A lake cannot be in {lake!r}: {reason}", lake=lake)
+    reason: InitVar[str]
+    sentence = "A lake cannot be in {lake!r}: {reason}"
 
 
 class LakeTooNew(LakeError):
@@ -33,27 +32,20 @@ class LakeTooNew(LakeError):
     lake: str
     format: int
     known: int
-
-    def __init__(self, lake: str, format: int, known: int) -> None:
-        super().__init__(
-            f"The lake in {lake} has the format {format}, and this version of Palio knows those up to {known}. "
-            "Read it with a newer one; nothing was changed.",
-            lake=lake,
-            format=format,
-            known=known,
-        )
+    sentence = (
+        "The lake in {lake} has the format {format}, and this version of Palio knows those up to {known}. Read "
+        "it with a newer one; nothing was changed."
+    )
 
 
 class LakeDamaged(LakeError):
     """A lake in which something is missing, or cannot be read; `file` is which, where it is one file."""
 
     lake: str
-    file: str | None
-
-    def __init__(
-        self, lake: str, reason: str, file: str | None = None, advice: str = "Restore it from a copy."
-    ) -> None:
-        super().__init__(f"The lake in {lake} is damaged: {reason} {advice}", lake=lake, file=file)
+    reason: InitVar[str]
+    file: str | None = None
+    advice: InitVar[str] = "Restore it from a copy."
+    sentence = "The lake in {lake} is damaged: {reason} {advice}"
 
 
 class LakeChanged(LakeError):
@@ -61,13 +53,7 @@ class LakeChanged(LakeError):
 
     lake: str
     version: int
-
-    def __init__(self, lake: str, version: int) -> None:
-        super().__init__(
-            f"The lake in {lake} has become version {version} by somebody else meanwhile. Try it again.",
-            lake=lake,
-            version=version,
-        )
+    sentence = "The lake in {lake} has become version {version} by somebody else meanwhile. Try it again."
 
 
 class LakeBehind(LakeError):
@@ -78,13 +64,9 @@ class LakeBehind(LakeError):
     upto: int
     trimmed: int
 
-    def __init__(self, lake: str, journal: str, upto: int, trimmed: int) -> None:
-        super().__init__(
-            f"The lake in {lake} has the journal {journal!r} up to {upto}, and the journal itself begins with "
-            f"{trimmed + 1}: what is between them is in neither. Name the lake to which this journal is "
-            "archived, or none (the setting `lake`).",
-            lake=lake,
-            journal=journal,
-            upto=upto,
-            trimmed=trimmed,
+    def sentence(self) -> str:
+        return (
+            f"The lake in {self.lake} has the journal {self.journal!r} up to {self.upto}, and the journal "
+            f"itself begins with {self.trimmed + 1}: what is between them is in neither. Name the lake to "
+            "which this journal is archived, or none (the setting `lake`)."
         )

@@ -14,7 +14,7 @@ is told is true, but not all. So is every broker that was ever heard of and is n
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 
 import msgspec
 
@@ -55,21 +55,15 @@ class WrongSurvey(PalioError):
     """A survey or a replay of something that is none."""
 
     setting: str
-
-    def __init__(self, setting: str, reason: str) -> None:
-        super().__init__(f"The setting {setting!r} cannot be so: {reason}", setting=setting)
+    reason: InitVar[str]
+    sentence = "The setting {setting!r} cannot be so: {reason}"
 
 
 class TooManySurveys(PalioError):
     """A session has too many surveys and replays open."""
 
     limit: int
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"This session has {limit} surveys and replays open, which is the limit; wait for their ends.",
-            limit=limit,
-        )
+    sentence = "This session has {limit} surveys and replays open, which is the limit; wait for their ends."
 
 
 class _Surveying:
