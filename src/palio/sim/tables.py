@@ -40,11 +40,7 @@ def consistency(network: SimulatedNetwork) -> Iterator[Violation]:
     for station, neighbour in _tree_links(network):
         router, other = station.router, neighbour.router
         yield from _differences(
-            station,
-            neighbour,
-            "subscription",
-            router.sent(neighbour.name),
-            other.received(station.name),
+            station, neighbour, "subscription", router.sent(neighbour.name), other.received(station.name)
         )
         yield from _differences(
             station,

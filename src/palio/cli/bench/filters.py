@@ -17,10 +17,7 @@ from palio.cli.bench.measuring import Measurement, measure
 from palio.cli.demo.stocks import Market, filter_texts
 from palio.cli.program.terminal import error_console, help_epilog, output_console, write_json
 
-EPILOG = help_epilog(
-    "palio bench filters --seconds 0.02",
-    "palio bench filters --seconds 0.02 --seed 7 --json",
-)
+EPILOG = help_epilog("palio bench filters --seconds 0.02", "palio bench filters --seconds 0.02 --seed 7 --json")
 # Enough to be of all shapes and not to fit into one lucky cache line; few enough to be read in no time.
 _FILTERS = 400
 _EVENTS = 20

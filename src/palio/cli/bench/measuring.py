@@ -43,10 +43,7 @@ def measure(
 ) -> Measurement:
     """Both sides do `pieces` pieces of work in one call; `seconds` is about how long each side may take."""
     return Measurement(
-        what,
-        best_time(work, seconds) / pieces,
-        yardstick,
-        best_time(yardstick_work, seconds) / pieces,
+        what, best_time(work, seconds) / pieces, yardstick, best_time(yardstick_work, seconds) / pieces
     )
 
 

@@ -23,8 +23,7 @@ from palio.model.errors import NotAuthenticated, PalioError
 from palio.spark.runtime.health import Check, executor_checks, java_check, python_checks
 
 EPILOG = help_epilog(
-    "palio doctor --no-executors",
-    notes="For a cluster: palio doctor --master spark://host:7077",
+    "palio doctor --no-executors", notes="For a cluster: palio doctor --master spark://host:7077"
 )
 _HERE = "this machine"
 # Enough tasks for each of some executors to get one.

@@ -29,8 +29,7 @@ StoreUrl = Annotated[
     ),
 ]
 BrokerName = Annotated[
-    str | None,
-    typer.Option("--broker", metavar="NAME", help="Whose journal, where a store has several."),
+    str | None, typer.Option("--broker", metavar="NAME", help="Whose journal, where a store has several.")
 ]
 
 

@@ -56,8 +56,7 @@ def up(
         str | None, typer.Option(metavar="URL", help="The journal, if not SQLite in the data folder.")
     ] = None,
     lake: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Where the journal is archived: history goes on there."),
+        str | None, typer.Option(metavar="FOLDER", help="Where the journal is archived: history goes on there.")
     ] = None,
     no_journal: Annotated[
         bool, typer.Option("--no-journal", help="Keep nothing: quick, and nothing is durable.")

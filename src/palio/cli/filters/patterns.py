@@ -59,8 +59,7 @@ def patterns(
     time: Annotated[
         str | None,
         typer.Option(
-            metavar="ATTRIBUTE",
-            help="What has an event's time. Default: time; live, when it was published.",
+            metavar="ATTRIBUTE", help="What has an event's time. Default: time; live, when it was published."
         ),
     ] = None,
     delay: Annotated[

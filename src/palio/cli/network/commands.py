@@ -24,8 +24,7 @@ from palio.cli.program.extras import missing_of
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console, plural, write_json
 
 UP_EPILOG = help_epilog(
-    "palio network up examples/network.toml",
-    "palio network up examples/network.toml --strict",
+    "palio network up examples/network.toml", "palio network up examples/network.toml --strict"
 )
 STATUS_EPILOG = help_epilog("palio network status examples/network.toml")
 app = typer.Typer(
@@ -153,12 +152,7 @@ def _row(table: Table, shown: tuple[str, MemberState, str], facts: dict[str, Any
         router = facts["router"]
         events = events_of(router)
         # The one that asks is a client as well, and no news.
-        numbers = (
-            facts["broker"]["sessions"] - 1,
-            router["filters"],
-            events["taken"],
-            events["delivered"],
-        )
+        numbers = (facts["broker"]["sessions"] - 1, router["filters"], events["taken"], events["delivered"])
         head = f"{facts['store']['head']:,}" if "store" in facts else "off"
         cells = [f"{router['links']}/{wanted}", *[f"{number:,}" for number in numbers], head]
     table.add_row(name, Text(state.value, style=_COLOURS[state]), server, *cells)

@@ -11,15 +11,7 @@ from rich.table import Table
 from palio.cli.network.broker_status import NotAtHome
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
-from palio.cli.program.terminal import (
-    ExitCode,
-    help_epilog,
-    output_console,
-    plural,
-    printable,
-    say,
-    write_json,
-)
+from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, say, write_json
 from palio.client import Client
 from palio.model import jsontext
 from palio.model.errors import PalioError

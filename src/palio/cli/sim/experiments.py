@@ -23,9 +23,7 @@ from palio.sim.experiments.results import Finished, Folder
 from palio.sim.experiments.simulators import simulator_of
 from palio.sim.experiments.sweep import Key, PlannedRun, expand
 
-RUN_EPILOG = help_epilog(
-    "palio sim run examples/experiment.toml --output /tmp/palio-example",
-)
+RUN_EPILOG = help_epilog("palio sim run examples/experiment.toml --output /tmp/palio-example")
 LIST_EPILOG = help_epilog("palio sim list")
 
 _COLOURS = {"supported": "green", "partly supported": "yellow", "not supported": "red", "undecided": "dim"}
@@ -68,8 +66,7 @@ def run_experiment(
         int | None, typer.Option("--workers", "-w", min=1, help="Processes; as many as cores by default.")
     ] = None,
     spark: Annotated[
-        str | None,
-        typer.Option(metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…"),
+        str | None, typer.Option(metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…")
     ] = None,
     quick: Quick = False,
     first: First = 1,

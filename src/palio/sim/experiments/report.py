@@ -140,10 +140,7 @@ def _growth_table(experiment: Experiment, found: Sequence[Growth]) -> str:
         if law is None:
             cells += ["no fit", "–"]
         else:
-            cells += [
-                f"{law.factor:.3g} · x^{law.exponent:.3f}",
-                f"{law.exponent:.2f} ± {law.half_width:.2f}",
-            ]
+            cells += [f"{law.factor:.3g} · x^{law.exponent:.3f}", f"{law.exponent:.2f} ± {law.half_width:.2f}"]
         for x in fit.extrapolate:
             cells += [shown(law(x)) if law is not None else "–", shown(growth.paper(x))]
         text = fit.paper.get(growth.variant)

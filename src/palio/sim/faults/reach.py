@@ -40,15 +40,7 @@ PHASES = (
     "removing",
 )
 # What else a broker may be in the middle of.
-CIRCUMSTANCES = (
-    "journaling",
-    "spooling",
-    "full disk",
-    "slow disk",
-    "busy",
-    "link cut",
-    "link lagging",
-)
+CIRCUMSTANCES = ("journaling", "spooling", "full disk", "slow disk", "busy", "link cut", "link lagging")
 STATES = PHASES + CIRCUMSTANCES
 _KINDS: dict[type, str] = {
     steps.PauseBroker: "pause",

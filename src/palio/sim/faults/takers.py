@@ -48,13 +48,7 @@ class FaultConsumer:
     """The client of one durable subscription, in one session after the other."""
 
     def __init__(
-        self,
-        world: World,
-        take: Take,
-        *,
-        impatient: bool = False,
-        batched: bool = False,
-        retries: bool = False,
+        self, world: World, take: Take, *, impatient: bool = False, batched: bool = False, retries: bool = False
     ) -> None:
         self.world = world
         self._batched = batched  # whether it acknowledges several deliveries at once
