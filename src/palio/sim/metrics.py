@@ -61,13 +61,14 @@ def measure(network: SimulatedNetwork, verdict: Verdict, *, wall_seconds: float)
         deliveries_expected=verdict.expected,
         deliveries_possible=verdict.possible,
         notifications_checked=verdict.checked,
+        matching_calls=sum(one.forwarding.taken for one in statistics),
+        matched_ids=sum(one.forwarding.matched for one in statistics),
         wasted_forwards=counts.wasted_forwards,
         simulated_messages=network.handled,
         simulated_seconds=network.now,
         wall_seconds=wall_seconds,
         **_kinds(network),
         **_tables(network, statistics),
-        **_work(statistics),
         **_delays(network, record),
     )
 
@@ -85,10 +86,11 @@ def _kinds(network: SimulatedNetwork) -> dict[str, Any]:
 
 
 def _tables(network: SimulatedNetwork, statistics: list[RouterStatistics]) -> dict[str, Any]:
-    rows, advertisements = [one.rows_received for one in statistics], []
-    for station in network.stations:
-        router = station.router
-        advertisements.append(sum(len(router.received_advertisements(name)) for name in router.neighbours()))
+    rows = [one.rows_received for one in statistics]
+    routers = [station.router for station in network.stations]
+    advertisements = [
+        sum(len(one.received_advertisements(name)) for name in one.neighbours()) for one in routers
+    ]
     return {
         "table_rows": sum(rows),
         "table_rows_mean": sum(rows) / len(rows),
@@ -96,13 +98,6 @@ def _tables(network: SimulatedNetwork, statistics: list[RouterStatistics]) -> di
         "advertisement_rows": sum(advertisements),
         "advertisement_rows_mean": sum(advertisements) / len(advertisements),
         "advertisement_rows_max": max(advertisements),
-    }
-
-
-def _work(statistics: list[RouterStatistics]) -> dict[str, Any]:
-    return {
-        "matching_calls": sum(one.forwarding.taken for one in statistics),
-        "matched_ids": sum(one.forwarding.matched for one in statistics),
     }
 
 
@@ -137,6 +132,4 @@ def _mean(values: Sequence[float]) -> float:
 
 def _share(ordered: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of the values does not exceed."""
-    if not ordered:
-        return 0.0
-    return ordered[math.ceil(len(ordered) * share) - 1]
+    return ordered[math.ceil(len(ordered) * share) - 1] if ordered else 0.0

@@ -27,10 +27,9 @@ evenly spread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from palio.model.filter import Filter
-from palio.model.notification import Notification
 from palio.sim.edge_history import Delivery, History
 from palio.sim.sessions import (
     HeldSpan,
@@ -76,11 +75,7 @@ class Verdict:
 Way = Callable[[str, str], frozenset[int] | None]
 
 
-def _any_way(one: str, other: str) -> frozenset[int] | None:
-    return None
-
-
-def judge(history: History, *, advertisements: bool, way: Way = _any_way) -> Verdict:
+def judge(history: History, *, advertisements: bool, way: Way = lambda one, other: None) -> Verdict:
     """Compare what clients got with what they had to get."""
     return _Judge(history, advertisements, way).verdict
 
@@ -117,7 +112,8 @@ class _Judge:
             if publication is None:
                 self._found.append(NeverPublished(session=delivery.session, notification=name))
                 continue
-            if not _same(delivery.envelope.notification, publication.notification):
+            said, heard = publication.notification, delivery.envelope.notification
+            if heard is not said and heard != said:
                 self._found.append(NeverPublished(session=delivery.session, notification=name, altered=True))
             got[name].append(delivery)
             self._order(latest, delivery, publication)
@@ -126,11 +122,10 @@ class _Judge:
         for name, deliveries in got.items():
             self._copies(name, deliveries)
 
-    def _chosen(self) -> Iterator[Name]:
+    def _chosen(self) -> list[Name]:
         names = list(self._publications)
         affordable = max(1, _MOST_COMPARISONS // max(1, len(self._by_filter)))
-        step = max(1, -(-len(names) // affordable))
-        return iter(names[::step])
+        return names[:: max(1, -(-len(names) // affordable))]
 
     def _order(
         self, latest: dict[tuple[str, str], TakenPublication], delivery: Delivery, one: TakenPublication
@@ -229,7 +224,3 @@ def _known_throughout(held: Sequence[HeldSpan], begin: int, end: int) -> bool:
         if reached > end:
             return True
     return False
-
-
-def _same(one: Notification, other: Notification) -> bool:
-    return one is other or one == other

@@ -9,7 +9,7 @@ scenario gives the same text, byte by byte.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward, Hello, Interest, LinkState, Update
@@ -27,18 +27,20 @@ from palio.protocol.requests import (
     Unsubscribe,
 )
 from palio.protocol.vocabulary import Answer, DurableAnswer, InquiryAnswer
-from palio.routing.effects import Deliver, Reply
+from palio.routing.effects import Deliver
 from palio.routing.occurrences import LinkUp, Message
+
+Traced: TypeAlias = Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str  # a text: a timer's name
 
 
 class TraceEntry(NamedTuple):
-    """One line of a trace. `message` is a timer's name if it is a text."""
+    """One line of a trace."""
 
     moment: int
     time: float
     broker: str
     source: str
-    message: Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str
+    message: Traced
 
     def __str__(self) -> str:
         outward = isinstance(self.message, Deliver | Accepted | Ready | Ended | Published | Refused)
@@ -52,17 +54,9 @@ class RunTrace:
     def __init__(self) -> None:
         self.entries: list[TraceEntry] = []
 
-    def handled(self, moment: int, time: float, broker: str, source: str, message: Message) -> None:
+    def note(self, moment: int, time: float, broker: str, source: str, message: Traced) -> None:
+        """Something that a broker was told by a source, or told a session."""
         self.entries.append(TraceEntry(moment, time, broker, source, message))
-
-    def timer(self, moment: int, time: float, broker: str, name: str) -> None:
-        self.entries.append(TraceEntry(moment, time, broker, "timer", name))
-
-    def delivered(self, moment: int, time: float, broker: str, effect: Deliver) -> None:
-        self.entries.append(TraceEntry(moment, time, broker, effect.session, effect))
-
-    def answered(self, moment: int, time: float, broker: str, effect: Reply) -> None:
-        self.entries.append(TraceEntry(moment, time, broker, effect.session, effect.answer))
 
     def lines(self) -> Iterator[str]:
         return map(str, self.entries)
@@ -71,7 +65,7 @@ class RunTrace:
         return "".join(f"{line}\n" for line in self.lines())
 
 
-def describe(message: Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str) -> str:
+def describe(message: Traced) -> str:
     """A message in one line that a person can read."""
     match message:
         case str():
