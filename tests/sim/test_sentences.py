@@ -1,4 +1,4 @@
-"""What goes wrong, and what happens, is told in sentences: each has places only for what there is to put there."""
+"""What goes wrong, and what happens, is told in sentences, which have places only for what there is."""
 
 from string import Formatter
 from typing import get_args

@@ -15,12 +15,12 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice, product
 from multiprocessing import get_context
 from random import Random
-from typing import Any, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
 from palio.sim.run import simulate, without_collections
-from palio.sim.scenario import Scenario, Shape, Topology
+from palio.sim.scenario import AnyScenario, Scenario, Shape, Topology
 
 # A strategy, and how much excess a merged filter may have.
 _STRATEGIES: tuple[tuple[Any, float], ...] = (
@@ -37,15 +37,15 @@ _SHAPES: tuple[Shape, ...] = get_args(Shape)
 _CHUNK = 8  # seeds that a worker is given at once
 _AHEAD = 8  # chunks for each worker that wait: a million seeds take no more memory than a hundred
 
-
 Result = TypeVar("Result")
+OneScenario = TypeVar("OneScenario", bound=AnyScenario)
 
 
-class Soaked(msgspec.Struct, frozen=True):
+class Soaked(msgspec.Struct, Generic[OneScenario], frozen=True):
     """What came of one seed."""
 
     seed: int
-    scenario: Scenario
+    scenario: OneScenario
     violations: tuple[str, ...]
     deliveries: int
     messages: int
@@ -81,7 +81,7 @@ def drawn(seed: int) -> Scenario:
     )
 
 
-def soak_one(seed: int) -> Soaked:
+def soak_one(seed: int) -> Soaked[Scenario]:
     """Simulate the scenario of a seed."""
     scenario = drawn(seed)
     run = simulate(scenario)
@@ -94,7 +94,7 @@ def soak_one(seed: int) -> Soaked:
     )
 
 
-def soak(first: int, count: int, workers: int = 1) -> Iterator[Soaked]:
+def soak(first: int, count: int, workers: int = 1) -> Iterator[Soaked[Scenario]]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
     return in_order(soak_one, range(first, first + count), workers)
 

@@ -145,13 +145,13 @@ def soak(
     flags = " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
     results = soaked(first, seeds, workers)
-    tally, ending = soak_through(results, first, seeds, manner, lambda one: replay_command(one.scenario))
+    tally, ending = soak_through(results, first, seeds, manner)
     if ending is not None and not as_json:
         _report(ending)
     conclude(tally, manner)
 
 
-def _report(failed: Soaked) -> None:
+def _report(failed: Soaked[Scenario]) -> None:
     console = output_console()
     console.print(Text(f"Seed {failed.seed}: {failed.violations[0]}", style="red"), soft_wrap=True)
     console.print(replay_command(failed.scenario), soft_wrap=True)
