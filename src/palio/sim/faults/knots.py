@@ -154,13 +154,12 @@ class Knots:
         if not self._joins:
             return
         join = self._chance.choice(self._joins)
-        number = int(join.broker[1:])
-        links = [place for place, link in enumerate(self._layout.links) if number in (link.one, link.other)]
+        links = self._links_of(join.broker)
         if not links:
             return
         link = self._chance.choice(links)
-        ends = self._layout.links[link]
-        neighbour = f"b{ends.other if ends.one == number else ends.one}"
+        ends = {f"b{self._layout.links[link].one}", f"b{self._layout.links[link].other}"}
+        [neighbour] = ends - {join.broker}
         name = self._chance.choice(self._takes).name
         time = join.time + self._soon()
         yield self._busy_disk(neighbour, time)
@@ -269,14 +268,11 @@ class Knots:
 
     def _link(self, broker: str) -> int:
         """A link, of that broker if it has one."""
+        return self._chance.choice(self._links_of(broker) or range(len(self._layout.links)))
+
+    def _links_of(self, broker: str) -> list[int]:
         number = int(broker[1:])
-        places = range(len(self._layout.links))
-        links = [
-            place
-            for place in places
-            if number in (self._layout.links[place].one, self._layout.links[place].other)
-        ]
-        return self._chance.choice(links or places)
+        return [place for place, link in enumerate(self._layout.links) if number in (link.one, link.other)]
 
 
 def early(step: Step) -> Step:

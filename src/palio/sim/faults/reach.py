@@ -58,9 +58,6 @@ MANNERS = ("closes", "detaches", "vanishes", "moves")
 # What happens. A broker that joins has no state before.
 HAPPENINGS = ("crash", *_KINDS.values(), *MANNERS)
 
-# Meetings that no run can have, with the reason.
-IMPOSSIBLE: dict[tuple[str, str], str] = {}
-
 # How a subscription gets from one phase to another at a broker; each of these has been seen.
 TRANSITIONS: dict[str, tuple[str, ...]] = {
     "absent": ("looked for", "storing"),
@@ -212,7 +209,6 @@ class Reckoning:
     def rows(self) -> list[Reached]:
         """Everything that can be reached, also what was not, the rarest first."""
         known = {("meeting", what, state) for what in HAPPENINGS for state in STATES}
-        known -= {("meeting", *pair) for pair in IMPOSSIBLE}
         known |= {("transition", one, other) for one, others in TRANSITIONS.items() for other in others}
         rows = [Reached(*key, self._times[key], self._runs[key]) for key in known | set(self._times)]
         return sorted(rows, key=lambda row: (row.runs, row.times, row.kind, row.what, row.state))

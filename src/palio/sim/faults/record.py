@@ -64,6 +64,11 @@ class Taking(msgspec.Struct, eq=False):
     halts: list[tuple[int, int]] = []
     rewound: bool = False  # whether it ever asked for everything once more
 
+    def wishes_from(self, moment: int) -> list[SubscriptionWish]:
+        """The last one that was known to be in force before a moment, and all later ones."""
+        known = [place for place, wish in enumerate(self.wishes) if wish.known < moment]
+        return self.wishes[max(known, default=0) :]
+
 
 class Handing(NamedTuple):
     """A delivery. It is not `seen` if the client had vanished."""

@@ -253,4 +253,4 @@ class Stage:
 
 
 def _about(step: steps.Say | steps.OfTaker) -> object:
-    return step.contents[0][0] if isinstance(step, steps.Say) else step.name
+    return step.numbers[0] if isinstance(step, steps.Say) else step.name

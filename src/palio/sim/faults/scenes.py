@@ -7,9 +7,8 @@ from palio.sim.faults.steps import End, Join, Leave, Refilter, Say, Step, Take
 
 
 def _say(time: float, *numbers: int) -> Say:
-    return Say(
-        time=time, publisher="p0", contents=tuple((number, number % 2 + 1, number) for number in numbers)
-    )
+    contents = tuple((number, number % 2 + 1, number) for number in numbers)
+    return Say(time=time, publisher="p0", contents=contents)
 
 
 def _take(broker: str, filter: str = "n > 0", name: str = "s0") -> Take:
@@ -51,8 +50,6 @@ SCENES: dict[str, tuple[Step, ...]] = {
     ),
     "end": (_take("b1"), _say(0.7, 1), _say(0.9, 2, 3), End(time=0.95, name="s0"), _say(1.2, 4)),
 }
-
-
 SMALLEST = "one"
 
 

@@ -103,8 +103,16 @@ class Say(_Step, frozen=True, kw_only=True):
     priority: int = 4
     lifetime: float | None = None
 
+    @property
+    def numbers(self) -> list[int]:
+        return [one[0] for one in self.contents]
+
+    @property
+    def named(self) -> str:
+        return ", ".join(f"n={number}" for number in self.numbers)
+
     def __str__(self) -> str:
-        return f"{self.publisher} wants to publish {', '.join(f'n={one[0]}' for one in self.contents)}."
+        return f"{self.publisher} wants to publish {self.named}."
 
 
 class Shift(_Step, frozen=True, kw_only=True):

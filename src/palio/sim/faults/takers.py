@@ -7,6 +7,7 @@ several together, and then also as the last thing that it says before it leaves 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
@@ -122,9 +123,13 @@ class FaultConsumer:
             self._close(session)
             self.connect(self.broker)
 
-    def _if_still(self, session: str, do: object, *arguments: object) -> None:
-        if session == self.session and not self.away and callable(do):
+    def _if_still(self, session: str, do: Callable[..., None], *arguments: object) -> None:
+        if session == self.session and not self.away:
             do(*arguments)
+
+    def _connect_soon(self, session: str) -> None:
+        self.attached = False
+        self.world.after(1.0, self._if_still, session, self.connect, self.broker)
 
     def _post(self, session: str, message: object) -> None:
         broker = self.sessions.get(session)
@@ -174,10 +179,9 @@ class FaultConsumer:
         self._looking = {session: place for session, place in self._looking.items() if place != broker}
         if self.broker == broker and not self.away:
             self.attached = False
-            world = self.world
-            places = list(world.stations)
-            place = broker
+            world, place = self.world, broker
             if not world.calm and world.chance("elsewhere", self.session) < 0.25:
+                places = list(world.stations)
                 place = places[int(world.chance("where", self.session) * len(places))]
             world.after(0.3, self._if_still, self.session, self.connect, place)
         else:
@@ -282,8 +286,8 @@ class FaultConsumer:
             case Paused() | Sought():
                 self._steered(session, answer)
             case Refused(_, "NotHome", _) if session == self.session and taking.ending == NEVER:
-                self.attached, self._rewinding = False, ""
-                world.after(1.0, self._if_still, session, self.connect, self.broker)
+                self._rewinding = ""
+                self._connect_soon(session)
             case DurableReady():
                 if taking.ready == NEVER:
                     taking.ready = record.moment
@@ -303,18 +307,15 @@ class FaultConsumer:
             case Ended() if not self._looking:
                 taking.ended = record.tick()
             case Taken() if session == self.session and not self.away:
-                self.attached = False
-                world.after(1.0, self._if_still, session, self.connect, self.broker)
+                self._connect_soon(session)
             case Refused(_, "HomeUnreachable", _) if session == self.session:
                 anew = self._impatient and world.chance("anew", session, world.now) < 0.4
                 world.after(1.5, self._if_still, session, self._attach, session, anew)
             case Refused(_, "HistoryUnavailable", _) if session == self.session:
-                self.attached = False
-                world.after(1.0, self._if_still, session, self.connect, self.broker)
+                self._connect_soon(session)
             case Refused(_, "NotTaker", _) if session == self.session:
                 if answer.kind in ("change", "finish"):
-                    self.attached = False
-                    world.after(1.0, self._if_still, session, self.connect, self.broker)
+                    self._connect_soon(session)
 
     def _steered(self, session: str, answer: Paused | Sought) -> None:
         if isinstance(answer, Sought):
@@ -327,37 +328,24 @@ class FaultConsumer:
         self._ask()
 
     def handed(self, station: FaultyStation, hand: Hand) -> None:
-        for delivery, attempt, envelope in hand.deliveries:
+        for handed in hand.deliveries:
             seen = hand.session in self.sessions
-            self._note(station, (delivery, attempt, envelope), seen)
+            self._note(station, handed, seen)
             if seen:
-                self._think(hand.session, delivery, attempt)
+                self._think(hand.session, handed[0], handed[1])
 
     def _note(self, station: FaultyStation, handed: tuple[int, int, Envelope], seen: bool) -> None:
         world, record = self.world, self.world.record
         delivery, attempt, envelope = handed
         number = envelope.notification["n"]
-        world.note(
-            self.name,
+        what = (
             f"{'gets' if seen else 'is gone and does not get'} delivery {delivery} from {station.name}, "
-            f"attempt {attempt}: {envelope.origin}#{envelope.sequence} (n={number})",
-            self.name,
-            number,
+            f"attempt {attempt}: {envelope.origin}#{envelope.sequence} (n={number})"
         )
-        record.handings.append(
-            Handing(
-                record.tick(),
-                world.now,
-                station.last,
-                station.name,
-                self.name,
-                delivery,
-                attempt,
-                envelope,
-                seen,
-                self._life(station),
-            )
-        )
+        world.note(self.name, what, self.name, number)
+        when = record.tick(), world.now, station.last
+        life = self._life(station)
+        record.handings.append(Handing(*when, station.name, self.name, *handed, seen, life))
 
     def _life(self, station: FaultyStation) -> str:
         """Which one of its name it is; it may have ended just after it delivered something."""
@@ -378,8 +366,7 @@ class FaultConsumer:
             rejected = self._rejected(delivery, attempt) if self._retries else Rejected(self.name, (delivery,))
             world.after(0.02, self._post, session, rejected)
         elif luck < 0.9:
-            late = Acknowledged(self.name, (delivery,))
-            world.after(40.0 * (luck - 0.8) + 1.0, self._post, session, late)
+            world.after(40.0 * (luck - 0.8) + 1.0, self._post, session, Acknowledged(self.name, (delivery,)))
 
     def _collect(self, session: str, delivery: int, luck: float) -> None:
         """Acknowledge something together with others: when there are some, or after a while."""
