@@ -165,10 +165,11 @@ def _similar(claim: Similar, series: MeasureSeries, naming: _Naming) -> ClaimFin
 
 
 def _falls(claim: Falls, series: MeasureSeries, naming: _Naming) -> ClaimFinding:
-    places = []
-    for line in series.lines(claim.along).values():
-        for variant in claim.variants or series.variants:
-            places.append(_falling_line(claim, series, naming, line, variant))
+    places = [
+        _falling_line(claim, series, naming, line, variant)
+        for line in series.lines(claim.along).values()
+        for variant in claim.variants or series.variants
+    ]
     sentence = (
         f"{naming.at_start}: falls along the {naming.label(claim.along)} {_at(places, 'holds', 'line')} "
         f"(lower at the end than at the start, with no step clearly upwards), "
@@ -258,10 +259,8 @@ def _crossing_text(
 
 def _crossing(positions: Sequence[float], differences: Sequence[float]) -> float | None:
     """Where the difference first comes from below zero to above, between two points on a logarithmic line."""
-    for index in range(len(differences) - 1):
-        before, after = differences[index], differences[index + 1]
+    for (left, before), (right, after) in pairwise(zip(positions, differences, strict=True)):
         if before < 0 <= after:
-            left, right = positions[index], positions[index + 1]
             share = -before / (after - before)
             if left > 0 and right > 0:
                 return math.exp(math.log(left) + share * (math.log(right) - math.log(left)))
@@ -307,8 +306,6 @@ def _range(values: Iterable[float], before: str = "is") -> str:
     if not numbers:
         return f"{before} unknown"
     if shown(numbers[0]) == shown(numbers[-1]):
-        return (
-            f"{before} {shown(numbers[0])}" if len(numbers) == 1 else f"{before} {shown(numbers[0])} everywhere"
-        )
+        return f"{before} {shown(numbers[0])}{' everywhere' if len(numbers) > 1 else ''}"
     middle = numbers[len(numbers) // 2]
     return f"{before} {shown(numbers[0])} to {shown(numbers[-1])} (median {shown(middle)})"

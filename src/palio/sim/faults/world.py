@@ -77,9 +77,8 @@ class World:
         self.queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self.handled = 0
-        self.connected: dict[str, set[str]] = defaultdict(
-            set
-        )  # by broker: the sessions that it has been told of
+        # By broker: the sessions that it has been told of.
+        self.connected: dict[str, set[str]] = defaultdict(set)
         names = [f"b{number}" for number in range(layout.size)]
         self.stations = {name: FaultyStation(name, Disk(archived=archived)) for name in names}
         self.wires = [
