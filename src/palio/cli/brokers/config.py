@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from palio.broker.settings import (
@@ -27,6 +27,7 @@ from palio.broker.settings import (
 )
 from palio.cli.brokers.config_example import example
 from palio.cli.program.credentials import OPTIONS, TOKEN_VARIABLE
+from palio.cli.program.loading import command_group
 from palio.cli.program.saved_contexts import VARIABLE
 from palio.cli.program.terminal import (
     ExitCode,
@@ -39,10 +40,8 @@ from palio.cli.program.terminal import (
 )
 
 _CHECK = "palio config check examples/palio.toml"
-app = typer.Typer(
-    help="Check and show the settings of a broker.",
-    no_args_is_help=True,
-    epilog=help_epilog(_CHECK, "palio config show", "palio config example"),
+app = command_group(
+    "Check and show the settings of a broker.", _CHECK, "palio config show", "palio config example"
 )
 File = Annotated[
     str | None, typer.Argument(metavar="[FILE]", help=f"A settings file; {DEFAULT_FILE} is read if there.")
@@ -180,9 +179,8 @@ def _plain(gathered: Gathered) -> dict[str, Any]:
 
 
 def _show(console: Console, gathered: Gathered) -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("setting", "value", "from"):
-        table.add_column(heading, overflow="fold")
+    columns = [Column(heading, overflow="fold") for heading in ("setting", "value", "from")]
+    table = Table(*columns, box=None, pad_edge=False)
     for name, value in _plain(gathered).items():
         origin = gathered.origins.get(name, _DEFAULT)
         style = "dim" if origin == _DEFAULT else ""

@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.table import Table
 
+from palio.cli.program.loading import command_group
 from palio.cli.program.saved_contexts import (
     DEFAULT_SERVER,
     Context,
@@ -24,11 +25,7 @@ from palio.cli.program.terminal import help_epilog, output_console, say, write_j
 _ADD = "palio context add here 127.0.0.1:7070 --use"
 _SECURE = "palio context add desk palios://siena.example --token-file desk.token"
 _LIST = "palio context list"
-app = typer.Typer(
-    help="Save connections to brokers under names, and say which one is meant.",
-    no_args_is_help=True,
-    epilog=help_epilog(_ADD, _LIST),
-)
+app = command_group("Save connections to brokers under names, and say which one is meant.", _ADD, _LIST)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the connection.")]
 
 
@@ -107,9 +104,7 @@ def list_contexts(
         return
     console = output_console()
     if saved.contexts:
-        table = Table(box=None, pad_edge=False)
-        for heading in ("", "name", "server"):
-            table.add_column(heading)
+        table = Table("", "name", "server", box=None, pad_edge=False)
         for name, one in saved.contexts.items():
             table.add_row("*" if name == saved.current else "", name, one.shown)
         console.print(table)

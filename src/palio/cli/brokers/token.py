@@ -15,23 +15,15 @@ from palio.broker.access.files import write_private
 from palio.broker.access.rights import read_rights
 from palio.broker.access.tokens import Token, create_token, read_tokens, revoke_tokens
 from palio.cli.brokers.access import Config, Data, Folder, access_folder
-from palio.cli.program.terminal import (
-    ExitCode,
-    error_console,
-    help_epilog,
-    output_console,
-    plural,
-    printable,
-    say,
-    write_json,
-)
+from palio.cli.program.loading import command_group
+from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, say, write_json
 from palio.model.moments import parse_span
 
 _CREATE = "palio token create desk-7 --expires 90d --note 'the desk in Siena'"
-app = typer.Typer(
-    help="Make, list and revoke the tokens by which clients and brokers show who they are.",
-    no_args_is_help=True,
-    epilog=help_epilog(_CREATE, "palio token list"),
+app = command_group(
+    "Make, list and revoke the tokens by which clients and brokers show who they are.",
+    _CREATE,
+    "palio token list",
 )
 
 
@@ -99,11 +91,9 @@ def list_tokens(
             write_json(row)
         return
     if not rows:
-        error_console().print("There are no tokens; palio token create makes one.", style="dim")
+        say("There are no tokens; palio token create makes one.")
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "principal", "created", "expires", "note"):
-        table.add_column(heading)
+    table = Table("id", "principal", "created", "expires", "note", box=None, pad_edge=False)
     for one in rows:
         table.add_row(one.id, one.principal, _time(one.created), _expiry(one), printable(one.note))
     output_console().print(table)
@@ -126,7 +116,7 @@ def revoke(
     if not ids and principal is None:
         raise typer.BadParameter("Name tokens, or a --principal.")
     gone = revoke_tokens(where, wanted)
-    error_console().print(f"{plural(len(gone), 'token')} revoked.", style="dim")
+    say(f"{plural(len(gone), 'token')} revoked.")
     if not gone:
         raise typer.Exit(ExitCode.NO)
 

@@ -21,17 +21,12 @@ from palio.cli.network.file import NetworkPlan, read_network
 from palio.cli.network.members import Member, MemberState, Supervisor
 from palio.cli.program.connecting import NoBroker, ask
 from palio.cli.program.extras import missing_of
+from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console, plural, write_json
 
-UP_EPILOG = help_epilog(
-    "palio network up examples/network.toml", "palio network up examples/network.toml --strict"
-)
-STATUS_EPILOG = help_epilog("palio network status examples/network.toml")
-app = typer.Typer(
-    help="Start several brokers on this machine, and see how they are.",
-    no_args_is_help=True,
-    epilog=help_epilog("palio network up examples/network.toml", "palio network status examples/network.toml"),
-)
+_UP = "palio network up examples/network.toml"
+_STATUS = "palio network status examples/network.toml"
+app = command_group("Start several brokers on this machine, and see how they are.", _UP, _STATUS)
 _COLOURS = {
     MemberState.STARTING: "yellow",
     MemberState.UP: "green",
@@ -42,12 +37,7 @@ _COLOURS = {
 File = Annotated[str, typer.Argument(metavar="FILE", help="A network: brokers and their links, as TOML.")]
 
 
-@app.callback()
-def network() -> None:
-    """Start several brokers on this machine, and see how they are."""
-
-
-@app.command("up", epilog=UP_EPILOG)
+@app.command("up", epilog=help_epilog(_UP, f"{_UP} --strict"))
 def network_up(
     file: File,
     restart: Annotated[bool, typer.Option("--restart", help="Start a broker again that has ended.")] = False,
@@ -121,8 +111,7 @@ def _line(member: Member) -> str:
 
 def _view(supervisor: Supervisor, planned: NetworkPlan, caption: str) -> Group:
     wanted = _degrees(planned)
-    title = f"{plural(len(planned.brokers), 'broker')}, {plural(len(planned.links), 'link')}"
-    table = _columns(title)
+    table = _columns(planned)
     for member in supervisor.members.values():
         _row(table, (member.name, member.state, member.server), member.facts, wanted[member.name])
     table.caption = caption
@@ -135,7 +124,8 @@ def _degrees(planned: NetworkPlan) -> dict[str, int]:
     return {name: sum(name in (link.source, link.target) for link in planned.links) for name in planned.brokers}
 
 
-def _columns(title: str) -> Table:
+def _columns(planned: NetworkPlan) -> Table:
+    title = f"{plural(len(planned.brokers), 'broker')}, {plural(len(planned.links), 'link')}"
     table = Table(title=title, title_justify="left", caption_justify="left", box=None, pad_edge=False)
     table.add_column("broker", style="bold", no_wrap=True)
     table.add_column("state", no_wrap=True)
@@ -169,7 +159,7 @@ def _notes(rows: Iterable[tuple[str, str, dict[str, Any]]]) -> Text:
     return notes
 
 
-@app.command("status", epilog=STATUS_EPILOG)
+@app.command("status", epilog=help_epilog(_STATUS))
 def network_status(
     file: File,
     as_json: Annotated[bool, typer.Option("--json", help="All that is known, as a JSON object.")] = False,
@@ -188,15 +178,13 @@ def network_status(
     if as_json:
         write_json({"well": well, "brokers": rows})
     else:
-        table = _columns(f"{plural(len(rows), 'broker')}, {plural(len(planned.links), 'link')}")
+        table = _columns(planned)
         for row in rows:
             shown = row["name"], MemberState(row["state"]), row["server"]
             _row(table, shown, row["facts"], wanted[row["name"]])
-        console = output_console()
-        console.print(table)
-        console.print(
-            _notes((row["name"], row["reason"], row["facts"]) for row in rows), end="", soft_wrap=True
-        )
+        notes = _notes((row["name"], row["reason"], row["facts"]) for row in rows)
+        output_console().print(table)
+        output_console().print(notes, end="", soft_wrap=True)
     if not well:
         raise typer.Exit(ExitCode.NO)
 

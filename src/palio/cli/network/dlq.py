@@ -11,6 +11,7 @@ from rich.table import Table
 from palio.cli.network.broker_status import NotAtHome
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, say, write_json
 from palio.client import Client
 from palio.model import jsontext
@@ -18,11 +19,8 @@ from palio.model.errors import PalioError
 from palio.model.moments import format_time
 
 _LIST = "palio dlq list"
-app = typer.Typer(
-    help="Look at dead letters, deliver them after all, or throw them away.",
-    no_args_is_help=True,
-    epilog=help_epilog(_LIST, "palio dlq show desk-7 1"),
-)
+_SHOW = "palio dlq show desk-7 1"
+app = command_group("Look at dead letters, deliver them after all, or throw them away.", _LIST, _SHOW)
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A durable subscription that is at home at this broker.")
 ]
@@ -74,7 +72,7 @@ def list_letters(
     console.print(plural(len(rows), "dead letter") if rows else "No dead letters.", style="dim")
 
 
-@app.command("show", epilog=help_epilog("palio dlq show desk-7 1"))
+@app.command("show", epilog=help_epilog(_SHOW))
 def show(
     name: Name,
     delivery: Annotated[int, typer.Argument(metavar="DELIVERY", help="A number as palio dlq list shows it.")],

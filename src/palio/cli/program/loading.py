@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from palio.cli.program.dressing import dressed
 from palio.cli.program.extras import told
 from palio.cli.program.nearest import nearest
+from palio.cli.program.terminal import help_epilog
 from palio.model.errors import MissingDependency
 
 
@@ -37,13 +38,14 @@ class CommandEntry(NamedTuple):
     def load(self, name: str) -> Any:
         """The command itself."""
         module = import_module(f"palio.cli.{self.module}")
-        command = _group(module) if hasattr(module, "app") else _alone(name, module)
+        command = typer.main.get_group(module.app) if hasattr(module, "app") else _alone(name, module)
         command.name = name
         return dressed(command)
 
 
-def _group(module: ModuleType) -> Any:
-    return typer.main.get_group(module.app)
+def command_group(summary: str, *examples: str) -> typer.Typer:
+    """A group that shows its help where none of its commands is named."""
+    return typer.Typer(help=summary, no_args_is_help=True, epilog=help_epilog(*examples))
 
 
 def _alone(name: str, module: ModuleType) -> Any:

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.cli.sim import experiments as sim_experiments
 from palio.cli.sim.faults import crash_everywhere, is_of_type, replay_faults, soak_faults
@@ -22,14 +23,11 @@ from palio.sim.scenario import Scenario
 from palio.sim.soak import Soaked
 from palio.sim.soak import soak as soaked
 
-app = typer.Typer(
-    help="Simulate networks of brokers, and judge what they deliver.",
-    no_args_is_help=True,
-    epilog=help_epilog(
-        'palio sim replay \'{"seed":7,"topology":"graph"}\'',
-        "palio sim soak --seeds 48",
-        "palio sim run examples/experiment.toml --output /tmp/palio-example",
-    ),
+app = command_group(
+    "Simulate networks of brokers, and judge what they deliver.",
+    'palio sim replay \'{"seed":7,"topology":"graph"}\'',
+    "palio sim soak --seeds 48",
+    "palio sim run examples/experiment.toml --output /tmp/palio-example",
 )
 app.command("run", epilog=sim_experiments.RUN_EPILOG)(sim_experiments.run_experiment)
 app.command("list", epilog=sim_experiments.LIST_EPILOG)(sim_experiments.list_experiments)
@@ -56,11 +54,6 @@ _SHOWN = (
     ("table_rows_mean", "table_rows_max", "matching_calls", "wasted_forwards"),
     ("hops_mean", "hops_max", "latency_mean", "latency_p99", "ready_mean", "wall_seconds"),
 )
-
-
-@app.callback()
-def sim() -> None:
-    """Simulate networks of brokers, and judge what they deliver."""
 
 
 @app.command("replay", epilog=REPLAY_EPILOG)
