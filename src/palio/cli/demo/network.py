@@ -25,6 +25,7 @@ import palio
 from palio.cli.demo.patterns import PATTERN, PLACE, TIME, Lookout, expected_matches
 from palio.cli.demo.pipeline import Delivered, Story, look_back, missing_for_spark
 from palio.cli.demo.stocks import Market, filter_texts
+from palio.cli.events.trace import walk
 from palio.cli.program.terminal import plural
 from palio.client import Client, Subscription
 from palio.model.filter import Filter
@@ -272,7 +273,7 @@ class NetworkDemo:
         self._say(f"  {event.to_json()}", "dim")
         self._console.print(_tree(route))
         named = {f"demo-{watcher.place}" for watcher in self._watchers if watcher.filter.matches(event)}
-        told = {recipient.name for hop in _hops(route) for recipient in hop.recipients}
+        told = {recipient.name for hop in walk(route) for recipient in hop.recipients}
         expected = {"desk-7" if self._is_desk(name, event) else name for name in named}
         if expected - {"desk-7"} != told - {"desk-7"} or not expected <= told:
             raise CheckFailed(f"The trace named {sorted(told)}, but {sorted(expected)} want it.")
@@ -353,12 +354,6 @@ class NetworkDemo:
 
     def _say(self, sentence: str, style: str = "") -> None:
         self._console.print(sentence, style=style, soft_wrap=not self._console.is_terminal)
-
-
-def _hops(route: Hop) -> Iterable[Hop]:
-    yield route
-    for onward in route.onward:
-        yield from _hops(onward)
 
 
 def _tree(route: Hop, into: Tree | None = None) -> Tree:

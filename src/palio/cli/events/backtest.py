@@ -12,7 +12,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from palio.cli.events.replay import LOOK_BACK_WITHIN, tell_missing
+from palio.cli.events.replay import LOOK_BACK_WITHIN, Since, Until, tell_missing
 from palio.cli.output.bars import lying
 from palio.cli.program.connecting import Server, connected, run
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
@@ -59,8 +59,8 @@ def backtest(
     filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter to try.")],
     *,
     server: Server = None,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, @seconds, or all.")],
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
+    since: Since,
+    until: Until = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show.")] = 3,
     store: Annotated[
         str | None,
@@ -169,16 +169,12 @@ def _show(console: Console, found: BacktestCounts) -> None:
     if not found.count:
         console.print("The filter selects no event of that time.")
         return
-    console.print(
-        f"{plural(found.count, 'event')}, the first {_local(found.first)}, the last {_local(found.last)}",
-        style="bold",
-        soft_wrap=True,
-    )
+    head = f"{plural(found.count, 'event')}, the first {_local(found.first)}, the last {_local(found.last)}"
+    console.print(head, style="bold", soft_wrap=True)
     bars = found.bars()
     most = max(count for _, count in bars)
     for moment, count in bars:
-        bar = lying(count, most, _BAR_CELLS)
-        console.print(f"  {_local(moment)}  {bar} {count:,}", soft_wrap=True)
+        console.print(f"  {_local(moment)}  {lying(count, most, _BAR_CELLS)} {count:,}", soft_wrap=True)
     for moment, origin, sequence, one in found.samples:
         text = f"  {_local(moment)} {event_name(origin, sequence)}  {printable(one.to_json())}"
         console.print(text, style="dim", soft_wrap=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
 from palio.cli.input.templates import fill, parse_event
-from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say, write_json
+from palio.cli.program.connecting import Server, connected, for_at_most, run
+from palio.cli.program.terminal import ExitCode, help_epilog, plural, say, write_json
 from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
@@ -45,7 +44,7 @@ def request(
     if not quiet:
         late = f", {missing:,} did not answer in time" if missing else ""
         counted = plural(replies, "replie") if replies != 1 else "1 reply"
-        error_console().print(f"{counted}{late}", style="dim")
+        say(f"{counted}{late}")
     if not replies:
         raise typer.Exit(ExitCode.NO)
 
@@ -93,16 +92,13 @@ async def _reply(
     async with connected(server, tell=True) as client:
         subscription = await client.subscribe(filter, ready="network")
         say(f"Answering at {client.broker}; Ctrl-C ends it.")
-        try:
-            async with asyncio.timeout(timeout):
-                async for event in subscription:
-                    if event.is_request:
-                        answered += 1
-                        await event.reply(from_document(fill(document, answered)))
-                        write_json(jsontext.read(event.notification.to_json()))
-                        if answered == count:
-                            break
-        except TimeoutError:
-            pass
+        async with for_at_most(timeout):
+            async for event in subscription:
+                if event.is_request:
+                    answered += 1
+                    await event.reply(from_document(fill(document, answered)))
+                    write_json(jsontext.read(event.notification.to_json()))
+                    if answered == count:
+                        break
         await client.flush(arrived=True)
     return answered

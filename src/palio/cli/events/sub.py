@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from functools import partial
@@ -12,7 +11,7 @@ import msgspec
 import typer
 
 from palio.cli.output.formats import Format, FormatText, format_of
-from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.connecting import Server, Timeout, connected, for_at_most, run
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say
 from palio.client import Client, Subscription
 from palio.client.dialling import Backoff
@@ -59,9 +58,7 @@ def sub(
     *,
     server: Server = None,
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many events.")] = None,
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time: 10s, 1h.")
-    ] = None,
+    timeout: Timeout = None,
     format_text: FormatText = "json",
     durable: Annotated[
         str | None,
@@ -161,16 +158,14 @@ async def follow(server: str | None, wanted: SubscribeWishes, format: Format, *,
         if isinstance(subscription, DurableSubscription) and subscription.paused and not quiet:
             sentence = f"It is paused: nothing comes before palio subs resume {subscription.name}."
             console.print(sentence, style="yellow", soft_wrap=True)
-        try:
-            async with asyncio.timeout(wanted.timeout):
-                async for event in subscription:
-                    _write(format(event))
-                    await event.ack()
-                    shown += 1
-                    if shown == wanted.count:
-                        break
-        except TimeoutError:
-            pass
+        async with for_at_most(wanted.timeout):
+            async for event in subscription:
+                sys.stdout.write(format(event) + "\n")
+                sys.stdout.flush()
+                await event.ack()
+                shown += 1
+                if shown == wanted.count:
+                    break
         lost = subscription.statistics()
         if dropped := lost.lost_by_broker + sum(lost.dropped.values()):
             console.print(f"{plural(dropped, 'event')} were not shown: they came too fast.", style="yellow")
@@ -206,8 +201,3 @@ def _greeting(client: Client, subscription: Subscription[Any]) -> str:
         f"{subscription.filter}\nCtrl-C ends the reading; the subscription stays, and keeps what comes "
         f"(palio subs rm {subscription.name} ends it)."
     )
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()

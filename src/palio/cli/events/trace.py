@@ -47,7 +47,7 @@ def trace(
     whom it goes on. Exits with 0 if somebody would get it, else with 1.
     """
     route = with_client(server, lambda client: client.trace(_event_of(event, line)))
-    hops = list(_walk(route))
+    hops = list(walk(route))
     recipients = [one for hop in hops for one in hop.recipients]
     if as_json:
         write_json({"recipients": len(recipients), "brokers": len(hops), "route": msgspec.to_builtins(route)})
@@ -72,10 +72,11 @@ def _event_of(arguments: list[str], line: int | None) -> Notification:
     return from_document(parse_event(arguments))
 
 
-def _walk(hop: Hop) -> Iterator[Hop]:
+def walk(hop: Hop) -> Iterator[Hop]:
+    """Every broker on a way, each before those to which it goes on."""
     yield hop
     for onward in hop.onward:
-        yield from _walk(onward)
+        yield from walk(onward)
 
 
 def tree_of(hop: Hop) -> Tree:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time as clock
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from palio.cli.input.inputs import BadLine, Complaints, InputEvent, read_events,
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.pattern_lines import Shown, match_line
 from palio.cli.output.progress import progress_bar
-from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.connecting import Server, connected, for_at_most, run
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.matching.patterns import Detector, DetectorStatistics, Match, PatternSet, watermark_for
 from palio.matching.patterns.match import Constituent
@@ -34,7 +33,6 @@ EPILOG = help_epilog(
 _EVENTS_PER_UPDATE = 64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-
 
 PatternFile = Annotated[
     str, typer.Option("--patterns", "-p", metavar="FILE", help="Patterns, one a line; - for standard input.")
@@ -142,17 +140,14 @@ async def _follow(
         detection = await client.detect(patterns, time=time, delay=delay)
         if console.is_terminal and not quiet:
             console.print(f"Looking at what comes to {client.broker}; Ctrl-C ends it.", style="dim")
-        try:
-            async with asyncio.timeout(within):
-                async for match in detection:
-                    _tell(match, detection.content)
-                    if publish:
-                        await client.publish(match.notification())
-                    told += 1
-                    if told == count:
-                        break
-        except TimeoutError:
-            pass
+        async with for_at_most(within):
+            async for match in detection:
+                _tell(match, detection.content)
+                if publish:
+                    await client.publish(match.notification())
+                told += 1
+                if told == count:
+                    break
         if not quiet:
             untimed = f", {detection.untimed:,} without a time" if detection.untimed else ""
             console.print(_summary(detection.statistics()) + untimed, style="dim", soft_wrap=True)

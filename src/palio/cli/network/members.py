@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
 from collections.abc import Callable
 from enum import Enum
@@ -168,7 +167,8 @@ class Supervisor:
         finally:
             looking.cancel()
             self.kill()
-            _close(self._reserved)
+            for held in self._reserved:
+                held.close()
             self._network.state_file.unlink(missing_ok=True)
         return all(member.state is MemberState.STOPPED for member in self.members.values())
 
@@ -220,8 +220,3 @@ class Supervisor:
         new = file.with_suffix(".new")
         new.write_text(json.dumps({"brokers": rows}, indent=1) + "\n")
         new.replace(file)
-
-
-def _close(sockets: list[socket.socket]) -> None:
-    for one in sockets:
-        one.close()

@@ -171,15 +171,12 @@ def _show(server: str | None, durable: bool, as_json: bool) -> None:
         for row in rows:
             write_json(row)
         return
-    now = time.time()
     shown = []
     for row in rows:
-        pending, oldest = row.get("pending", ""), row.get("oldest")
-        dead = row.get("dead_letters", "")
-        waits = "" if oldest is None else brief_span(now - oldest)
-        shown.append(
-            (printable(row["subscription"]), state_of(row), pending, waits, dead, printable(row["filter"]))
-        )
+        oldest, dead = row.get("oldest"), row.get("dead_letters", "")
+        waits = "" if oldest is None else brief_span(time.time() - oldest)
+        numbers = row.get("pending", ""), waits, dead
+        shown.append((printable(row["subscription"]), state_of(row), *numbers, printable(row["filter"])))
     print_rows(("subscription", "state", "pending", "oldest", "dead", "filter"), shown, 3)
     count_of(rows, "subscription")
 

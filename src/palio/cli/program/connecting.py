@@ -28,6 +28,10 @@ Server = Annotated[
     ),
 ]
 
+Timeout = Annotated[
+    str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time: 10s, 1h.")
+]
+
 
 class NoBroker(PalioError):
     """There is no broker at an address, or it does not answer."""
@@ -117,6 +121,14 @@ def _teller(context: Context) -> Callable[[State, str], None]:
             say(f"Connected to {context.shown} again.", "green")
 
     return tell
+
+
+@asynccontextmanager
+async def for_at_most(seconds: float | None) -> AsyncIterator[None]:
+    """Do something until it is done, or the time is over; None is any time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            yield
 
 
 def with_client(server: str | None, do: Callable[[Client], Awaitable[Result]]) -> Result:

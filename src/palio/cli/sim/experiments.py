@@ -21,7 +21,7 @@ from palio.sim.experiments.loading import load, ready_experiments
 from palio.sim.experiments.report import ExperimentReport, write_report
 from palio.sim.experiments.results import Finished, Folder
 from palio.sim.experiments.simulators import simulator_of
-from palio.sim.experiments.sweep import Key, PlannedRun, expand
+from palio.sim.experiments.sweep import PlannedRun, expand
 
 RUN_EPILOG = help_epilog("palio sim run examples/experiment.toml --output /tmp/palio-example")
 LIST_EPILOG = help_epilog("palio sim list")
@@ -118,12 +118,11 @@ def perform(chosen: Choice, workers: int, spark: Any = None) -> None:
             folder.append([one])
             finished.append(one)
     except KeyboardInterrupt:
-        error_console().print(
-            f"{len(finished):,} of {plural(len(runs), 'run')} are kept in {folder.path}; --resume goes on.",
-            soft_wrap=True,
-        )
+        kept = f"{len(finished):,} of {plural(len(runs), 'run')} are kept in {folder.path}; --resume goes on."
+        error_console().print(kept, soft_wrap=True)
         raise
-    finished = _in_order(runs, finished)
+    by_key = {one.run.key: one for one in finished}
+    finished = [by_key[run.key] for run in runs]
     folder.complete(finished)
     command = f"palio sim run {chosen.experiment}{' --quick' if chosen.quick else ''}"
     command += f" --first {chosen.first}" if chosen.first > 1 else ""
@@ -144,11 +143,6 @@ def _shown(missing: list[PlannedRun], done: int, workers: int, spark: Any) -> It
             yield one
 
 
-def _in_order(runs: list[PlannedRun], finished: list[Finished]) -> list[Finished]:
-    by_key: dict[Key, Finished] = {one.run.key: one for one in finished}
-    return [by_key[run.key] for run in runs]
-
-
 def _show(experiment: Experiment, report: ExperimentReport, runs: int) -> None:
     console = output_console()
     console.print(Text(experiment.title, style="bold"))
@@ -157,17 +151,11 @@ def _show(experiment: Experiment, report: ExperimentReport, runs: int) -> None:
         console.print(verdict + Text(finding.claim.title, style="not bold default"), soft_wrap=True)
     for growth in report.growths:
         if growth.law is not None:
-            name = experiment.short_label(growth.fit.y)
-            console.print(
-                Text(f"{'growth':>16}  ", style="cyan")
-                + Text(
-                    f"{name}, {growth.variant}: {growth.law.factor:.3g} · x^{growth.law.exponent:.2f}",
-                    style="not bold default",
-                ),
-                soft_wrap=True,
-            )
+            law = f"{growth.law.factor:.3g} · x^{growth.law.exponent:.2f}"
+            text = f"{experiment.short_label(growth.fit.y)}, {growth.variant}: {law}"
+            lead = Text(f"{'growth':>16}  ", style="cyan")
+            console.print(lead + Text(text, style="not bold default"), soft_wrap=True)
     if report.violations:
-        console.print(
-            f"The oracle found {plural(report.violations, 'violation')}; see the report.", style="red"
-        )
+        found = plural(report.violations, "violation")
+        console.print(f"The oracle found {found}; see the report.", style="red")
     console.print(Text(f"{plural(runs, 'run')}; the report is {report.path}", style="dim"), soft_wrap=True)
