@@ -16,6 +16,7 @@ from palio import Filter, MatchIndex, Notification
 from palio.cli.bench import measuring
 from palio.cli.bench.measuring import Measurement, measure
 from palio.cli.demo.stocks import Market, filter_texts
+from palio.cli.program.dressing import flag
 from palio.cli.program.terminal import error_console, help_epilog, output_console, write_json
 
 EPILOG = help_epilog("palio bench filters --seconds 0.02", "palio bench filters --seconds 0.02 --seed 7 --json")
@@ -72,7 +73,7 @@ def filters(
         float, typer.Option(min=0.001, max=60, help="About how long each side of a row may take.")
     ] = 0.5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same filters and events.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "Everything as one JSON object.")] = False,
 ) -> None:
     """Measure reading, printing, matching, covering, overlap and hashing.
 

@@ -27,6 +27,7 @@ from palio.broker.settings import (
 )
 from palio.cli.brokers.config_example import example
 from palio.cli.program.credentials import OPTIONS, TOKEN_VARIABLE
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.loading import command_group
 from palio.cli.program.saved_contexts import VARIABLE
 from palio.cli.program.terminal import (
@@ -43,9 +44,7 @@ _CHECK = "palio config check examples/palio.toml"
 app = command_group(
     "Check and show the settings of a broker.", _CHECK, "palio config show", "palio config example"
 )
-File = Annotated[
-    str | None, typer.Argument(metavar="[FILE]", help=f"A settings file; {DEFAULT_FILE} is read if there.")
-]
+File = Annotated[str | None, argument("[FILE]", f"A settings file; {DEFAULT_FILE} is read if there.")]
 _DEFAULT = "default"
 
 
@@ -80,8 +79,7 @@ def check(file: File = None) -> None:
 
 @app.command("show", epilog=help_epilog("palio config show", "palio config show examples/palio.toml --json"))
 def show(
-    file: File = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As a JSON object, with the origins.")] = False,
+    file: File = None, as_json: Annotated[bool, flag("--json", "As a JSON object, with the origins.")] = False
 ) -> None:
     """Show the settings in force, and where each comes from."""
     gathered = gather(file)

@@ -16,6 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from palio.cli.program.connecting import run
+from palio.cli.program.dressing import option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.client import connect
@@ -36,11 +37,10 @@ _ANSWER_WITHIN = 2.0
 def doctor(
     *,
     store: Annotated[
-        str, typer.Option(metavar="URL", help="The store to look at: sqlite:///… or postgresql://…")
+        str, option("URL", "The store to look at: sqlite:///… or postgresql://…")
     ] = "sqlite:///palio-data/palio.db",
     listen: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST:PORT", help="A port that shall be free; 7070 and 7080 by default."),
+        list[str] | None, option("HOST:PORT", "A port that shall be free; 7070 and 7080 by default.")
     ] = None,
     executors: Annotated[
         bool,

@@ -9,6 +9,7 @@ import typer
 from palio.cli.events.replay import tell_missing
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.dressing import option
 from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import help_epilog, plural, say, write_json
 from palio.model.errors import PalioError
@@ -20,14 +21,9 @@ app = command_group(
 )
 
 StoreUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--store", metavar="URL", help="The store of a broker that is stopped; else a broker is asked."
-    ),
+    str | None, option("URL", "The store of a broker that is stopped; else a broker is asked.", "--store")
 ]
-BrokerName = Annotated[
-    str | None, typer.Option("--broker", metavar="NAME", help="Whose journal, where a store has several.")
-]
+BrokerName = Annotated[str | None, option("NAME", "Whose journal, where a store has several.", "--broker")]
 
 
 class OneOfBoth(PalioError):
@@ -55,7 +51,7 @@ def trim(
     server: Server = None,
     store: StoreUrl = None,
     broker: BrokerName = None,
-    upto: Annotated[int | None, typer.Option(metavar="SEQUENCE", min=0, help="Nothing after that.")] = None,
+    upto: Annotated[int | None, option("SEQUENCE", "Nothing after that.", min=0)] = None,
     yes: Yes = False,
 ) -> None:
     """Let go what nobody needs any more, however new it is.

@@ -12,6 +12,7 @@ from rich.text import Text
 from palio.broker.access.rights import NOTHING, Allowance, Rights, parse_rights, read_rights, write_rights
 from palio.cli.brokers.access import Config, Data, Folder, access_folder
 from palio.cli.input.inputs import EventText, LineNumber, read_event
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, printable, say, write_json
 from palio.model.filter import Filter
@@ -24,7 +25,7 @@ _ALLOW = ", ".join(one.value for one in Allowance)
 app = command_group(
     "List, test and change what principals may publish and see.", _SET, _TEST, "palio rights list"
 )
-Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Whose rights.")]
+Principal = Annotated[str, argument("PRINCIPAL", "Whose rights.")]
 
 
 @app.callback()
@@ -39,7 +40,7 @@ def rights() -> None:
 
 @app.command("list", epilog=help_epilog("palio rights list", "palio rights list --json"))
 def list_rights(
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
+    as_json: Annotated[bool, flag("--json", "JSON lines.")] = False,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,
@@ -66,16 +67,12 @@ def list_rights(
 def set_rights(
     principal: Principal,
     *,
-    publish: Annotated[str | None, typer.Option(metavar="FILTER", help="What it may publish.")] = None,
-    subscribe: Annotated[str | None, typer.Option(metavar="FILTER", help="What it may see.")] = None,
-    no_publish: Annotated[bool, typer.Option("--no-publish", help="It may publish nothing.")] = False,
-    no_subscribe: Annotated[bool, typer.Option("--no-subscribe", help="It may see nothing.")] = False,
-    allow: Annotated[
-        list[str] | None, typer.Option(metavar="RIGHT", help=f"A further right: {_ALLOW}. Repeatable.")
-    ] = None,
-    disallow: Annotated[
-        list[str] | None, typer.Option(metavar="RIGHT", help="Take a further right away. Repeatable.")
-    ] = None,
+    publish: Annotated[str | None, option("FILTER", "What it may publish.")] = None,
+    subscribe: Annotated[str | None, option("FILTER", "What it may see.")] = None,
+    no_publish: Annotated[bool, flag("--no-publish", "It may publish nothing.")] = False,
+    no_subscribe: Annotated[bool, flag("--no-subscribe", "It may see nothing.")] = False,
+    allow: Annotated[list[str] | None, option("RIGHT", f"A further right: {_ALLOW}. Repeatable.")] = None,
+    disallow: Annotated[list[str] | None, option("RIGHT", "Take a further right away. Repeatable.")] = None,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,
@@ -114,7 +111,7 @@ def try_event(
     event: EventText,
     *,
     line: LineNumber = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As a JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "As a JSON object.")] = False,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,

@@ -25,14 +25,13 @@ from palio import Filter, MatchIndex, Notification
 from palio.cli.demo.network import NetworkDemo
 from palio.cli.demo.stocks import Market, filter_texts
 from palio.cli.output.places import DEFAULT_REPORT
+from palio.cli.program.dressing import option
 from palio.cli.program.extras import missing_of
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural
 from palio.matching.poset import Poset
 
 EPILOG = help_epilog(
-    "palio demo",
-    "palio demo --part matching --seconds 3 --filters 500",
-    "palio demo --part network --seed 7",
+    "palio demo", "palio demo --part matching --seconds 3 --filters 500", "palio demo --part network --seed 7"
 )
 _REFRESHES_PER_SECOND = 5
 _SECONDS_PER_PLAIN_LINE = 1.0
@@ -64,9 +63,7 @@ def demo(
     part: Annotated[
         DemoPart, typer.Option(help="All parts, or one; pipeline needs the network.")
     ] = DemoPart.ALL,
-    report: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the report of the pipeline goes.")
-    ] = DEFAULT_REPORT,
+    report: Annotated[Path, option("FILE", "Where the report of the pipeline goes.")] = DEFAULT_REPORT,
 ) -> None:
     """Watch a made-up stock market meet a few thousand filters, then a network of brokers.
 

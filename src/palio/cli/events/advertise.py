@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-import typer
-
 from palio.cli.program.connecting import Server, Timeout, connected, for_at_most, run
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.terminal import help_epilog, say, write_json
 from palio.model.advertisement import Advertisement
 from palio.model.moments import parse_span
@@ -19,12 +18,12 @@ EPILOG = help_epilog(
 
 
 def advertise(
-    text: Annotated[str, typer.Argument(metavar="ADVERTISEMENT", help="What will be published.")],
+    text: Annotated[str, argument("ADVERTISEMENT", "What will be published.")],
     *,
     server: Server = None,
     timeout: Timeout = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Tell whether anybody wants it, now and when that changes.")
+        bool, flag("--watch", "Tell whether anybody wants it, now and when that changes.")
     ] = False,
 ) -> None:
     """Advertise what will be published, until Ctrl-C.

@@ -15,6 +15,7 @@ from rich.console import Console
 from palio.cli.events.replay import LOOK_BACK_WITHIN, Since, Until, tell_missing
 from palio.cli.output.bars import lying
 from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.language import read_filter
 from palio.model import jsontext
@@ -56,24 +57,20 @@ def parts(first: float, last: float) -> int:
 
 
 def backtest(
-    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter to try.")],
+    filter_text: Annotated[str, argument("FILTER", "The filter to try.")],
     *,
     server: Server = None,
     since: Since,
     until: Until = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show.")] = 3,
     store: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Read this journal, without a broker: sqlite:///palio-data/palio.db."),
+        str | None, option("URL", "Read this journal, without a broker: sqlite:///palio-data/palio.db.")
     ] = None,
-    broker: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose journal, if the store has several.")
-    ] = None,
+    broker: Annotated[str | None, option("NAME", "Whose journal, if the store has several.")] = None,
     lake: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="With --store: what its journal does not have any more is here."),
+        str | None, option("FOLDER", "With --store: what its journal does not have any more is here.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "One JSON object.")] = False,
 ) -> None:
     """Say how many published events a filter selects, when they came, and show some.
 

@@ -19,6 +19,7 @@ from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.input.templates import NotAnEvent, parse_event
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, printable, write_json
 from palio.client import Client, Confirmation
 from palio.model.moments import parse_span
@@ -50,37 +51,30 @@ class PublishWishes(msgspec.Struct, frozen=True):
 def pub(
     event: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[EVENT]",
-            help="A JSON object, or pairs: symbol=ACME price=101.5. - or nothing: "
-            "JSON lines on standard input.",
+        argument(
+            "[EVENT]",
+            "A JSON object, or pairs: symbol=ACME price=101.5. - or nothing: JSON lines on standard input.",
         ),
     ] = None,
     *,
     server: Server = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Publish it so many times.")] = 1,
     rate: Annotated[
-        float | None,
-        typer.Option("--rate", "-r", min=0.001, metavar="NUMBER", help="Events a second, at most."),
+        float | None, option("NUMBER", "Events a second, at most.", "--rate", "-r", min=0.001)
     ] = None,
-    id: Annotated[str | None, typer.Option(metavar="TEXT", help="The event's id, such as order-{n}.")] = None,
+    id: Annotated[str | None, option("TEXT", "The event's id, such as order-{n}.")] = None,
     publisher: Annotated[
-        str | None,
-        typer.Option("--as", metavar="NAME", help="Who publishes: an id that this one has used counts once."),
+        str | None, option("NAME", "Who publishes: an id that this one has used counts once.", "--as")
     ] = None,
-    lifetime: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="When it need not be delivered any more: 30s, 1h.")
-    ] = None,
+    lifetime: Annotated[str | None, option("SPAN", "When it need not be delivered any more: 30s, 1h.")] = None,
     priority: Annotated[int | None, typer.Option(min=0, max=9, help="9 is delivered first.")] = None,
     template: Annotated[
         bool | None,
         typer.Option("--template/--raw", help="Fill in {n} and so on. By default in arguments only."),
     ] = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for confirmations.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For each event a line: where it is in the journal.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    no_wait: Annotated[bool, flag("--no-wait", "Do not wait for confirmations.")] = False,
+    as_json: Annotated[bool, flag("--json", "For each event a line: where it is in the journal.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "No progress and no summary.", "-q")] = False,
 ) -> None:
     """Publish events, and wait until the broker has confirmed them.
 

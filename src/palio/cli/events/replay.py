@@ -10,6 +10,7 @@ import typer
 
 from palio.cli.output.formats import Format, FormatText, format_of
 from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, plural, say
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -22,20 +23,18 @@ EPILOG = help_epilog(
 )
 # Journals may be long, and who looks through one does not hurry.
 LOOK_BACK_WITHIN = 600.0
-Since = Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, @seconds, or all.")]
-Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")]
+Since = Annotated[str, option("WHEN", "1h, 7d, a date, a time, @seconds, or all.")]
+Until = Annotated[str | None, option("WHEN", "Up to this time; else up to now.")]
 
 
 def replay(
-    filter_text: Annotated[
-        str, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
-    ] = "true",
+    filter_text: Annotated[str, argument("[FILTER]", "What is wanted; without it, everything.")] = "true",
     *,
     server: Server = None,
     since: Since,
     until: Until = None,
     format_text: FormatText = "json",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "No summary.", "-q")] = False,
 ) -> None:
     """Show what was published, from the journals of all brokers in reach.
 

@@ -12,6 +12,7 @@ import typer
 
 from palio.cli.output.formats import Format, FormatText, format_of
 from palio.cli.program.connecting import Server, Timeout, connected, for_at_most, run
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say
 from palio.client import Client, Subscription
 from palio.client.dialling import Backoff
@@ -52,44 +53,33 @@ class SubscribeWishes(msgspec.Struct, frozen=True):
 
 
 def sub(
-    filter_text: Annotated[
-        str | None, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
-    ] = None,
+    filter_text: Annotated[str | None, argument("[FILTER]", "What is wanted; without it, everything.")] = None,
     *,
     server: Server = None,
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many events.")] = None,
     timeout: Timeout = None,
     format_text: FormatText = "json",
     durable: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="A subscription that stays, and keeps what comes while nobody reads."
-        ),
+        str | None, option("NAME", "A subscription that stays, and keeps what comes while nobody reads.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="History first: 1h, 7d, a date, a time, @seconds, all.")
+        str | None, option("WHEN", "History first: 1h, 7d, a date, a time, @seconds, all.")
     ] = None,
-    change: Annotated[
-        bool, typer.Option("--change", help="Give a durable subscription that is there this filter.")
-    ] = False,
+    change: Annotated[bool, flag("--change", "Give a durable subscription that is there this filter.")] = False,
     attempts: Annotated[
-        int | None,
-        typer.Option(min=1, help="With --durable: attempts until an event is a dead letter.", metavar="NUMBER"),
+        int | None, option("NUMBER", "With --durable: attempts until an event is a dead letter.", min=1)
     ] = None,
     backoff: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPAN[,SPAN]", help="With --durable: the pause between attempts; doubled up to the second."
-        ),
+        option("SPAN[,SPAN]", "With --durable: the pause between attempts; doubled up to the second."),
     ] = None,
     linger: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="With --durable: how long it stays when nobody reads: 1h, 7d."),
+        str | None, option("SPAN", "With --durable: how long it stays when nobody reads: 1h, 7d.")
     ] = None,
     ready: Annotated[
-        bool, typer.Option("--ready", help="Say on standard error when the whole network knows of it.")
+        bool, flag("--ready", "Say on standard error when the whole network knows of it.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on standard error but errors.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "Nothing on standard error but errors.", "-q")] = False,
 ) -> None:
     """Show the events that a filter selects, one a line, as they come.
 

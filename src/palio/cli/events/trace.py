@@ -14,6 +14,7 @@ from rich.tree import Tree
 from palio.cli.input.inputs import LineNumber, read_event
 from palio.cli.input.templates import parse_event
 from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model.formats import from_document
 from palio.model.notification import Notification
@@ -30,15 +31,14 @@ EPILOG = help_epilog(
 def trace(
     event: Annotated[
         list[str],
-        typer.Argument(
-            metavar="EVENT",
-            help="Pairs: symbol=ACME price=101.5; a JSON object; a JSON file; or - for standard input.",
+        argument(
+            "EVENT", "Pairs: symbol=ACME price=101.5; a JSON object; a JSON file; or - for standard input."
         ),
     ],
     *,
     server: Server = None,
     line: LineNumber = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The way as a JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "The way as a JSON object.")] = False,
 ) -> None:
     """Show who would get an event, without delivering it.
 

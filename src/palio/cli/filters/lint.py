@@ -22,6 +22,7 @@ from palio.cli.input.inputs import (
 )
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.progress import progress_bar
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import (
     ExitCode,
     complaint,
@@ -68,16 +69,14 @@ class LintFinding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def lint(
-    filters: Annotated[str, typer.Argument(metavar="FILE", help="Filters, one a line; - for standard input.")],
+    filters: Annotated[str, argument("FILE", "Filters, one a line; - for standard input.")],
     advertisements: Annotated[
-        str | None,
-        typer.Option("--advertisements", "-a", metavar="FILE", help="What publishers may say, one a line."),
+        str | None, option("FILE", "What publishers may say, one a line.", "--advertisements", "-a")
     ] = None,
     events: Annotated[
-        str | None,
-        typer.Option("--events", "-e", metavar="FILE", help="Events as they come, one a line: examples."),
+        str | None, option("FILE", "Events as they come, one a line: examples.", "--events", "-e")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON lines, and no summary.")] = False,
+    as_json: Annotated[bool, flag("--json", "Findings as JSON lines, and no summary.")] = False,
 ) -> None:
     """Find filters that are wrong, useless or said twice.
 

@@ -15,6 +15,7 @@ from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.pattern_lines import Shown, match_line
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.connecting import Server, connected, for_at_most, run
+from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.matching.patterns import Detector, DetectorStatistics, Match, PatternSet, watermark_for
 from palio.matching.patterns.match import Constituent
@@ -34,46 +35,35 @@ _EVENTS_PER_UPDATE = 64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
-PatternFile = Annotated[
-    str, typer.Option("--patterns", "-p", metavar="FILE", help="Patterns, one a line; - for standard input.")
-]
+PatternFile = Annotated[str, option("FILE", "Patterns, one a line; - for standard input.", "--patterns", "-p")]
 _DELAY_HELP = "How much older than the newest an event may be."
-Delay = Annotated[str, typer.Option("--delay", metavar="SPAN", help=_DELAY_HELP)]
+Delay = Annotated[str, option("SPAN", _DELAY_HELP, "--delay")]
 # In a file, and in what is being published.
 _FILE_DELAY = "1m"
 _LIVE_DELAY = "2s"
-Close = Annotated[bool, typer.Option("--close", help="Nothing comes any more: decide what is still open.")]
+Close = Annotated[bool, flag("--close", "Nothing comes any more: decide what is still open.")]
 
 
 def patterns(
     *,
     patterns: PatternFile,
     events: Annotated[
-        str | None,
-        typer.Option(
-            "--events", "-e", metavar="FILE", help="Events, JSON lines; - for standard input. Else: live."
-        ),
+        str | None, option("FILE", "Events, JSON lines; - for standard input. Else: live.", "--events", "-e")
     ] = None,
     time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ATTRIBUTE", help="What has an event's time. Default: time; live, when it was published."
-        ),
+        str | None, option("ATTRIBUTE", "What has an event's time. Default: time; live, when it was published.")
     ] = None,
     delay: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help=f"{_DELAY_HELP} Default: {_FILE_DELAY}, live {_LIVE_DELAY}."),
+        str | None, option("SPAN", f"{_DELAY_HELP} Default: {_FILE_DELAY}, live {_LIVE_DELAY}.")
     ] = None,
     close: Close = False,
     server: Server = None,
-    publish: Annotated[bool, typer.Option("--publish", help="Live: also publish what is found.")] = False,
+    publish: Annotated[bool, flag("--publish", "Live: also publish what is found.")] = False,
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="Live: end after so many matches.")
     ] = None,
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="Live: end after this time.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary.")] = False,
+    timeout: Annotated[str | None, option("SPAN", "Live: end after this time.", "--timeout", "-t")] = None,
+    quiet: Annotated[bool, flag("--quiet", "No progress, notes or summary.", "-q")] = False,
 ) -> None:
     """Find patterns in events, and say of which events each consists, as JSON lines.
 

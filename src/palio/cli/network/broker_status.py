@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated, Any
 
-import typer
 from rich.table import Column, Table
 
 from palio.cli.program.connecting import Server, ask, connected, run
+from palio.cli.program.dressing import flag
 from palio.cli.program.terminal import help_epilog, output_console, plural, printable, write_json
 from palio.model.amounts import brief_span, size_text
 from palio.model.errors import PalioError
@@ -21,7 +21,7 @@ EPILOGS = {
     "clients": help_epilog("palio clients", "palio clients --json"),
 }
 AWAY = "away"
-AsJson = Annotated[bool, typer.Option("--json", help="JSON lines.")]
+AsJson = Annotated[bool, flag("--json", "JSON lines.")]
 
 
 class NotAtHome(PalioError):

@@ -20,6 +20,7 @@ from palio.cli.network.broker_status import events_of
 from palio.cli.network.file import NetworkPlan, read_network
 from palio.cli.network.members import Member, MemberState, Supervisor
 from palio.cli.program.connecting import NoBroker, ask
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.extras import missing_of
 from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console, plural, write_json
@@ -34,15 +35,15 @@ _COLOURS = {
     MemberState.STOPPED: "dim",
     MemberState.FAILED: "bold red",
 }
-File = Annotated[str, typer.Argument(metavar="FILE", help="A network: brokers and their links, as TOML.")]
+File = Annotated[str, argument("FILE", "A network: brokers and their links, as TOML.")]
 
 
 @app.command("up", epilog=help_epilog(_UP, f"{_UP} --strict"))
 def network_up(
     file: File,
-    restart: Annotated[bool, typer.Option("--restart", help="Start a broker again that has ended.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop all when one ends.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no state.")] = False,
+    restart: Annotated[bool, flag("--restart", "Start a broker again that has ended.")] = False,
+    strict: Annotated[bool, flag("--strict", "Stop all when one ends.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "Show no state.", "-q")] = False,
 ) -> None:
     """Start the brokers of a file, one process each, and run them until Ctrl-C.
 
@@ -161,8 +162,7 @@ def _notes(rows: Iterable[tuple[str, str, dict[str, Any]]]) -> Text:
 
 @app.command("status", epilog=help_epilog(_STATUS))
 def network_status(
-    file: File,
-    as_json: Annotated[bool, typer.Option("--json", help="All that is known, as a JSON object.")] = False,
+    file: File, as_json: Annotated[bool, flag("--json", "All that is known, as a JSON object.")] = False
 ) -> None:
     """Show how the brokers of a file are that palio network up runs.
 

@@ -10,6 +10,7 @@ import typer
 from palio.cli.network.broker_status import AsJson, NotAtHome, count_of, labels, print_rows
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import help_epilog, plural, printable, say, write_json
 from palio.client import Client
 from palio.client.attaching import Since
@@ -24,8 +25,8 @@ app = typer.Typer(
     invoke_without_command=True,
     epilog=help_epilog(*_LIST, "palio subs pause desk-7", "palio subs seek desk-7 --since 1h"),
 )
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A durable subscription, as palio subs shows it.")]
-Durable = Annotated[bool, typer.Option("--durable", help="Only those that stay.")]
+Name = Annotated[str, argument("NAME", "A durable subscription, as palio subs shows it.")]
+Durable = Annotated[bool, flag("--durable", "Only those that stay.")]
 
 
 class WrongPlace(PalioError):
@@ -106,12 +107,10 @@ def seek(
     name: Name,
     server: Server = None,
     since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="What came since: 1h, 7d, a date, a time, @seconds, all, now."),
+        str | None, option("WHEN", "What came since: 1h, 7d, a date, a time, @seconds, all, now.")
     ] = None,
     position: Annotated[
-        str | None,
-        typer.Option(metavar="POSITION", help="What follows: BROKER:SEQUENCE, several after commas."),
+        str | None, option("POSITION", "What follows: BROKER:SEQUENCE, several after commas.")
     ] = None,
     yes: Yes = False,
 ) -> None:

@@ -8,15 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from palio.cli.program.dressing import option
 from palio.cli.program.terminal import printable
 from palio.client import Event
 from palio.model import jsontext
 from palio.model.moments import format_time
 from palio.model.naming import event_name
 
-FormatText = Annotated[
-    str, typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'.")
-]
+FormatText = Annotated[str, option("FORMAT", "json, full, text, or a template: '{price}'.", "--format")]
 Format = Callable[[Event], str]
 _PLACE = re.compile(r"\{(\$?[^{}]+)\}")
 

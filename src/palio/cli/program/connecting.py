@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from palio.cli.program.dressing import option
 from palio.cli.program.saved_contexts import Context, chosen
 from palio.cli.program.terminal import ExitCode, say
 from palio.client import Client, NotConnected, connect
@@ -20,17 +21,10 @@ Result = TypeVar("Result")
 
 Server = Annotated[
     str | None,
-    typer.Option(
-        "--server",
-        "-s",
-        metavar="ADDRESS",
-        help="The broker, as host:port, or a saved connection; also PALIO_SERVER.",
-    ),
+    option("ADDRESS", "The broker, as host:port, or a saved connection; also PALIO_SERVER.", "--server", "-s"),
 ]
 
-Timeout = Annotated[
-    str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time: 10s, 1h.")
-]
+Timeout = Annotated[str | None, option("SPAN", "End after this time: 10s, 1h.", "--timeout", "-t")]
 
 
 class NoBroker(PalioError):

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.cli.sim import experiments as sim_experiments
@@ -59,11 +60,11 @@ _SHOWN = (
 @app.command("replay", epilog=REPLAY_EPILOG)
 def replay(
     scenario_text: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="The scenario as JSON; what is left out has its default.")
+        str, argument("SCENARIO", "The scenario as JSON; what is left out has its default.")
     ],
-    trace: Annotated[bool, typer.Option("--trace", help="Every message that a broker handles.")] = False,
+    trace: Annotated[bool, flag("--trace", "Every message that a broker handles.")] = False,
     tell: Annotated[
-        bool, typer.Option("--story", help="For each violation, what has to do with it and nothing else.")
+        bool, flag("--story", "For each violation, what has to do with it and nothing else.")
     ] = False,
 ) -> None:
     """Simulate one scenario and show what it cost and what was wrong.
@@ -102,21 +103,19 @@ def soak(
     first: Annotated[int, typer.Option(min=0, help="The seed of the first one.")] = 1,
     workers: Annotated[int, typer.Option(min=1, max=256, help="On so many processes.")] = 1,
     faults: Annotated[
-        bool, typer.Option("--faults", help="Durable delivery: brokers crash, links break, disks fill.")
+        bool, flag("--faults", "Durable delivery: brokers crash, links break, disks fill.")
     ] = False,
     crash_points: Annotated[
-        bool, typer.Option("--crash-points", help="No luck: a crash at every effect of small scenes.")
+        bool, flag("--crash-points", "No luck: a crash at every effect of small scenes.")
     ] = False,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Go on behind each violation; all are listed at the end.")
+        bool, flag("--keep-going", "Go on behind each violation; all are listed at the end.")
     ] = False,
-    even: Annotated[
-        bool, typer.Option("--even", help="With --faults: spread all kinds evenly, tie no knots.")
-    ] = False,
+    even: Annotated[bool, flag("--even", "With --faults: spread all kinds evenly, tie no knots.")] = False,
     reach: Annotated[
-        bool, typer.Option("--reach", help="With --faults: what happened in which states, the rarest first.")
+        bool, flag("--reach", "With --faults: what happened in which states, the rarest first.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="What it came to as one JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "What it came to as one JSON object.")] = False,
 ) -> None:
     """Simulate many different small scenarios until one goes wrong.
 

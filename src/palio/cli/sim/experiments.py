@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli.output.progress import progress_bar
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console, plural
 from palio.sim.experiments import plots, results
 from palio.sim.experiments.definition import Experiment
@@ -42,20 +43,15 @@ def list_experiments() -> None:
     output_console().print(table)
 
 
-Name = Annotated[
-    str, typer.Argument(metavar="EXPERIMENT", help="A TOML file, or the name of a ready experiment.")
-]
+Name = Annotated[str, argument("EXPERIMENT", "A TOML file, or the name of a ready experiment.")]
 Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FOLDER", help="Where all goes; ./palio-sim/NAME by default."),
+    Path | None, option("FOLDER", "Where all goes; ./palio-sim/NAME by default.", "--output", "-o")
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="A small version: a first look, no result.")]
+Quick = Annotated[bool, flag("--quick", "A small version: a first look, no result.")]
 First = Annotated[
     int, typer.Option("--first", min=1, help="The first seed of each point; others confirm a finding.")
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep the finished runs of the folder and make the others.")
-]
+Resume = Annotated[bool, flag("--resume", "Keep the finished runs of the folder and make the others.")]
 
 
 def run_experiment(
@@ -66,7 +62,7 @@ def run_experiment(
         int | None, typer.Option("--workers", "-w", min=1, help="Processes; as many as cores by default.")
     ] = None,
     spark: Annotated[
-        str | None, typer.Option(metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…")
+        str | None, option("MASTER", "Let Spark make the runs: local[4], spark://…, sc://…")
     ] = None,
     quick: Quick = False,
     first: First = 1,
