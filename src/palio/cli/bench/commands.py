@@ -19,7 +19,6 @@ from palio.cli.program.loading import command_group
 from palio.model.errors import PalioError
 
 app = command_group(
-    "Measure, each time beside a yardstick of the same run.",
     "palio bench filters --seconds 0.02",
     "palio bench matching --filters 1000 --workload stock",
     "palio bench hints --filters 1000",

@@ -25,7 +25,7 @@ from palio.broker.settings import (
     require_files,
     require_safe,
 )
-from palio.cli.brokers.config_example import example
+from palio.cli.brokers.config_example import EXAMPLE
 from palio.cli.program.credentials import OPTIONS, TOKEN_VARIABLE
 from palio.cli.program.dressing import argument, flag
 from palio.cli.program.loading import command_group
@@ -41,9 +41,7 @@ from palio.cli.program.terminal import (
 )
 
 _CHECK = "palio config check examples/palio.toml"
-app = command_group(
-    "Check and show the settings of a broker.", _CHECK, "palio config show", "palio config example"
-)
+app = command_group(_CHECK, "palio config show", "palio config example")
 File = Annotated[str | None, argument("[FILE]", f"A settings file; {DEFAULT_FILE} is read if there.")]
 _DEFAULT = "default"
 
@@ -94,7 +92,7 @@ def show(
 @app.command("example", epilog=help_epilog("palio config example"))
 def show_example() -> None:
     """Show a settings file with every setting, its default and what it means."""
-    typer.echo(example(), nl=False)
+    typer.echo(EXAMPLE, nl=False)
 
 
 def problems(gathered: Gathered) -> list[WrongSetting]:

@@ -25,7 +25,7 @@ from palio.cli.program.terminal import help_epilog, output_console, say, write_j
 _ADD = "palio context add here 127.0.0.1:7070 --use"
 _SECURE = "palio context add desk palios://siena.example --token-file desk.token"
 _LIST = "palio context list"
-app = command_group("Save connections to brokers under names, and say which one is meant.", _ADD, _LIST)
+app = command_group(_ADD, _LIST)
 Name = Annotated[str, argument("NAME", "The name of the connection.")]
 
 

@@ -16,9 +16,7 @@ from palio.model.errors import PalioError
 from palio.protocol.durable.journals import JournalTrimmed
 
 _TRIM = ("palio journal trim", "palio journal trim --store sqlite:///palio-data/palio.db --yes")
-app = command_group(
-    "The journal of a broker: what it has, and what it may let go.", "palio journal list", *_TRIM
-)
+app = command_group("palio journal list", *_TRIM)
 
 StoreUrl = Annotated[
     str | None, option("URL", "The store of a broker that is stopped; else a broker is asked.", "--store")

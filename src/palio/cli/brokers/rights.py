@@ -22,9 +22,7 @@ _SET = "palio rights set desk-7 --publish true --subscribe 'price > 100'"
 _BROKERS = "palio rights set brokers --publish true --subscribe true --allow peer"
 _TEST = "palio rights test desk-7 examples/event.json"
 _ALLOW = ", ".join(one.value for one in Allowance)
-app = command_group(
-    "List, test and change what principals may publish and see.", _SET, _TEST, "palio rights list"
-)
+app = command_group(_SET, _TEST, "palio rights list")
 Principal = Annotated[str, argument("PRINCIPAL", "Whose rights.")]
 
 

@@ -21,11 +21,7 @@ from palio.cli.program.terminal import ExitCode, help_epilog, output_console, pl
 from palio.model.moments import parse_span
 
 _CREATE = "palio token create desk-7 --expires 90d --note 'the desk in Siena'"
-app = command_group(
-    "Make, list and revoke the tokens by which clients and brokers show who they are.",
-    _CREATE,
-    "palio token list",
-)
+app = command_group(_CREATE, "palio token list")
 
 
 @app.callback()

@@ -27,7 +27,7 @@ from palio.cli.program.terminal import ExitCode, error_console, help_epilog, out
 
 _UP = "palio network up examples/network.toml"
 _STATUS = "palio network status examples/network.toml"
-app = command_group("Start several brokers on this machine, and see how they are.", _UP, _STATUS)
+app = command_group(_UP, _STATUS)
 _COLOURS = {
     MemberState.STARTING: "yellow",
     MemberState.UP: "green",

@@ -21,7 +21,7 @@ from palio.model.moments import format_time
 
 _LIST = "palio dlq list"
 _SHOW = "palio dlq show desk-7 1"
-app = command_group("Look at dead letters, deliver them after all, or throw them away.", _LIST, _SHOW)
+app = command_group(_LIST, _SHOW)
 Name = Annotated[str, argument("NAME", "A durable subscription that is at home at this broker.")]
 Numbers = Annotated[list[int] | None, argument("[DELIVERY]...", "Numbers as palio dlq list shows them.")]
 All = Annotated[bool, flag("--all", "All dead letters of the subscription.")]

@@ -21,7 +21,6 @@ from palio.protocol.durable.control import Sought
 
 _LIST = ("palio subs", "palio subs --durable --json")
 app = typer.Typer(
-    help="Show subscriptions; end, pause, resume and move durable ones.",
     invoke_without_command=True,
     epilog=help_epilog(*_LIST, "palio subs pause desk-7", "palio subs seek desk-7 --since 1h"),
 )

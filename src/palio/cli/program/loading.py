@@ -32,20 +32,25 @@ class CommandEntry(NamedTuple):
     """
 
     module: str
-    summary: str  # the first sentence of its own help; a test compares them
+    summary: str  # the help of a group; of a command, the first sentence of its own, which a test compares
     extra: str = ""  # what it needs whatever it is asked for
 
     def load(self, name: str) -> Any:
         """The command itself."""
         module = import_module(f"palio.cli.{self.module}")
-        command = typer.main.get_group(module.app) if hasattr(module, "app") else _alone(name, module)
+        command = self._group(module) if hasattr(module, "app") else _alone(name, module)
         command.name = name
         return dressed(command)
 
+    def _group(self, module: ModuleType) -> Any:
+        group = typer.main.get_group(module.app)
+        group.help = self.summary
+        return group
 
-def command_group(summary: str, *examples: str) -> typer.Typer:
+
+def command_group(*examples: str) -> typer.Typer:
     """A group that shows its help where none of its commands is named."""
-    return typer.Typer(help=summary, no_args_is_help=True, epilog=help_epilog(*examples))
+    return typer.Typer(no_args_is_help=True, epilog=help_epilog(*examples))
 
 
 def _alone(name: str, module: ModuleType) -> Any:

@@ -25,7 +25,6 @@ from palio.sim.soak import Soaked
 from palio.sim.soak import soak as soaked
 
 app = command_group(
-    "Simulate networks of brokers, and judge what they deliver.",
     'palio sim replay \'{"seed":7,"topology":"graph"}\'',
     "palio sim soak --seeds 48",
     "palio sim run examples/experiment.toml --output /tmp/palio-example",
