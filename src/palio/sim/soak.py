@@ -82,7 +82,6 @@ def drawn(seed: int) -> Scenario:
 
 
 def soak_one(seed: int) -> Soaked[Scenario]:
-    """Simulate the scenario of a seed."""
     scenario = drawn(seed)
     run = simulate(scenario)
     return Soaked(

@@ -34,8 +34,6 @@ Traced: TypeAlias = Message | Answer | DurableAnswer | InquiryAnswer | Deliver |
 
 
 class TraceEntry(NamedTuple):
-    """One line of a trace."""
-
     moment: int
     time: float
     broker: str

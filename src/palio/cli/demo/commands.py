@@ -48,8 +48,6 @@ _TRADES = 1_000
 
 
 class DemoPart(Enum):
-    """What is shown."""
-
     ALL = "all"
     MATCHING = "matching"
     NETWORK = "network"

@@ -118,8 +118,6 @@ def pub(
 
 
 class PublishTally(msgspec.Struct):
-    """What has been published."""
-
     broker: str = ""
     published: int = 0
     last: Confirmation | None = None
@@ -128,7 +126,6 @@ class PublishTally(msgspec.Struct):
     unindexed: set[str] = msgspec.field(default_factory=set)  # names of content that filters do not see
 
     def summary(self, bad_lines: int) -> str:
-        """One line for people."""
         bad = f", {plural(bad_lines, 'bad line')}" if bad_lines else ""
         how = "confirmed by" if self.confirm else "sent to"
         text = f"{plural(self.published, 'event')} {how} {self.broker}"

@@ -21,7 +21,6 @@ _PLACE = re.compile(r"\{(\$?[^{}]+)\}")
 
 
 def format_of(text: str) -> Format:
-    """How an event is shown."""
     match text:
         case "json":
             return lambda event: event.notification.to_json()

@@ -36,7 +36,6 @@ class CommandEntry(NamedTuple):
     extra: str = ""  # what it needs whatever it is asked for
 
     def load(self, name: str) -> Any:
-        """The command itself."""
         module = import_module(f"palio.cli.{self.module}")
         command = self._group(module) if hasattr(module, "app") else _alone(name, module)
         command.name = name

@@ -25,8 +25,6 @@ One = TypeVar("One", bound=Soaked[Any])
 
 
 class Failing(msgspec.Struct, frozen=True):
-    """A seed that went wrong."""
-
     seed: int
     violations: tuple[str, ...]
     replay: str

@@ -60,7 +60,6 @@ def evaluate(experiment: Experiment, rows: Sequence[Row]) -> list[ClaimFinding]:
 
 
 def evaluate_claim(experiment: Experiment, claim: Claim, rows: Sequence[Row]) -> ClaimFinding:
-    """The finding for one claim."""
     series = MeasureSeries(experiment.sweep(claim.sweep), rows, claim.measure, claim.where)
     if not series.points:
         return ClaimFinding(claim, "undecided", "None of the runs tells anything about it.")

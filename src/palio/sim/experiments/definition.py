@@ -174,7 +174,6 @@ class Experiment(_ExperimentPart, frozen=True):
     claims: list[Claim] = []
 
     def sweep(self, name: str) -> Sweep:
-        """The sweep of that name."""
         return next(sweep for sweep in self.sweeps if sweep.name == name)
 
     def label(self, name: str) -> str:

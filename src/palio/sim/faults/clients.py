@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class FaultClients:
-    """All clients of a world."""
-
     def __init__(self, world: World) -> None:
         self.world = world
         world.clients = self
@@ -56,7 +54,6 @@ class FaultClients:
             taker.lost(broker)
 
     def unanswered(self) -> list[str]:
-        """What clients still wait for."""
         found: list[str] = []
         for publisher in self.publishers.values():
             found += publisher.unanswered()

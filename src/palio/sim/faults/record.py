@@ -31,8 +31,6 @@ class StoryLine(NamedTuple):
 
 
 class WantedPublication(msgspec.Struct, eq=False):
-    """A notification that somebody wants to be published."""
-
     publisher: str
     broker: str
     notification: Notification

@@ -54,7 +54,6 @@ SMALLEST = "one"
 
 
 def scene(name: str) -> FaultScenario:
-    """The scenario of a scene."""
     brokers = {"one": 1, "two": 2, "move": 2, "change": 2, "end": 2}.get(name, 3)
     if name == "ring":
         return FaultScenario(

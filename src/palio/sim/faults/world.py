@@ -313,7 +313,6 @@ class World:
             self.post(station, timer, "timer")
 
     def jump(self, station: FaultyStation, by: float) -> None:
-        """Set a clock."""
         station.offset += by
         for name, (_, at) in list(station.timers.items()):
             self._set_timer(station, name, at)
