@@ -11,26 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from palio.protocol import requests
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward, Hello, Interest, LinkState, Update
-from palio.protocol.requests import (
-    Accepted,
-    Advertise,
-    Ended,
-    Publish,
-    Published,
-    Ready,
-    Refused,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
 from palio.protocol.vocabulary import Answer, DurableAnswer, InquiryAnswer
 from palio.routing.effects import Deliver
 from palio.routing.occurrences import LinkUp, Message
 
 Traced: TypeAlias = Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str  # a text: a timer's name
+# What goes to a client.
+_OUTWARD = (Deliver, requests.Accepted, requests.Ready, requests.Ended, requests.Published, requests.Refused)
 
 
 class TraceEntry(NamedTuple):
@@ -41,8 +31,7 @@ class TraceEntry(NamedTuple):
     message: Traced
 
     def __str__(self) -> str:
-        outward = isinstance(self.message, Deliver | Accepted | Ready | Ended | Published | Refused)
-        arrow = ">" if outward else "<"
+        arrow = ">" if isinstance(self.message, _OUTWARD) else "<"
         return f"{self.time:.6f} {self.broker} {arrow} {self.source}: {describe(self.message)}"
 
 
@@ -68,25 +57,25 @@ def describe(message: Traced) -> str:
     match message:
         case str():
             return message
-        case Subscribe(handle, filter, ready):
+        case requests.Subscribe(handle, filter, ready):
             return f"subscribe {handle}{' (ready)' if ready else ''}: {filter}"
-        case Unsubscribe(filter):
+        case requests.Unsubscribe(filter):
             return f"unsubscribe: {filter}"
-        case Release(handle):
+        case requests.Release(handle):
             return f"release {handle}"
-        case Advertise(handle, advertisement, ready):
+        case requests.Advertise(handle, advertisement, ready):
             return f"advertise {handle}{' (ready)' if ready else ''}: {advertisement}"
-        case Unadvertise(advertisement):
+        case requests.Unadvertise(advertisement):
             return f"unadvertise: {advertisement}"
-        case Publish(notifications, request):
+        case requests.Publish(notifications, request):
             return f"publish {request}: {_joined(one.to_json() for one in notifications)}"
-        case Accepted(handle) | Ready(handle):
+        case requests.Accepted(handle) | requests.Ready(handle):
             return f"{_name(message)} {handle}"
-        case Ended(handles):
+        case requests.Ended(handles):
             return f"ended {' '.join(handles) or 'nothing'}"
-        case Published(request, origin, sequence):
+        case requests.Published(request, origin, sequence):
             return f"published {request} as {origin}#{sequence}"
-        case Refused(subject, error, reason):
+        case requests.Refused(subject, error, reason):
             return f"refused {subject} ({error}): {reason}"
         case LinkUp(kind, cost):
             return f"link up ({kind.value}, cost {cost})"

@@ -33,9 +33,7 @@ def replay_faults(text: str, *, trace: bool, tell: bool) -> None:
     console = output_console()
     if trace:
         for line in run.record.lines:
-            console.print(
-                f"{line.time:9.3f} {line.who:>4} {line.what}", soft_wrap=True, markup=False, highlight=False
-            )
+            console.print(f"{line.time:9.3f} {line.who:>4} {line.what}", soft_wrap=True)
     counts = f"{plural(run.world.handled, 'message')}, {len(run.record.handings):,} deliveries"
     console.print(f"{counts}, {run.world.now:.1f} simulated seconds.")
     for number, violation in enumerate(run.violations):

@@ -26,19 +26,9 @@ if TYPE_CHECKING:
 
 # What a subscription is at a broker; "absent" and "down" are the beginning and the end of transitions only.
 PHASES = (
-    "looked for",
-    "asked for",
-    "wanted",
-    "storing",
-    "behind",
-    "asking",
-    "catching up",
-    "changing",
-    "live",
-    "leaving",
-    "handing over",
-    "removing",
-)
+    "looked for", "asked for", "wanted", "storing", "behind", "asking", "catching up", "changing", "live",
+    "leaving", "handing over", "removing",
+)  # fmt: skip
 # What else a broker may be in the middle of.
 CIRCUMSTANCES = ("journaling", "spooling", "full disk", "slow disk", "busy", "link cut", "link lagging")
 STATES = PHASES + CIRCUMSTANCES

@@ -8,21 +8,10 @@ from palio.sim.faults.steps import Step
 from palio.sim.scenario import AnyScenario, Shape, StrategyName, Topology
 
 # Fields that say how often something goes wrong, or is done by clients, and the most of it in a soak.
-TROUBLE: dict[str, int] = {
-    "crashes": 3,
-    "pauses": 3,
-    "cuts": 4,
-    "partitions": 2,
-    "lags": 3,
-    "full_disks": 2,
-    "slow_disks": 2,
-    "jumps": 3,
-    "leaves": 5,
-    "refilters": 2,
-    "ends": 1,
-    "joins": 2,
-    "shifts": 2,
-}
+TROUBLE = {
+    "crashes": 3, "pauses": 3, "cuts": 4, "partitions": 2, "lags": 3, "full_disks": 2, "slow_disks": 2,
+    "jumps": 3, "leaves": 5, "refilters": 2, "ends": 1, "joins": 2, "shifts": 2,
+}  # fmt: skip
 
 
 class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.steps import End, Join, Leave, Refilter, Say, Step, Take
 
@@ -55,8 +57,5 @@ SMALLEST = "one"
 
 def scene(name: str) -> FaultScenario:
     brokers = {"one": 1, "two": 2, "move": 2, "change": 2, "end": 2}.get(name, 3)
-    if name == "ring":
-        return FaultScenario(
-            scene=name, shape="ring", topology="graph", brokers=brokers, takers=1, publishers=1
-        )
-    return FaultScenario(scene=name, shape="line", brokers=brokers, takers=1, publishers=1)
+    found = FaultScenario(scene=name, shape="line", brokers=brokers, takers=1, publishers=1)
+    return msgspec.structs.replace(found, shape="ring", topology="graph") if name == "ring" else found

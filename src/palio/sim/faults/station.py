@@ -71,7 +71,6 @@ class FaultyLine:
     the one that it was told of last, as a real broker writes to the connection that it has.
     """
 
-    up: bool = False
     epoch: int = 0
     used: int = -1  # the epoch of the connection that its broker uses
     coming: deque[int] = field(default_factory=deque)  # those of which it will be told
