@@ -11,7 +11,7 @@ import gc
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice, product
 from multiprocessing import get_context
 from random import Random
@@ -106,14 +106,12 @@ def in_order(one: Callable[[int], Result], seeds: range, workers: int) -> Iterat
         return
     chunks = (seeds[first : first + _CHUNK] for first in range(0, len(seeds), _CHUNK))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin_worker) as pool:
-        waiting: deque[Future[list[Result]]] = deque()
+        submitted = (pool.submit(_several, one, chunk) for chunk in chunks)  # as they are asked for
         try:
-            for chunk in islice(chunks, _AHEAD * workers):
-                waiting.append(pool.submit(_several, one, chunk))
+            waiting = deque(islice(submitted, _AHEAD * workers))
             while waiting:
                 yield from waiting.popleft().result()
-                for chunk in islice(chunks, 1):
-                    waiting.append(pool.submit(_several, one, chunk))
+                waiting.extend(islice(submitted, 1))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -168,10 +168,9 @@ def _unknown_variables() -> list[str]:
 
 
 def _plain(gathered: Gathered) -> dict[str, Any]:
-    settings: dict[str, Any] = msgspec.to_builtins(
-        checked(gathered.values, gathered.origins, gathered.file), str_keys=True
-    )
-    return settings
+    settings = checked(gathered.values, gathered.origins, gathered.file)
+    plain: dict[str, Any] = msgspec.to_builtins(settings, str_keys=True)
+    return plain
 
 
 def _show(console: Console, gathered: Gathered) -> None:

@@ -174,8 +174,7 @@ class NetworkDemo:
     async def _look_back(self, folder: Path, report: Path) -> None:
         """What Spark finds in the journals is what was delivered."""
         self._say("\nThe pipeline", "bold")
-        missing = missing_for_spark()
-        if missing is not None:
+        if (missing := missing_for_spark()) is not None:
             self._say(f"It is left out here. {missing}")
             return
         quiet = frozenset(self._quiet)
@@ -217,7 +216,7 @@ class NetworkDemo:
         places = itertools.cycle(WARDS)
         for _ in range(self._subscribers):
             await self._watch(next(places), next(self._texts), "transient")
-        self._desk = f'exchange = "{self._market_exchange()}" and volume > 150'
+        self._desk = f'exchange = "{next(self._events)["exchange"]}" and volume > 150'
         await self._watch(HOME, self._desk, "durable")
         self._say(
             f"{plural(self._subscribers, 'subscriber')} spread over all brokers say what they want; one more, "
@@ -227,9 +226,6 @@ class NetworkDemo:
         await self._clients["torre"].advertise(
             'symbol starts with "", exchange in ("NYSE", "LSE", "XETRA", "TSE"), price > 0'
         )
-
-    def _market_exchange(self) -> str:
-        return str(next(self._events)["exchange"])
 
     async def _watch(self, place: str, text: str, kind: str, since: str | None = None) -> Watcher:
         client = self._clients[place]
@@ -253,9 +249,8 @@ class NetworkDemo:
 
     async def _publish_quietly(self) -> None:
         started = time.perf_counter()
-        places = list(WARDS)
-        share = self._trades // len(places)
-        made = [one for place in places for one in await self._publish(place, share)]
+        share = self._trades // len(WARDS)
+        made = [one for place in WARDS for one in await self._publish(place, share)]
         await self._arrived(self._watchers, made)
         self._quiet = [str(one["trade"]) for one in made]
         seconds = time.perf_counter() - started
@@ -300,9 +295,8 @@ class NetworkDemo:
         self._say(f"{plural(len(made), 'trade')} more are confirmed at torre; {owed} of them are for desk-7.")
         if desk.got.total() != before:
             raise CheckFailed("Something came through a broker that is not there.")
-        neighbours = [self._wards[one] for one in WARDS[KILLED]]
         started = time.perf_counter()
-        await self._wards[KILLED].start(neighbours)
+        await self._wards[KILLED].start([self._wards[one] for one in WARDS[KILLED]])
         await self._arrived([desk], self._published)
         self._say(
             f"{KILLED} is back, and {time.perf_counter() - started:.1f} s later desk-7 has all {owed} of them. "
@@ -310,8 +304,7 @@ class NetworkDemo:
         )
 
     async def _reach_back(self) -> None:
-        text = f"{self._desk} and price > 20"
-        history = await self._watch("onda", text, "history", since="all")
+        history = await self._watch("onda", f"{self._desk} and price > 20", "history", since="all")
         await self._arrived([history], self._published)
         self._say(
             f"\nA newcomer at onda asks for everything since the beginning, and gets "
@@ -320,10 +313,7 @@ class NetworkDemo:
 
     async def _arrived(self, watchers: list[Watcher], trades: list[Notification]) -> None:
         """Wait until all have what the filters say, then see that nobody has more."""
-        owed = {
-            watcher: {str(one["trade"]) for one in trades if watcher.filter.matches(one)}
-            for watcher in watchers
-        }
+        owed = {one: {str(trade["trade"]) for trade in trades if one.filter.matches(trade)} for one in watchers}
         until = time.monotonic() + _ARRIVE_WITHIN
         while any(not wanted <= watcher.got.keys() for watcher, wanted in owed.items()):
             if time.monotonic() > until:

@@ -102,16 +102,10 @@ def sub(
         read_filter(filter_text).require_satisfiable()
     if change and (durable is None or filter_text is None):
         raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
-    wanted = SubscribeWishes(
-        filter_text,
-        count,
-        None if timeout is None else parse_span(timeout),
-        durable,
-        None if since is None else parse_since(since, now=time.time()),
-        ready,
-        change,
-        _retrying(durable, attempts, backoff, linger),
-    )
+    within = None if timeout is None else parse_span(timeout)
+    begin = None if since is None else parse_since(since, now=time.time())
+    retry = _retrying(durable, attempts, backoff, linger)
+    wanted = SubscribeWishes(filter_text, count, within, durable, begin, ready, change, retry)
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
     if shown < (count or 1):
         if not quiet:

@@ -56,18 +56,14 @@ def explain(
     limits; it is 0 then only if the event would be delivered.
     """
     notification = read_event(event, line)
-    text = (
-        with_client(server, lambda client: _filter_of(client, filter_text))
-        if filter_text.startswith("@")
-        else filter_text
-    )
+    text = filter_text
+    if text.startswith("@"):
+        text = with_client(server, lambda client: _filter_of(client, filter_text))
     filter = read_filter(text)
     explanation = filter.explain(notification)
-    there = (
-        with_client(server, lambda client: _rights_of(client, principal))
-        if rights or principal is not None
-        else None
-    )
+    there = None
+    if rights or principal is not None:
+        there = with_client(server, lambda client: _rights_of(client, principal))
     checks = [] if there is None else _checks(there, filter, notification)
     if as_json:
         document = _document(explanation) | {"contradiction": filter.contradiction}

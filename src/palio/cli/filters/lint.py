@@ -47,11 +47,8 @@ EPILOG = help_epilog(
     "palio lint examples/filters.jsonl --json",
 )
 _COLOURS = {
-    "syntax": "red",
-    "id": "red",
-    "contradictory": "red",
-    "unadvertised": "magenta",
-    "unfilterable": "magenta",
+    **dict.fromkeys(("syntax", "id", "contradictory"), "red"),
+    **dict.fromkeys(("unadvertised", "unfilterable"), "magenta"),
 }
 _SHOWN_TEXT = 160
 
@@ -90,8 +87,7 @@ def lint(
     """
     if [filters, advertisements, events].count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("only one of the files can come from standard input.")
-    console = error_console()
-    complaints = Complaints(console)
+    complaints = Complaints(error_console())
     offers = None if advertisements is None else _read_offers(advertisements, complaints)
     unindexed = set() if events is None else _read_unindexed(events, complaints)
     entries, findings = _read(filters)
@@ -101,7 +97,7 @@ def lint(
         if reason is not None:
             findings.append(_finding(entry, "contradictory", f"This filter can never match: {reason}"))
     entries = [entry for entry in entries if entry.content.contradiction is None]
-    findings += _needless(entries, console)
+    findings += _needless(entries)
     if offers is not None:
         findings += _unadvertised(entries, offers)
     findings += _unfilterable(entries, sorted(unindexed))
@@ -142,22 +138,15 @@ def _read_unindexed(path: str, complaints: Complaints) -> set[str]:
 def _finding(
     entry: InputEntry[Filter], kind: str, message: str, other: InputEntry[Filter] | None = None
 ) -> LintFinding:
-    return LintFinding(
-        entry.line,
-        entry.id,
-        kind,
-        message,
-        text=entry.text,
-        other=None if other is None else other.id,
-        other_line=None if other is None else other.line,
-    )
+    beside = () if other is None else (other.id, other.line)
+    return LintFinding(entry.line, entry.id, kind, message, entry.text, *beside)
 
 
-def _needless(entries: list[InputEntry[Filter]], console: Console) -> Iterator[LintFinding]:
+def _needless(entries: list[InputEntry[Filter]]) -> Iterator[LintFinding]:
     """Filters that equal an earlier one, and those that lie within another one."""
     poset = Poset()
     nodes: list[Node] = []
-    with progress_bar(console, "comparing filters", len(entries)) as advance:
+    with progress_bar(error_console(), "comparing filters", len(entries)) as advance:
         for done, entry in enumerate(entries):
             advance(done)
             node = poset.insert(entry.content)

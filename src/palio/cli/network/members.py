@@ -45,6 +45,8 @@ class Member:
     def __init__(self, settings: Settings) -> None:
         self.name = settings.name
         self.settings = settings
+        self.server = (SECURE_SCHEME if settings.security.certificate else "") + settings.listen
+        self.log_file = Path(settings.data) / "broker.log"
         self.state = MemberState.STARTING
         self.reason = ""
         self.restarts = 0
@@ -53,17 +55,8 @@ class Member:
         self._process: asyncio.subprocess.Process | None = None
 
     @property
-    def server(self) -> str:
-        scheme = SECURE_SCHEME if self.settings.security.certificate else ""
-        return scheme + self.settings.listen
-
-    @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self._process.returncode is None else None
-
-    @property
-    def log_file(self) -> Path:
-        return Path(self.settings.data) / "broker.log"
 
     async def run(self, report: Callable[[Member], None]) -> None:
         """Start the process and wait for its end; `report` is called whenever the state changes."""

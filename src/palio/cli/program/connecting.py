@@ -108,8 +108,7 @@ def _teller(context: Context) -> Callable[[State, str], None]:
         nonlocal lost
         if state is State.SUSPENDED:
             lost = True
-            sentence = f"The connection to {context.shown} is lost ({reason.rstrip('.')}); trying again."
-            say(sentence, "yellow")
+            say(f"The connection to {context.shown} is lost ({reason.rstrip('.')}); trying again.", "yellow")
         elif state is State.LIVE and lost:
             lost = False
             say(f"Connected to {context.shown} again.", "green")

@@ -54,8 +54,7 @@ def orderly_endings() -> Iterator[None]:
     except OSError as problem:
         # Reading has its own errors, so this is the output: a full disk, most likely.
         what = problem.filename if isinstance(problem.filename, str) else "the output"
-        reason = f"Cannot write {printable(what)}: {problem.strerror or problem}."
-        say(reason, "red")
+        say(f"Cannot write {printable(what)}: {problem.strerror or problem}.", "red")
         _abandon_output()
         raise typer.Exit(ExitCode.NOT_HERE) from None
     except SystemExit as ending:

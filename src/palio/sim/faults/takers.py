@@ -36,6 +36,7 @@ from palio.sim.faults.station import FaultyStation
 from palio.sim.faults.steps import Take
 
 if TYPE_CHECKING:
+    from palio.sim.faults.scenario import FaultScenario
     from palio.sim.faults.world import World
 
 _ATTACH_WITHIN = 15.0  # seconds until a taker tries again
@@ -48,14 +49,12 @@ _RETRY = Retry(attempts=4, first_pause=0.2, longest_pause=2.0)
 class FaultConsumer:
     """The client of one durable subscription, in one session after the other."""
 
-    def __init__(
-        self, world: World, take: Take, *, impatient: bool = False, batched: bool = False, retries: bool = False
-    ) -> None:
+    def __init__(self, world: World, take: Take, scenario: FaultScenario) -> None:
         self.world = world
-        self._batched = batched  # whether it acknowledges several deliveries at once
+        self._batched = scenario.batched  # whether it acknowledges several deliveries at once
         self._batches: dict[str, list[int]] = {}  # by session: what will be acknowledged together
-        self._impatient = impatient  # whether it begins anew at times, if its home cannot be reached
-        self._retries = retries  # whether it says how what it rejects is to be tried again
+        self._impatient = scenario.anew  # whether it begins anew at times, if its home cannot be reached
+        self._retries = scenario.retries  # whether it says how what it rejects is to be tried again
         self.name = take.name
         self.broker = take.broker
         self.session = ""  # the present one
@@ -396,14 +395,11 @@ class FaultConsumer:
             if not self._ended:
                 found.append(f"{self.name} has not been told that it has ended")
             return found
-        if not self.attached:
-            found.append(f"{self.name} is not attached")
-        if taking.ready == NEVER:
-            found.append(f"{self.name} has not been told that it is ready")
-        if taking.wishes[-1].known == NEVER:
-            found.append(f"{self.name} has not been told that its filter has changed")
-        if self._is_halted != self._halted:
-            found.append(f"{self.name} has not been told that it is paused, or goes on")
-        if self._rewinds:
-            found.append(f"{self.name} has not been told that it gets everything once more")
-        return found
+        open_ends = {
+            "is not attached": not self.attached,
+            "has not been told that it is ready": taking.ready == NEVER,
+            "has not been told that its filter has changed": taking.wishes[-1].known == NEVER,
+            "has not been told that it is paused, or goes on": self._is_halted != self._halted,
+            "has not been told that it gets everything once more": self._rewinds > 0,
+        }
+        return found + [f"{self.name} {what}" for what, is_so in open_ends.items() if is_so]
