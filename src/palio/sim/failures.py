@@ -31,18 +31,8 @@ _SEEDS = 3
 _MOST_LINES = 60
 # What a run can do without, in the order in which that is tried, and a scenario without any of it.
 _LUXURIES = (
-    *(
-        "link_churn",
-        "churn",
-        "repeats",
-        "both",
-        "locality",
-        "skew",
-        "batch",
-        "merging_excess",
-        "advertisements",
-    ),
-)
+    "link_churn", "churn", "repeats", "both", "locality", "skew", "batch", "merging_excess", "advertisements",
+)  # fmt: skip
 _PLAIN = Scenario()
 
 Simulate = Callable[[Scenario], SimulatedRun]

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from palio.protocol import peers
 from palio.protocol.requests import Advertise, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.router import RouterStatistics
@@ -43,12 +45,6 @@ def measure(network: SimulatedNetwork, verdict: Verdict, *, wall_seconds: float)
         cost=cost,
         subscription_messages=updates - counts.advertisement_messages,
         subscription_cost=update_cost - counts.advertisement_cost,
-        rows_added=counts.rows_added,
-        rows_removed=counts.rows_removed,
-        advertisement_messages=counts.advertisement_messages,
-        advertisement_cost=counts.advertisement_cost,
-        advertisements_added=counts.advertisements_added,
-        advertisements_removed=counts.advertisements_removed,
         forwards=forwards,
         forwards_cost=forwards_cost,
         subscribes=requests.count(Subscribe),
@@ -63,10 +59,10 @@ def measure(network: SimulatedNetwork, verdict: Verdict, *, wall_seconds: float)
         notifications_checked=verdict.checked,
         matching_calls=sum(one.forwarding.taken for one in statistics),
         matched_ids=sum(one.forwarding.matched for one in statistics),
-        wasted_forwards=counts.wasted_forwards,
         simulated_messages=network.handled,
         simulated_seconds=network.now,
         wall_seconds=wall_seconds,
+        **msgspec.structs.asdict(counts),
         **_kinds(network),
         **_tables(network, statistics),
         **_delays(network, record),

@@ -30,6 +30,8 @@ from math import inf
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward, Interest, Update
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
@@ -83,15 +85,16 @@ class NetworkStation:
         self.timers: dict[str, int] = {}
 
 
-class TrafficCounts:
+class TrafficCounts(msgspec.Struct, eq=False):
     """What updates said and what became of notifications; how many messages there were, each line knows."""
 
-    def __init__(self) -> None:
-        self.rows_added = self.rows_removed = 0
-        self.advertisements_added = self.advertisements_removed = 0
-        self.advertisement_messages = 0  # updates that carry advertisements only
-        self.advertisement_cost = 0.0
-        self.wasted_forwards = 0
+    rows_added: int = 0
+    rows_removed: int = 0
+    advertisements_added: int = 0
+    advertisements_removed: int = 0
+    advertisement_messages: int = 0  # updates that carry advertisements only
+    advertisement_cost: float = 0.0
+    wasted_forwards: int = 0
 
 
 # An event: time, number, and either (line, message, epoch), (station, message, source) or a timer's

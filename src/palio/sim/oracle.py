@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from palio.model.filter import Filter
+from palio.sim import violations
 from palio.sim.edge_history import Delivery, History
 from palio.sim.sessions import (
     HeldSpan,
@@ -39,19 +40,7 @@ from palio.sim.sessions import (
     TakenPublication,
     replay,
 )
-from palio.sim.violations import (
-    Crashed,
-    Duplicate,
-    LinkRefused,
-    Missing,
-    Name,
-    NeverPublished,
-    NotAtRest,
-    OutOfOrder,
-    Unwanted,
-    Violation,
-    WrongHandles,
-)
+from palio.sim.violations import Name
 
 # Comparisons of a notification with a filter take a microsecond or two each: this is some seconds in all.
 _MOST_COMPARISONS = 1_000_000
@@ -65,7 +54,7 @@ class Verdict:
 
     def __init__(self, record: SessionRecord) -> None:
         self.record = record
-        self.violations: list[Violation] = list(record.violations)
+        self.violations: list[violations.Violation] = list(record.violations)
         self.expected = 0
         self.possible = 0
         self.checked = 0
@@ -95,12 +84,12 @@ class _Judge:
             for subscription in session.subscriptions:
                 self._by_filter.setdefault(subscription.filter, []).append((session, subscription))
         if history.crash:
-            self._found.append(Crashed(error=history.crash))
+            self._found.append(violations.Crashed(error=history.crash))
             return
         if history.unquiet:
-            self._found.append(NotAtRest(reason=history.unquiet))
+            self._found.append(violations.NotAtRest(reason=history.unquiet))
         for broker, neighbour, reason in history.refused_links:
-            self._found.append(LinkRefused(broker=broker, neighbour=neighbour, reason=reason))
+            self._found.append(violations.LinkRefused(broker=broker, neighbour=neighbour, reason=reason))
         self._deliveries()
 
     def _deliveries(self) -> None:
@@ -110,11 +99,13 @@ class _Judge:
             name = (delivery.envelope.origin, delivery.envelope.sequence)
             publication = self._publications.get(name)
             if publication is None:
-                self._found.append(NeverPublished(session=delivery.session, notification=name))
+                self._found.append(violations.NeverPublished(session=delivery.session, notification=name))
                 continue
             said, heard = publication.notification, delivery.envelope.notification
             if heard is not said and heard != said:
-                self._found.append(NeverPublished(session=delivery.session, notification=name, altered=True))
+                self._found.append(
+                    violations.NeverPublished(session=delivery.session, notification=name, altered=True)
+                )
             got[name].append(delivery)
             self._order(latest, delivery, publication)
         for name in self._chosen():
@@ -136,7 +127,7 @@ class _Judge:
             latest[key] = one
         elif not (self._excused(one, delivery.session) or self._excused(before, delivery.session)):
             self._found.append(
-                OutOfOrder(
+                violations.OutOfOrder(
                     session=delivery.session, notification=one.name, publisher=one.session, after=before.name
                 )
             )
@@ -145,7 +136,7 @@ class _Judge:
         copies: dict[str, Delivery] = {}
         for delivery in deliveries:
             if delivery.session in copies:
-                self._found.append(Duplicate(session=delivery.session, notification=name))
+                self._found.append(violations.Duplicate(session=delivery.session, notification=name))
             copies[delivery.session] = delivery
         return copies
 
@@ -167,7 +158,9 @@ class _Judge:
                 verdict.expected += 1
                 if name not in copies:
                     self._found.append(
-                        Missing(session=name, notification=publication.name, filter=str(racing[0].filter))
+                        violations.Missing(
+                            session=name, notification=publication.name, filter=str(racing[0].filter)
+                        )
                     )
         for delivery in deliveries:
             self._delivery(publication, delivery, selecting.get(delivery.session, []))
@@ -178,12 +171,14 @@ class _Judge:
         held = [one for one in selecting if one.begin <= delivery.moment < one.end]
         if not held:
             ended = any(one.end <= delivery.moment for one in selecting)
-            self._found.append(Unwanted(session=delivery.session, notification=publication.name, ended=ended))
+            self._found.append(
+                violations.Unwanted(session=delivery.session, notification=publication.name, ended=ended)
+            )
             return
         expected = sorted(handle for one in held for handle in one.handles_at(delivery.moment))
         if expected != sorted(delivery.handles):
             self._found.append(
-                WrongHandles(
+                violations.WrongHandles(
                     session=delivery.session,
                     notification=publication.name,
                     expected=tuple(expected),

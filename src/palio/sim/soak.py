@@ -20,15 +20,11 @@ from typing import Any, Generic, TypeVar, get_args
 import msgspec
 
 from palio.sim.run import simulate, without_collections
-from palio.sim.scenario import AnyScenario, Scenario, Shape, Topology
+from palio.sim.scenario import AnyScenario, Scenario, Shape, StrategyName, Topology
 
 # A strategy, and how much excess a merged filter may have.
 _STRATEGIES: tuple[tuple[Any, float], ...] = (
-    ("flooding", 0.0),
-    ("simple", 0.0),
-    ("identity", 0.0),
-    ("covering", 0.0),
-    ("merging", 0.0),
+    *((name, 0.0) for name in get_args(StrategyName)),
     ("merging", 0.3),
 )
 _TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)

@@ -16,7 +16,7 @@ open place does not cost a claim its support.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -105,13 +105,8 @@ def _lower(claim: Lower, series: MeasureSeries, naming: _Naming) -> ClaimFinding
         ours, theirs = series.pairs((point, claim.variant), (point, claim.than))
         difference = paired_difference(ours, theirs)
         over, under = summary(ours).mean, summary(theirs).mean
-        places.append(
-            _Place(
-                naming(point),
-                _seen(difference, lambda one: one.high < 0, lambda one: one.low > 0),
-                f"{shown(over)} against {shown(under)}, difference {interval(difference)}",
-            )
-        )
+        text = f"{shown(over)} against {shown(under)}, difference {interval(difference)}"
+        places.append(_Place(naming(point), _sign(difference), text))
         if under:
             reductions.append(over / under)
     middle = f"; the ratio {_range(reductions)}" if reductions else ""
@@ -129,14 +124,8 @@ def _ratios(
     places, ratios = [], []
     for point in series.points:
         ratio = paired_ratio(*series.pairs((point, variants[0]), (point, variants[1])))
-        places.append(
-            _Place(
-                naming(point),
-                _seen(ratio, lambda one: low < one.low and one.high < high,
-                      lambda one: one.high < low or one.low > high),
-                f"ratio {interval(ratio)}",
-            )
-        )  # fmt: skip
+        seen = _seen(ratio, low < ratio.low and ratio.high < high, ratio.high < low or ratio.low > high)
+        places.append(_Place(naming(point), seen, f"ratio {interval(ratio)}"))
         if ratio.count:
             ratios.append(ratio.mean)
     return places, ratios
@@ -188,7 +177,7 @@ def _falling_line(
     ]
     down = sum(step.high < 0 for step in steps)
     up = sum(step.low > 0 for step in steps)
-    seen = _seen(whole, lambda one: one.high < 0, lambda one: one.low > 0)
+    seen = _sign(whole)
     if seen == "holds" and up:
         seen = "open"
     name = naming(tuple(one for one in first if one[0] != claim.along))
@@ -211,7 +200,7 @@ def _crossover(
             paired_difference(*series.pairs((point, claim.variant), (point, claim.later))) for point in line
         ]
         positions = [summary(horizontal.values(point, claim.variant)).mean for point in line]
-        signs = [_seen(one, lambda s: s.high < 0, lambda s: s.low > 0) for one in differences]
+        signs = list(map(_sign, differences))
         clear = [sign for sign in signs if sign in ("holds", "fails")]
         crossing = _crossing(positions, [one.mean for one in differences])
         seen: Seen
@@ -267,10 +256,15 @@ def _crossing(positions: Sequence[float], differences: Sequence[float]) -> float
     return None
 
 
-def _seen(found: Summary, holds: Callable[[Summary], bool], fails: Callable[[Summary], bool]) -> Seen:
+def _seen(found: Summary, holds: bool, fails: bool) -> Seen:
     if found.count < 2:
         return "unknown"
-    return "holds" if holds(found) else "fails" if fails(found) else "open"
+    return "holds" if holds else "fails" if fails else "open"
+
+
+def _sign(difference: Summary) -> Seen:
+    """Whether it is clearly below zero."""
+    return _seen(difference, difference.high < 0, difference.low > 0)
 
 
 def _verdict(places: Sequence[_Place]) -> Verdict:

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from palio.sim.faults.steps import (
+    MANNERS,
     Crash,
     Cut,
     End,
@@ -41,7 +42,6 @@ Word: TypeAlias = Literal[
 WORDS: tuple[Word, ...] = get_args(Word)
 KNOTS = tuple(word for word in WORDS if word not in ("close", "early"))
 
-_MANNERS = ("closes", "detaches", "vanishes", "moves")
 _NETWORK = (Crash, Cut, Lag, Join, PauseBroker, Slow)
 _MOST_TIED = 3  # how often a knot is tied in one run, at the most
 
@@ -93,7 +93,7 @@ class Knots:
         return self._chance.choice(self._brokers)
 
     def _leave(self, name: str, time: float, seconds: float, broker: str) -> Leave:
-        manner = self._chance.choice(_MANNERS)
+        manner = self._chance.choice(MANNERS)
         return Leave(time=time, name=name, manner=manner, seconds=seconds, broker=broker)
 
     def _crash(self, broker: str, time: float, share: float | None = None) -> Crash:

@@ -44,9 +44,8 @@ _KINDS: dict[type, str] = {
     steps.Refilter: "change",
     steps.End: "end",
 }
-MANNERS = ("closes", "detaches", "vanishes", "moves")
 # What happens. A broker that joins has no state before.
-HAPPENINGS = ("crash", *_KINDS.values(), *MANNERS)
+HAPPENINGS = ("crash", *_KINDS.values(), *steps.MANNERS)
 
 # How a subscription gets from one phase to another at a broker; each of these has been seen.
 TRANSITIONS: dict[str, tuple[str, ...]] = {

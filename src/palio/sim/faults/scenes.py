@@ -23,35 +23,20 @@ SCENES: dict[str, tuple[Step, ...]] = {
     "three": (_take("b2"), _say(0.7, 1), _say(0.703, 2, 3), _say(1.3, 4), _say(2.0, 5)),
     "ring": (_take("b1"), _say(0.7, 1), _say(0.703, 2, 3), _say(1.3, 4), _say(2.0, 5)),
     "move": (
-        _take("b1"),
-        _say(0.7, 1),
-        _say(0.9, 2, 3),
-        Leave(time=0.91, name="s0", manner="moves", seconds=0.0, broker="b0"),
-        _say(0.92, 4),
-        _say(1.5, 5),
-        Leave(time=1.6, name="s0", manner="closes", seconds=0.0, broker="b1"),
-        _say(1.61, 6),
-        _say(2.2, 7),
+        _take("b1"), _say(0.7, 1), _say(0.9, 2, 3),
+        Leave(time=0.91, name="s0", manner="moves", seconds=0.0, broker="b0"), _say(0.92, 4), _say(1.5, 5),
+        Leave(time=1.6, name="s0", manner="closes", seconds=0.0, broker="b1"), _say(1.61, 6), _say(2.2, 7),
     ),
     "change": (
-        _take("b1", "kind = 1"),
-        _say(0.7, 1),
-        _say(0.9, 2, 3),
-        Refilter(time=0.91, name="s0", filter="kind = 2"),
-        _say(0.92, 4, 5),
-        _say(1.2, 6),
-        _say(2.2, 7),
+        _take("b1", "kind = 1"), _say(0.7, 1), _say(0.9, 2, 3),
+        Refilter(time=0.91, name="s0", filter="kind = 2"), _say(0.92, 4, 5), _say(1.2, 6), _say(2.2, 7),
     ),
     "join": (
-        _take("b2"),
-        _take("b1", name="s1"),
-        Join(time=0.7, broker="b0"),
-        _say(1.2, 1),
-        _say(1.9, 2, 3),
-        _say(3.5, 4),
+        _take("b2"), _take("b1", name="s1"), Join(time=0.7, broker="b0"),
+        _say(1.2, 1), _say(1.9, 2, 3), _say(3.5, 4),
     ),
     "end": (_take("b1"), _say(0.7, 1), _say(0.9, 2, 3), End(time=0.95, name="s0"), _say(1.2, 4)),
-}
+}  # fmt: skip
 SMALLEST = "one"
 
 

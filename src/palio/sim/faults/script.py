@@ -219,5 +219,5 @@ class _Drawing:
         time, name = self._time(), chance.choice(self._takers)
         if chance.random() < 0.2:
             return steps.Twice(time=time, name=name, brokers=(self._broker(), self._broker()))
-        manner = chance.choice(("closes", "detaches", "vanishes", "moves"))
+        manner = chance.choice(steps.MANNERS)
         return steps.Leave(time=time, name=name, manner=manner, seconds=self._span(), broker=self._broker())

@@ -138,7 +138,7 @@ class Leave(_Step, frozen=True, kw_only=True):
 
     sentence = "{name} {manner}; it comes back to {broker} in {seconds:.1f} s."
     name: str
-    manner: str  # closes, detaches or vanishes
+    manner: str
     seconds: float
     broker: str
 
@@ -174,6 +174,8 @@ class End(_Step, frozen=True, kw_only=True):
     sentence = "{name} ends its subscription."
     name: str
 
+
+MANNERS = ("closes", "detaches", "vanishes", "moves")  # in which a client leaves
 
 Fault: TypeAlias = Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Join
 OfTaker: TypeAlias = Take | Leave | Twice | Refilter | Halt | Rewind | End
