@@ -215,10 +215,6 @@ def _data(settings: Settings) -> str:
     if not settings.journal:
         return "none: nothing is kept, and nothing is durable"
     where = settings.store_url.split("@")[-1] if settings.store else settings.data
-    promise = {
-        "full": "what is confirmed is on disk",
-        "normal": "what is confirmed may be lost if the machine fails",
-        "off": "what is confirmed may be lost if the machine fails",
-    }
+    promise = "is on disk" if settings.sync == "full" else "may be lost if the machine fails"
     before = f"; before that {settings.lake}" if settings.lake else ""
-    return f"{where} ({promise[settings.sync]}{before})"
+    return f"{where} (what is confirmed {promise}{before})"

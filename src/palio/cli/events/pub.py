@@ -32,8 +32,6 @@ EPILOG = help_epilog(
     "palio pub sensor=s-{random:1:9} value={random:0.0:40.0} --count 100",
     "palio pub < examples/events.jsonl",
 )
-
-
 _MOST_NAMED = 20  # attributes that are named as not seen by filters
 
 
@@ -179,7 +177,8 @@ async def _confirmed(
     under_way: deque[asyncio.Task[list[Confirmation]]] = deque()
     try:
         async for batch in batches:
-            under_way.append(asyncio.create_task(_send(client, batch, wanted)))
+            sent = client.publish(batch, lifetime=wanted.lifetime, priority=wanted.priority, timeout=60.0)
+            under_way.append(asyncio.create_task(sent))
             while under_way and (len(under_way) >= WINDOW or under_way[0].done()):
                 done = await under_way.popleft()
                 yield done, len(done)
@@ -189,10 +188,6 @@ async def _confirmed(
     finally:
         for task in under_way:
             task.cancel()
-
-
-async def _send(client: Client, batch: list[Notification], wanted: PublishWishes) -> list[Confirmation]:
-    return await client.publish(batch, lifetime=wanted.lifetime, priority=wanted.priority, timeout=60.0)
 
 
 async def _unconfirmed(

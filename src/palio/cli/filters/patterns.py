@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time as clock
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -20,6 +20,7 @@ from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plu
 from palio.matching.patterns import Detector, DetectorStatistics, Match, PatternSet, watermark_for
 from palio.matching.patterns.match import Constituent
 from palio.matching.patterns.recent import Recent
+from palio.matching.programs import microseconds
 from palio.model.moments import parse_span
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
@@ -32,8 +33,6 @@ EPILOG = help_epilog(
 )
 # A progress bar that moves more often costs more than it tells.
 _EVENTS_PER_UPDATE = 64
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 PatternFile = Annotated[str, option("FILE", "Patterns, one a line; - for standard input.", "--patterns", "-p")]
 _DELAY_HELP = "How much older than the newest an event may be."
@@ -97,7 +96,8 @@ def patterns(
     if patterns == events == STANDARD_INPUT:
         raise typer.BadParameter("patterns and events cannot both come from standard input.")
     detector = Detector(PatternSet(patterns_of(patterns, complaints)))
-    finding = _Finding(detector, time or "time", microseconds(delay or _FILE_DELAY), complaints)
+    longest = round(parse_span(delay or _FILE_DELAY) * 1_000_000)
+    finding = _Finding(detector, time or "time", longest, complaints)
     # In a terminal the answers themselves show how far it is; a bar between them would only flicker.
     hidden = quiet or sys.stdout.isatty()
     with LineFile(events) as file, progress_bar(console, "matching", file.size, hidden=hidden) as advance:
@@ -149,10 +149,6 @@ def patterns_of(path: str, complaints: Complaints) -> dict[str, Pattern]:
         return {str(one.id): one.content for one in read_patterns(file, complaints.add)}
 
 
-def microseconds(span: str) -> int:
-    return round(parse_span(span) * 1_000_000)
-
-
 class _Finding:
     """A detector that is fed by a file: the order of lines is the order of arrival."""
 
@@ -173,7 +169,7 @@ class _Finding:
             problem = BadLine(f"This event has no time in its attribute {self._time!r}; --time names another.")
             self._complaints.add(file, event.line, None, problem)
             return
-        time = (moment - _EPOCH) // _MICROSECOND
+        time = microseconds(moment)
         id = event.notification.id or (str(event.line) if event.item is None else f"{event.line}.{event.item}")
         self._recent.keep(self.position, event.notification)
         self.detector.take(event.notification, time=time, position=self.position, id=id)
@@ -208,19 +204,16 @@ def _tell(match: Match, content: Callable[[Constituent], Notification | None]) -
 
 def _summary(statistics: DetectorStatistics) -> str:
     counts = statistics.counts
-    parts = [
-        f"{plural(counts.events, 'event')} against {plural(statistics.patterns, 'pattern')}: "
-        f"{plural(counts.matches, 'match')}"
-    ]
-    if counts.timed_out:
-        parts.append(f"{counts.timed_out:,} timed out")
-    drops = {
+    against = f"{plural(counts.events, 'event')} against {plural(statistics.patterns, 'pattern')}"
+    parts = [f"{against}: {plural(counts.matches, 'match')}"]
+    beside = {
+        "timed out": counts.timed_out,
         "late": counts.late,
         "without a key": counts.unkeyed,
         "forgotten": counts.overflow,
         "given up": counts.abandoned,
     }
-    parts += [f"{count:,} {reason}" for reason, count in drops.items() if count]
+    parts += [f"{count:,} {reason}" for reason, count in beside.items() if count]
     if statistics.remembered:
         parts.append(f"{plural(statistics.remembered, 'event')} of open matches")
     return ", ".join(parts)

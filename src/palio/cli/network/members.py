@@ -58,6 +58,12 @@ class Member:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
+    def row(self) -> dict[str, Any]:
+        """Where it is and how it is, as plain data."""
+        where = {"server": self.server, "http_port": self.where.get("http_port"), "pid": self.pid}
+        how = {"state": self.state.value, "reason": self.reason, "restarts": self.restarts}
+        return {"name": self.name} | where | how
+
     async def run(self, report: Callable[[Member], None]) -> None:
         """Start the process and wait for its end; `report` is called whenever the state changes."""
         self._go(MemberState.STARTING, "", report)
@@ -205,11 +211,7 @@ class Supervisor:
     def _write_state(self) -> None:
         """Where the brokers are, for `network status` and for scripts."""
         file = self._network.state_file
-        rows = [
-            {"name": one.name, "server": one.server, "http_port": one.where.get("http_port"), "pid": one.pid}
-            | {"state": one.state.value, "reason": one.reason, "restarts": one.restarts}
-            for one in self.members.values()
-        ]
+        rows = [member.row() for member in self.members.values()]
         new = file.with_suffix(".new")
         new.write_text(json.dumps({"brokers": rows}, indent=1) + "\n")
         new.replace(file)
