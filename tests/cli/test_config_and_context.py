@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from palio.broker.settings import Peer, Settings, WrongSetting, load
-from palio.cli.brokers.config_example import example
+from palio.cli.brokers.config_example import EXAMPLE
 from palio.cli.program.saved_contexts import Contexts, chosen, contexts_file, read_contexts
 
 # Settings
@@ -20,7 +20,7 @@ from palio.cli.program.saved_contexts import Contexts, chosen, contexts_file, re
 
 def test_the_example_shows_every_setting_with_its_default(command):
     shown = command("config", "example").stdout
-    assert shown == example()
+    assert shown == EXAMPLE
     bare = re.sub(r"^#(?=[a-z\[])", "", shown, flags=re.MULTILINE)
     said = tomllib.loads(bare)
     defaults = msgspec.json.decode(msgspec.json.encode(Settings()))

@@ -144,7 +144,6 @@ def palio(
 
 
 def main() -> None:
-    """Start the program."""
     # A shell's `>&-` leaves no stream at all; whoever says that wants nothing written.
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

@@ -133,9 +133,9 @@ class Script:
     def _begin(self) -> list[Step]:
         found: list[Step] = []
         for number, broker in enumerate(self._workload.subscribers):
-            found.append(ClientStep(0, 0.0, broker, _subscriber(number), Open()))
+            found.append(ClientStep(0, 0.0, broker, f"s{number}", Open()))
         for number, publisher in enumerate(self._workload.publishers):
-            found.append(ClientStep(0, 0.0, publisher.broker, _publisher(number), Open()))
+            found.append(ClientStep(0, 0.0, publisher.broker, f"p{number}", Open()))
             found += self._advertise(number, publisher, _SHORTEST / self._scenario.haste)
         return found
 
@@ -145,10 +145,10 @@ class Script:
         wanted = []
         for number in range(scenario.subscriptions):
             place = number % scenario.subscribers
-            broker, session = workload.subscribers[place], _subscriber(place)
+            broker, session = workload.subscribers[place], f"s{place}"
             if scenario.both and workload.publishers and chance.random() < scenario.both:
                 place = chance.randrange(scenario.publishers)
-                broker, session = workload.publishers[place].broker, _publisher(place)
+                broker, session = workload.publishers[place].broker, f"p{place}"
             wanted.append((broker, session, workload.subscription(broker)))
         chance.shuffle(wanted)  # roots were drawn before what they cover; they should not always come first
         found: list[Step] = []
@@ -166,15 +166,9 @@ class Script:
             size = min(count, chance.randint(1, self._scenario.batch))
             notifications = tuple(self._workload.notification(publisher) for _ in range(size))
             self._requests += 1
-            found.append(
-                ClientStep(
-                    0,
-                    chance.uniform(0.0, length),
-                    publisher.broker,
-                    _publisher(place),
-                    Publish(notifications, self._requests),
-                )
-            )
+            message = Publish(notifications, self._requests)
+            time = chance.uniform(0.0, length)
+            found.append(ClientStep(0, time, publisher.broker, f"p{place}", message))
             count -= size
         return found
 
@@ -215,7 +209,7 @@ class Script:
 
     def _silenced(self, number: int, publisher: PublisherProfile, time: float, pause: float) -> list[Step]:
         """A publisher that withdraws advertisements; what it says until it is back is refused."""
-        chance, session = self._chance, _publisher(number)
+        chance, session = self._chance, f"p{number}"
         withdrawn = chance.choice(self._workload.advertised(publisher))
         back = self._advertise(number, publisher, time + pause, begin=time)
         message: SubscriberMessage = Unadvertise(self._workload.advertisement(publisher, withdrawn))
@@ -268,7 +262,7 @@ class Script:
             if self._scenario.advertisements:
                 advertisement = self._workload.advertisement(publisher, interests)
                 message = Advertise(handle, advertisement, ready=self._scenario.ready)
-                found.append(ClientStep(0, time, publisher.broker, _publisher(number), message))
+                found.append(ClientStep(0, time, publisher.broker, f"p{number}", message))
         return found
 
     def _handle(self) -> str:
@@ -293,11 +287,3 @@ def _fits(step: Step, present: set[str]) -> bool:
         elif isinstance(step.message, Close):
             present.discard(step.session)
     return True
-
-
-def _subscriber(number: int) -> str:
-    return f"s{number}"
-
-
-def _publisher(number: int) -> str:
-    return f"p{number}"

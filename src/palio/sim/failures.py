@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 import msgspec
 
@@ -23,25 +22,23 @@ from palio.routing.effects import Deliver
 from palio.routing.occurrences import LinkDown
 from palio.sim.clients import is_optional
 from palio.sim.run import SimulatedRun, prepare, simulate
-from palio.sim.scenario import Scenario
+from palio.sim.scenario import AnyScenario, Scenario
 from palio.sim.trace import TraceEntry
 from palio.sim.violations import Violation
 
 _MOST_MESSAGES = 2_000_000  # some tens of seconds
 _SEEDS = 3
 _MOST_LINES = 60
+# What a run can do without, in the order in which that is tried, and a scenario without any of it.
+_LUXURIES = (
+    "link_churn", "churn", "repeats", "both", "locality", "skew", "batch", "merging_excess", "advertisements",
+)  # fmt: skip
+_PLAIN = Scenario()
 
 Simulate = Callable[[Scenario], SimulatedRun]
 
 
-class Replayable(Protocol):
-    """What decides a run, and can be typed in."""
-
-    def to_json(self) -> str:
-        """As one line."""
-
-
-def replay_command(scenario: Replayable) -> str:
+def replay_command(scenario: AnyScenario) -> str:
     """What to type to see a run again."""
     return f"palio sim replay {shlex.quote(scenario.to_json())}"
 
@@ -70,21 +67,11 @@ class _Shrinking:
 
     def _smaller(self) -> Iterator[dict[str, object]]:
         """Changes that may make the best scenario so far smaller; each is read when it is tried."""
-        for field, plain in (
-            ("link_churn", 0.0),
-            ("churn", 0.0),
-            ("repeats", 0.0),
-            ("both", 0.0),
-            ("locality", 0.0),
-            ("skew", 0.0),
-            ("batch", 1),
-            ("merging_excess", 0.0),
-            ("advertisements", False),
-        ):
+        for field in _LUXURIES:
+            plain = getattr(_PLAIN, field)
             if getattr(self.best.scenario, field) != plain:
                 yield {field: plain}
-        fields = ("brokers", "notifications", "subscriptions", "subscribers", "publishers", "interests")
-        for field in fields:
+        for field in ("brokers", "notifications", "subscriptions", "subscribers", "publishers", "interests"):
             for share in (4, 2, 1):
                 value = getattr(self.best.scenario, field)
                 smaller = value // share if share > 1 else value - 1
@@ -121,12 +108,8 @@ class _Shrinking:
 
 def optional_steps(scenario: Scenario) -> list[int]:
     """The numbers of the steps of a script that can be left out."""
-    return [
-        step.number
-        for phase in prepare(scenario)[1].phases
-        for step in phase.steps
-        if is_optional(step, phase.name)
-    ]
+    phases = prepare(scenario)[1].phases
+    return [step.number for phase in phases for step in phase.steps if is_optional(step, phase.name)]
 
 
 def story(run: SimulatedRun, violation: Violation) -> Iterator[str]:
@@ -135,11 +118,15 @@ def story(run: SimulatedRun, violation: Violation) -> Iterator[str]:
     for link in run.network.layout.links:
         kind, other = link.kind.value, link.other_kind.value
         yield f"  link b{link.one} - b{link.other} ({kind if kind == other else f'{kind}, {other}'})"
-    lines = [f"  {entry}" for entry in _involved(run, violation)]
-    if len(lines) > _MOST_LINES:
-        half = _MOST_LINES // 2
+    yield from abridged([f"  {entry}" for entry in _involved(run, violation)], _MOST_LINES)
+
+
+def abridged(lines: list[str], most: int) -> list[str]:
+    """The beginning and the end of a story that is too long."""
+    half = most // 2
+    if len(lines) > most:
         lines[half:-half] = [f"  … {len(lines) - 2 * half:,} lines are left out; --trace shows everything …"]
-    yield from lines
+    return lines
 
 
 def _involved(run: SimulatedRun, violation: Violation) -> Iterator[TraceEntry]:

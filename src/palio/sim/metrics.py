@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from palio.protocol import peers
 from palio.protocol.requests import Advertise, Release, Subscribe, Unadvertise, Unsubscribe
 from palio.routing.router import RouterStatistics
@@ -43,12 +45,6 @@ def measure(network: SimulatedNetwork, verdict: Verdict, *, wall_seconds: float)
         cost=cost,
         subscription_messages=updates - counts.advertisement_messages,
         subscription_cost=update_cost - counts.advertisement_cost,
-        rows_added=counts.rows_added,
-        rows_removed=counts.rows_removed,
-        advertisement_messages=counts.advertisement_messages,
-        advertisement_cost=counts.advertisement_cost,
-        advertisements_added=counts.advertisements_added,
-        advertisements_removed=counts.advertisements_removed,
         forwards=forwards,
         forwards_cost=forwards_cost,
         subscribes=requests.count(Subscribe),
@@ -61,13 +57,14 @@ def measure(network: SimulatedNetwork, verdict: Verdict, *, wall_seconds: float)
         deliveries_expected=verdict.expected,
         deliveries_possible=verdict.possible,
         notifications_checked=verdict.checked,
-        wasted_forwards=counts.wasted_forwards,
+        matching_calls=sum(one.forwarding.taken for one in statistics),
+        matched_ids=sum(one.forwarding.matched for one in statistics),
         simulated_messages=network.handled,
         simulated_seconds=network.now,
         wall_seconds=wall_seconds,
+        **msgspec.structs.asdict(counts),
         **_kinds(network),
         **_tables(network, statistics),
-        **_work(statistics),
         **_delays(network, record),
     )
 
@@ -85,10 +82,11 @@ def _kinds(network: SimulatedNetwork) -> dict[str, Any]:
 
 
 def _tables(network: SimulatedNetwork, statistics: list[RouterStatistics]) -> dict[str, Any]:
-    rows, advertisements = [one.rows_received for one in statistics], []
-    for station in network.stations:
-        router = station.router
-        advertisements.append(sum(len(router.received_advertisements(name)) for name in router.neighbours()))
+    rows = [one.rows_received for one in statistics]
+    routers = [station.router for station in network.stations]
+    advertisements = [
+        sum(len(one.received_advertisements(name)) for name in one.neighbours()) for one in routers
+    ]
     return {
         "table_rows": sum(rows),
         "table_rows_mean": sum(rows) / len(rows),
@@ -96,13 +94,6 @@ def _tables(network: SimulatedNetwork, statistics: list[RouterStatistics]) -> di
         "advertisement_rows": sum(advertisements),
         "advertisement_rows_mean": sum(advertisements) / len(advertisements),
         "advertisement_rows_max": max(advertisements),
-    }
-
-
-def _work(statistics: list[RouterStatistics]) -> dict[str, Any]:
-    return {
-        "matching_calls": sum(one.forwarding.taken for one in statistics),
-        "matched_ids": sum(one.forwarding.matched for one in statistics),
     }
 
 
@@ -137,6 +128,4 @@ def _mean(values: Sequence[float]) -> float:
 
 def _share(ordered: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of the values does not exceed."""
-    if not ordered:
-        return 0.0
-    return ordered[math.ceil(len(ordered) * share) - 1]
+    return ordered[math.ceil(len(ordered) * share) - 1] if ordered else 0.0

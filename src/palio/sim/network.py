@@ -24,10 +24,13 @@ they need not be in the queue: the next one comes before all events that are not
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward, Interest, Update
@@ -35,7 +38,7 @@ from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTi
 from palio.routing.occurrences import LinkDown, LinkUp, Message
 from palio.sim.clients import ClientStep, LinkStep, Phase
 from palio.sim.edge_history import BrokerAnswer, ClientRequest, Delivery, Disturbance, History
-from palio.sim.topologies import Layout, TopologyLink
+from palio.sim.topologies import Layout
 
 if TYPE_CHECKING:
     from palio.routing.router import Router
@@ -45,34 +48,22 @@ if TYPE_CHECKING:
 _MOST_MESSAGES_PER_STEP = 50
 
 
+@dataclass(eq=False, slots=True)
 class NetworkLine:
     """One direction of a link."""
 
-    __slots__ = (
-        "cost",
-        "epoch",
-        "forwards",
-        "latency",
-        "link",
-        "notifications",
-        "others",
-        "source",
-        "target",
-        "up",
-        "updates",
-    )
-
-    def __init__(self, source: NetworkStation, target: NetworkStation, number: int, link: TopologyLink) -> None:
-        self.link = number
-        self.source = source.name
-        self.target = target
-        self.cost = link.cost
-        self.latency = link.latency
-        self.epoch = 0
-        self.up = False
-        # How many messages went here, and how many notifications in forwards.
-        self.updates = self.forwards = self.notifications = 0
-        self.others: dict[type, int] = {}  # by type
+    link: int
+    source: str
+    target: NetworkStation
+    cost: float
+    latency: float
+    epoch: int = 0
+    up: bool = False
+    # How many messages went here, and how many notifications in forwards.
+    updates: int = 0
+    forwards: int = 0
+    notifications: int = 0
+    others: dict[type, int] = field(default_factory=dict)  # by type
 
     @property
     def messages(self) -> dict[type, int]:
@@ -94,15 +85,16 @@ class NetworkStation:
         self.timers: dict[str, int] = {}
 
 
-class TrafficCounts:
+class TrafficCounts(msgspec.Struct, eq=False):
     """What updates said and what became of notifications; how many messages there were, each line knows."""
 
-    def __init__(self) -> None:
-        self.rows_added = self.rows_removed = 0
-        self.advertisements_added = self.advertisements_removed = 0
-        self.advertisement_messages = 0  # updates that carry advertisements only
-        self.advertisement_cost = 0.0
-        self.wasted_forwards = 0
+    rows_added: int = 0
+    rows_removed: int = 0
+    advertisements_added: int = 0
+    advertisements_removed: int = 0
+    advertisement_messages: int = 0  # updates that carry advertisements only
+    advertisement_cost: float = 0.0
+    wasted_forwards: int = 0
 
 
 # An event: time, number, and either (line, message, epoch), (station, message, source) or a timer's
@@ -117,20 +109,14 @@ class SimulatedNetwork:
         self, layout: Layout, make_router: Callable[[str], Router], trace: RunTrace | None = None
     ) -> None:
         self.layout = layout
-        self.stations = [
-            NetworkStation(name, make_router(name)) for name in map(broker_name, range(layout.size))
-        ]
-        self.lines = [
-            (
-                NetworkLine(self.stations[link.one], self.stations[link.other], number, link),
-                NetworkLine(self.stations[link.other], self.stations[link.one], number, link),
-            )
-            for number, link in enumerate(layout.links)
-        ]
-        for there, back in self.lines:
-            there_name, back_name = there.target.name, back.target.name
-            back.target.lines[there_name] = there
-            there.target.lines[back_name] = back
+        names = [f"b{number}" for number in range(layout.size)]
+        self.stations = [NetworkStation(name, make_router(name)) for name in names]
+        self.lines: list[tuple[NetworkLine, NetworkLine]] = []
+        for number, link in enumerate(layout.links):
+            one, other = self.stations[link.one], self.stations[link.other]
+            there = one.lines[other.name] = NetworkLine(number, one.name, other, link.cost, link.latency)
+            back = other.lines[one.name] = NetworkLine(number, other.name, one, link.cost, link.latency)
+            self.lines.append((there, back))
         self.history = History()
         self.counts = TrafficCounts()
         self.trace = trace
@@ -238,7 +224,7 @@ class SimulatedNetwork:
                 station, message, source = first, second, third
             self.moment = moment = self.moment + 1
             if trace is not None:
-                trace.handled(moment, time, station.name, source, message)
+                trace.note(moment, time, station.name, source, message)
             effects = station.handle(message, source, time)
             if message.__class__ is Forward:
                 envelopes = message.envelopes
@@ -254,7 +240,7 @@ class SimulatedNetwork:
     def _handle(self, station: NetworkStation, message: Message, source: str) -> None:
         self.moment += 1
         if self.trace is not None:
-            self.trace.handled(self.moment, self.now, station.name, source, message)
+            self.trace.note(self.moment, self.now, station.name, source, message)
         self._carry_out(station, station.handle(message, source, self.now))
 
     def _client_step(self, step: ClientStep) -> None:
@@ -270,7 +256,7 @@ class SimulatedNetwork:
         del station.timers[name]
         self.moment += 1
         if self.trace is not None:
-            self.trace.timer(self.moment, self.now, station.name, name)
+            self.trace.note(self.moment, self.now, station.name, "timer", name)
         self._carry_out(station, station.router.on_timer(name, self.now))
 
     # Links
@@ -337,11 +323,11 @@ class SimulatedNetwork:
                     for envelope in effect.envelopes
                 ]
                 if self.trace is not None:
-                    self.trace.delivered(self.moment, now, station.name, effect)
+                    self.trace.note(self.moment, now, station.name, effect.session, effect)
             elif kind is Reply:
                 self.history.answers.append(BrokerAnswer(self.moment, now, effect.session, effect.answer))
                 if self.trace is not None:
-                    self.trace.answered(self.moment, now, station.name, effect)
+                    self.trace.note(self.moment, now, station.name, effect.session, effect.answer)
             else:
                 self._carry_out_rarely(station, effect)
 
@@ -389,8 +375,3 @@ def _wasted(envelopes: tuple[Envelope, ...], effects: list[Effect]) -> int:
         elif isinstance(effect, Send) and isinstance(effect.message, Forward):
             used.update((one.origin, one.sequence) for one in effect.message.envelopes)
     return sum((one.origin, one.sequence) not in used for one in envelopes)
-
-
-def broker_name(number: int) -> str:
-    """What the broker with this number is called."""
-    return f"b{number}"

@@ -27,10 +27,10 @@ evenly spread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from palio.model.filter import Filter
-from palio.model.notification import Notification
+from palio.sim import violations
 from palio.sim.edge_history import Delivery, History
 from palio.sim.sessions import (
     HeldSpan,
@@ -40,19 +40,7 @@ from palio.sim.sessions import (
     TakenPublication,
     replay,
 )
-from palio.sim.violations import (
-    Crashed,
-    Duplicate,
-    LinkRefused,
-    Missing,
-    Name,
-    NeverPublished,
-    NotAtRest,
-    OutOfOrder,
-    Unwanted,
-    Violation,
-    WrongHandles,
-)
+from palio.sim.violations import Name
 
 # Comparisons of a notification with a filter take a microsecond or two each: this is some seconds in all.
 _MOST_COMPARISONS = 1_000_000
@@ -66,7 +54,7 @@ class Verdict:
 
     def __init__(self, record: SessionRecord) -> None:
         self.record = record
-        self.violations: list[Violation] = list(record.violations)
+        self.violations: list[violations.Violation] = list(record.violations)
         self.expected = 0
         self.possible = 0
         self.checked = 0
@@ -76,11 +64,7 @@ class Verdict:
 Way = Callable[[str, str], frozenset[int] | None]
 
 
-def _any_way(one: str, other: str) -> frozenset[int] | None:
-    return None
-
-
-def judge(history: History, *, advertisements: bool, way: Way = _any_way) -> Verdict:
+def judge(history: History, *, advertisements: bool, way: Way = lambda one, other: None) -> Verdict:
     """Compare what clients got with what they had to get."""
     return _Judge(history, advertisements, way).verdict
 
@@ -100,12 +84,12 @@ class _Judge:
             for subscription in session.subscriptions:
                 self._by_filter.setdefault(subscription.filter, []).append((session, subscription))
         if history.crash:
-            self._found.append(Crashed(error=history.crash))
+            self._found.append(violations.Crashed(error=history.crash))
             return
         if history.unquiet:
-            self._found.append(NotAtRest(reason=history.unquiet))
+            self._found.append(violations.NotAtRest(reason=history.unquiet))
         for broker, neighbour, reason in history.refused_links:
-            self._found.append(LinkRefused(broker=broker, neighbour=neighbour, reason=reason))
+            self._found.append(violations.LinkRefused(broker=broker, neighbour=neighbour, reason=reason))
         self._deliveries()
 
     def _deliveries(self) -> None:
@@ -115,10 +99,13 @@ class _Judge:
             name = (delivery.envelope.origin, delivery.envelope.sequence)
             publication = self._publications.get(name)
             if publication is None:
-                self._found.append(NeverPublished(session=delivery.session, notification=name))
+                self._found.append(violations.NeverPublished(session=delivery.session, notification=name))
                 continue
-            if not _same(delivery.envelope.notification, publication.notification):
-                self._found.append(NeverPublished(session=delivery.session, notification=name, altered=True))
+            said, heard = publication.notification, delivery.envelope.notification
+            if heard is not said and heard != said:
+                self._found.append(
+                    violations.NeverPublished(session=delivery.session, notification=name, altered=True)
+                )
             got[name].append(delivery)
             self._order(latest, delivery, publication)
         for name in self._chosen():
@@ -126,11 +113,10 @@ class _Judge:
         for name, deliveries in got.items():
             self._copies(name, deliveries)
 
-    def _chosen(self) -> Iterator[Name]:
+    def _chosen(self) -> list[Name]:
         names = list(self._publications)
         affordable = max(1, _MOST_COMPARISONS // max(1, len(self._by_filter)))
-        step = max(1, -(-len(names) // affordable))
-        return iter(names[::step])
+        return names[:: max(1, -(-len(names) // affordable))]
 
     def _order(
         self, latest: dict[tuple[str, str], TakenPublication], delivery: Delivery, one: TakenPublication
@@ -141,7 +127,7 @@ class _Judge:
             latest[key] = one
         elif not (self._excused(one, delivery.session) or self._excused(before, delivery.session)):
             self._found.append(
-                OutOfOrder(
+                violations.OutOfOrder(
                     session=delivery.session, notification=one.name, publisher=one.session, after=before.name
                 )
             )
@@ -150,7 +136,7 @@ class _Judge:
         copies: dict[str, Delivery] = {}
         for delivery in deliveries:
             if delivery.session in copies:
-                self._found.append(Duplicate(session=delivery.session, notification=name))
+                self._found.append(violations.Duplicate(session=delivery.session, notification=name))
             copies[delivery.session] = delivery
         return copies
 
@@ -172,7 +158,9 @@ class _Judge:
                 verdict.expected += 1
                 if name not in copies:
                     self._found.append(
-                        Missing(session=name, notification=publication.name, filter=str(racing[0].filter))
+                        violations.Missing(
+                            session=name, notification=publication.name, filter=str(racing[0].filter)
+                        )
                     )
         for delivery in deliveries:
             self._delivery(publication, delivery, selecting.get(delivery.session, []))
@@ -183,12 +171,14 @@ class _Judge:
         held = [one for one in selecting if one.begin <= delivery.moment < one.end]
         if not held:
             ended = any(one.end <= delivery.moment for one in selecting)
-            self._found.append(Unwanted(session=delivery.session, notification=publication.name, ended=ended))
+            self._found.append(
+                violations.Unwanted(session=delivery.session, notification=publication.name, ended=ended)
+            )
             return
         expected = sorted(handle for one in held for handle in one.handles_at(delivery.moment))
         if expected != sorted(delivery.handles):
             self._found.append(
-                WrongHandles(
+                violations.WrongHandles(
                     session=delivery.session,
                     notification=publication.name,
                     expected=tuple(expected),
@@ -229,7 +219,3 @@ def _known_throughout(held: Sequence[HeldSpan], begin: int, end: int) -> bool:
         if reached > end:
             return True
     return False
-
-
-def _same(one: Notification, other: Notification) -> bool:
-    return one is other or one == other

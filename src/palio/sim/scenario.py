@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import InitVar
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 
@@ -14,6 +15,7 @@ Shape: TypeAlias = Literal[
     "transit-stub",
 ]  # fmt: skip
 Topology: TypeAlias = Literal["acyclic", "hierarchical", "graph", "hybrid"]
+StrategyName: TypeAlias = Literal["flooding", "simple", "identity", "covering", "merging"]
 
 
 class WrongScenario(PalioError):
@@ -46,6 +48,18 @@ class AnyScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         except msgspec.DecodeError as problem:
             raise WrongScenario("$", f"{problem}.") from None
 
+    def _demand(self, holds: Callable[[Any], bool], reason: str, *fields: str) -> None:
+        """Raise `WrongScenario` for the first of the fields of which it does not hold."""
+        for field in fields:
+            if not holds(getattr(self, field)):
+                raise WrongScenario(field, reason)
+
+    def _demand_some(self, *fields: str) -> None:
+        self._demand(lambda value: value >= 1, "There must be at least one.", *fields)
+
+    def _demand_more_than_nothing(self, *fields: str) -> None:
+        self._demand(lambda value: value > 0, "It must be more than nothing.", *fields)
+
 
 class Scenario(AnyScenario, frozen=True, kw_only=True):
     """A network, who is on it, and what they do.
@@ -62,7 +76,7 @@ class Scenario(AnyScenario, frozen=True, kw_only=True):
     shape: Shape = "tree"
     topology: Topology = "acyclic"
     brokers: int = 10
-    strategy: Literal["flooding", "simple", "identity", "covering", "merging"] = "covering"
+    strategy: StrategyName = "covering"
     merging_excess: float = 0.0
     advertisements: bool = False
 
@@ -86,18 +100,13 @@ class Scenario(AnyScenario, frozen=True, kw_only=True):
     keep: tuple[int, ...] | None = None  # of the script only these steps, by number, to look at a failure
 
     def __post_init__(self) -> None:
-        for field in ("brokers", "interests", "batch"):
-            if getattr(self, field) < 1:
-                raise WrongScenario(field, "There must be at least one.")
-        for field in ("subscribers", "publishers", "subscriptions", "notifications"):
-            if getattr(self, field) < 0:
-                raise WrongScenario(field, "There cannot be fewer than none.")
+        self._demand_some("brokers", "interests", "batch")
+        counts = ("subscribers", "publishers", "subscriptions", "notifications")
+        self._demand(lambda value: value >= 0, "There cannot be fewer than none.", *counts)
         if self.subscriptions and not self.subscribers:
             raise WrongScenario("subscribers", "Somebody has to make the subscriptions.")
         if self.notifications and not self.publishers:
             raise WrongScenario("publishers", "Somebody has to publish the notifications.")
-        if not self.haste > 0:
-            raise WrongScenario("haste", "It must be more than nothing.")
-        for field in ("locality", "covered", "churn", "link_churn", "repeats", "both"):
-            if not 0.0 <= getattr(self, field) <= 1.0:
-                raise WrongScenario(field, "It is a share, from 0 to 1.")
+        self._demand_more_than_nothing("haste")
+        shares = ("locality", "covered", "churn", "link_churn", "repeats", "both")
+        self._demand(lambda value: 0.0 <= value <= 1.0, "It is a share, from 0 to 1.", *shares)

@@ -44,14 +44,10 @@ class HeldSpan(msgspec.Struct, eq=False):
 
 
 class HeldSubscription(HeldSpan, eq=False, kw_only=True):
-    """A filter that a session has subscribed."""
-
     filter: Filter
 
 
 class HeldAdvertisement(HeldSpan, eq=False, kw_only=True):
-    """An advertisement that a session has made."""
-
     advertisement: Advertisement
 
 

@@ -13,7 +13,7 @@ the transit routers, into the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from random import Random
 
@@ -76,33 +76,11 @@ class UndirectedGraph(msgspec.Struct, frozen=True):
 
 def draw(shape: Shape, size: int, chance: Random) -> UndirectedGraph:
     """A graph of this shape with exactly that many nodes."""
-    match shape:
-        case "single":
-            return UndirectedGraph(1, ())
-        case "line":
-            return UndirectedGraph.of(size, _unit(pairwise(range(size))))
-        case "star":
-            return UndirectedGraph.of(size, _unit((0, node) for node in range(1, size)))
-        case "tree":
-            return UndirectedGraph.of(size, _random_tree(size, chance))
-        case "hierarchy":
-            return UndirectedGraph.of(size, _unit(((node - 1) // _BRANCHES, node) for node in range(1, size)))
-        case "ring":
-            return UndirectedGraph.of(size, _unit((node, (node + 1) % size) for node in range(size)))
-        case "grid":
-            return UndirectedGraph.of(size, _unit(_grid(size)))
-        case "hypercube":
-            return UndirectedGraph.of(size, _unit(_hypercube(size)))
-        case "graph":
-            return UndirectedGraph.of(size, _random_graph(size, chance))
-        case "scale-free":
-            return UndirectedGraph.of(size, _scale_free(size, chance))
-        case "transit-stub":
-            return UndirectedGraph.of(size, _transit_stub(size, chance))
-
-
-def _unit(pairs: Iterable[tuple[int, int]]) -> Iterator[Edge]:
-    return ((one, other, 1.0) for one, other in pairs)
+    if shape == "single":
+        return UndirectedGraph(1, ())
+    if shape in _REGULAR:
+        return UndirectedGraph.of(size, ((one, other, 1.0) for one, other in _REGULAR[shape](size)))
+    return UndirectedGraph.of(size, _RANDOM[shape](size, chance))
 
 
 def _cost(chance: Random, low: float = 0.5, high: float = 2.0) -> float:
@@ -192,3 +170,19 @@ def _domain(nodes: list[int], chance: Random, costs: tuple[float, float]) -> Ite
         yield nodes[chance.randrange(position)], nodes[position], _cost(chance, *costs)
     for _ in range(len(nodes) // 3):
         yield chance.choice(nodes), chance.choice(nodes), _cost(chance, *costs)
+
+
+_REGULAR: dict[Shape, Callable[[int], Iterable[tuple[int, int]]]] = {
+    "line": lambda size: pairwise(range(size)),
+    "star": lambda size: ((0, node) for node in range(1, size)),
+    "hierarchy": lambda size: (((node - 1) // _BRANCHES, node) for node in range(1, size)),
+    "ring": lambda size: ((node, (node + 1) % size) for node in range(size)),
+    "grid": _grid,
+    "hypercube": _hypercube,
+}
+_RANDOM: dict[Shape, Callable[[int, Random], Iterator[Edge]]] = {
+    "tree": _random_tree,
+    "graph": _random_graph,
+    "scale-free": _scale_free,
+    "transit-stub": _transit_stub,
+}

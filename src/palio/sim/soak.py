@@ -11,24 +11,20 @@ import gc
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice, product
 from multiprocessing import get_context
 from random import Random
-from typing import Any, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
 from palio.sim.run import simulate, without_collections
-from palio.sim.scenario import Scenario, Shape, Topology
+from palio.sim.scenario import AnyScenario, Scenario, Shape, StrategyName, Topology
 
 # A strategy, and how much excess a merged filter may have.
 _STRATEGIES: tuple[tuple[Any, float], ...] = (
-    ("flooding", 0.0),
-    ("simple", 0.0),
-    ("identity", 0.0),
-    ("covering", 0.0),
-    ("merging", 0.0),
+    *((name, 0.0) for name in get_args(StrategyName)),
     ("merging", 0.3),
 )
 _TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
@@ -37,15 +33,15 @@ _SHAPES: tuple[Shape, ...] = get_args(Shape)
 _CHUNK = 8  # seeds that a worker is given at once
 _AHEAD = 8  # chunks for each worker that wait: a million seeds take no more memory than a hundred
 
-
 Result = TypeVar("Result")
+OneScenario = TypeVar("OneScenario", bound=AnyScenario)
 
 
-class Soaked(msgspec.Struct, frozen=True):
+class Soaked(msgspec.Struct, Generic[OneScenario], frozen=True):
     """What came of one seed."""
 
     seed: int
-    scenario: Scenario
+    scenario: OneScenario
     violations: tuple[str, ...]
     deliveries: int
     messages: int
@@ -81,8 +77,7 @@ def drawn(seed: int) -> Scenario:
     )
 
 
-def soak_one(seed: int) -> Soaked:
-    """Simulate the scenario of a seed."""
+def soak_one(seed: int) -> Soaked[Scenario]:
     scenario = drawn(seed)
     run = simulate(scenario)
     return Soaked(
@@ -94,7 +89,7 @@ def soak_one(seed: int) -> Soaked:
     )
 
 
-def soak(first: int, count: int, workers: int = 1) -> Iterator[Soaked]:
+def soak(first: int, count: int, workers: int = 1) -> Iterator[Soaked[Scenario]]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
     return in_order(soak_one, range(first, first + count), workers)
 
@@ -107,14 +102,12 @@ def in_order(one: Callable[[int], Result], seeds: range, workers: int) -> Iterat
         return
     chunks = (seeds[first : first + _CHUNK] for first in range(0, len(seeds), _CHUNK))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin_worker) as pool:
-        waiting: deque[Future[list[Result]]] = deque()
+        submitted = (pool.submit(_several, one, chunk) for chunk in chunks)  # as they are asked for
         try:
-            for chunk in islice(chunks, _AHEAD * workers):
-                waiting.append(pool.submit(_several, one, chunk))
+            waiting = deque(islice(submitted, _AHEAD * workers))
             while waiting:
                 yield from waiting.popleft().result()
-                for chunk in islice(chunks, 1):
-                    waiting.append(pool.submit(_several, one, chunk))
+                waiting.extend(islice(submitted, 1))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

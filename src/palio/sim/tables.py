@@ -16,7 +16,7 @@ bound, measured against what its sender was told.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from palio.model.advertisement import Advertisement
@@ -31,7 +31,6 @@ from palio.sim.violations import RowsDiffer, TableExcess, TableLacks, Violation
 
 _ROUNDING = 1e-9
 
-
 _Item = TypeVar("_Item", Filter, Advertisement)
 
 
@@ -40,11 +39,7 @@ def consistency(network: SimulatedNetwork) -> Iterator[Violation]:
     for station, neighbour in _tree_links(network):
         router, other = station.router, neighbour.router
         yield from _differences(
-            station,
-            neighbour,
-            "subscription",
-            router.sent(neighbour.name),
-            other.received(station.name),
+            station, neighbour, "subscription", router.sent(neighbour.name), other.received(station.name)
         )
         yield from _differences(
             station,
@@ -54,10 +49,7 @@ def consistency(network: SimulatedNetwork) -> Iterator[Violation]:
             other.received_advertisements(station.name),
         )
     for station, subject, announced, held in _announcements(network):
-        for text in _surplus(announced, held):
-            yield TableLacks(broker=station.name, neighbour=subject, filter=text)
-        for text in _surplus(held, announced):
-            yield TableExcess(broker=station.name, neighbour=subject, filter=text)
+        yield from _compared(station.name, subject, held, announced, _surplus)
 
 
 def compare(
@@ -66,31 +58,23 @@ def compare(
     """Whether the tables after churn are those of a network that was built from scratch."""
     merging = scenario.strategy == "merging"
     imperfect = merging and scenario.merging_excess > 0
+    left_over = _uncovered if merging else _surplus
     again = {station.name: station for station in fresh.stations}
     for station, neighbour in _tree_links(network):
         broker, source = neighbour.name, station.name
         sent = list(station.router.sent(broker).values())
         wanted = list(again[source].router.sent(broker).values())
-        yield from _lacking(broker, source, sent, wanted, exact=not merging)
+        yield from _compared(broker, source, sent, wanted, left_over, exceeding=not imperfect)
         if imperfect:
             yield from _beyond_bound(station, broker, sent, scenario.merging_excess, record)
-        else:
-            yield from _exceeding(broker, source, sent, wanted, exact=not merging)
         advertised = list(station.router.sent_advertisements(broker).values())
         expected = list(again[source].router.sent_advertisements(broker).values())
-        for one in expected:
-            if not any(other.covers(one) for other in advertised):
-                yield TableLacks(broker=broker, neighbour=source, filter=str(one))
-        for one in advertised:
-            if not any(other.covers(one) for other in expected):
-                yield TableExcess(broker=broker, neighbour=source, filter=str(one))
+        yield from _compared(broker, source, advertised, expected, _uncovered_by_one)
     if _has_graph(network):
         for station in network.stations:
             announced = station.router.interest().get(station.name, [])
             wanted = again[station.name].router.interest().get(station.name, [])
-            yield from _lacking("graph", station.name, announced, wanted, exact=not merging)
-            if not imperfect:
-                yield from _exceeding("graph", station.name, announced, wanted, exact=not merging)
+            yield from _compared("graph", station.name, announced, wanted, left_over, exceeding=not imperfect)
 
 
 # What both ends say
@@ -150,25 +134,31 @@ def _differences(
             )
 
 
-def _surplus(one: Iterable[Filter], other: Iterable[Filter]) -> list[str]:
-    return [str(filter) for filter in (Counter(one) - Counter(other)).elements()]
+# What there is, and what is wanted
 
 
-# After churn
-
-
-def _lacking(
-    broker: str, source: str, sent: list[Filter], wanted: list[Filter], *, exact: bool
+def _compared(
+    broker: str,
+    source: str,
+    sent: list[_Item],
+    wanted: list[_Item],
+    left_over: Callable[[list[_Item], list[_Item]], Iterator[str]],
+    *,
+    exceeding: bool = True,
 ) -> Iterator[Violation]:
-    for text in _surplus(wanted, sent) if exact else _uncovered(wanted, sent):
+    """What is left of each when it is compared with the other; an excess only where that is a mistake."""
+    for text in left_over(wanted, sent):
         yield TableLacks(broker=broker, neighbour=source, filter=text)
-
-
-def _exceeding(
-    broker: str, source: str, sent: list[Filter], wanted: list[Filter], *, exact: bool
-) -> Iterator[Violation]:
-    for text in _surplus(sent, wanted) if exact else _uncovered(sent, wanted):
+    for text in left_over(sent, wanted) if exceeding else ():
         yield TableExcess(broker=broker, neighbour=source, filter=text)
+
+
+def _surplus(filters: list[Filter], others: list[Filter]) -> Iterator[str]:
+    return map(str, (Counter(filters) - Counter(others)).elements())
+
+
+def _uncovered_by_one(ones: list[Advertisement], others: list[Advertisement]) -> Iterator[str]:
+    return (str(one) for one in ones if not any(other.covers(one) for other in others))
 
 
 def _uncovered(filters: list[Filter], others: list[Filter]) -> Iterator[str]:

@@ -82,10 +82,9 @@ def lay_out(graph: UndirectedGraph, topology: Topology, chance: Random) -> Layou
             found = [(one, other, LinkKind.GRAPH, LinkKind.GRAPH, cost) for one, other, cost in graph.edges]
         case "hybrid":
             found = _hybrid(graph, chance)
-        case "acyclic":
-            found = _tree(spanning_tree(graph, [centre(graph)]), hierarchical=False)
-        case "hierarchical":
-            found = _tree(spanning_tree(graph, [centre(graph)]), hierarchical=True)
+        case "acyclic" | "hierarchical":
+            root = centre(graph)
+            found = _trees(spanning_tree(graph, [root]), {root: topology == "hierarchical"})
     links = [TopologyLink(*one, one[4] * _SECONDS_PER_COST * chance.uniform(*_LATENCY_SPREAD)) for one in found]
     return Layout(graph.size, tuple(links))
 
@@ -132,26 +131,22 @@ def centre(graph: UndirectedGraph) -> int:
     return min(candidates, key=lambda node: (sum(spanning_tree(graph, [node]).distances), node))
 
 
-def _tree(spanned: Spanned, *, hierarchical: bool) -> list[_Found]:
-    up, down = (LinkKind.MASTER, LinkKind.BELOW) if hierarchical else (LinkKind.PEER, LinkKind.PEER)
-    return [
-        (node, above, up, down, spanned.costs[node])
-        for node, above in enumerate(spanned.above)
-        if above is not None
-    ]
-
-
-def _hybrid(graph: UndirectedGraph, chance: Random) -> list[_Found]:
-    count = max(1, min(graph.size, round(graph.size**0.5) + chance.randint(0, 1)))
-    gateways = sorted(chance.sample(range(graph.size), count))
-    spanned = spanning_tree(graph, gateways)
-    hierarchical = {gateway: chance.random() < 0.5 for gateway in gateways}
+def _trees(spanned: Spanned, hierarchical: dict[int, bool]) -> list[_Found]:
+    """The links of trees, of which some are hierarchies, by their roots."""
     found: list[_Found] = []
     for node, above in enumerate(spanned.above):
         if above is not None:
             master = hierarchical[spanned.roots[node]]
             up, down = (LinkKind.MASTER, LinkKind.BELOW) if master else (LinkKind.PEER, LinkKind.PEER)
             found.append((node, above, up, down, spanned.costs[node]))
+    return found
+
+
+def _hybrid(graph: UndirectedGraph, chance: Random) -> list[_Found]:
+    count = max(1, min(graph.size, round(graph.size**0.5) + chance.randint(0, 1)))
+    gateways = sorted(chance.sample(range(graph.size), count))
+    spanned = spanning_tree(graph, gateways)
+    found = _trees(spanned, {gateway: chance.random() < 0.5 for gateway in gateways})
     joints: dict[tuple[int, int], float] = {}
     for one, other, cost in graph.edges:
         pair = (spanned.roots[one], spanned.roots[other])
@@ -163,6 +158,5 @@ def _hybrid(graph: UndirectedGraph, chance: Random) -> list[_Found]:
         # The clusters form a tree, as they do if the shape is one. A graph should have cycles to cope with.
         for one, other in (*pairwise(gateways), (gateways[0], gateways[-1])):
             joints.setdefault((one, other), round(chance.uniform(1.0, 4.0), 3))
-    for (one, other), cost in sorted(joints.items()):
-        found.append((one, other, LinkKind.GRAPH, LinkKind.GRAPH, cost))
-    return found
+    graph_links = [(*pair, LinkKind.GRAPH, LinkKind.GRAPH, cost) for pair, cost in sorted(joints.items())]
+    return found + graph_links

@@ -9,40 +9,29 @@ scenario gives the same text, byte by byte.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from palio.protocol import requests
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward, Hello, Interest, LinkState, Update
-from palio.protocol.requests import (
-    Accepted,
-    Advertise,
-    Ended,
-    Publish,
-    Published,
-    Ready,
-    Refused,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
 from palio.protocol.vocabulary import Answer, DurableAnswer, InquiryAnswer
-from palio.routing.effects import Deliver, Reply
+from palio.routing.effects import Deliver
 from palio.routing.occurrences import LinkUp, Message
+
+Traced: TypeAlias = Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str  # a text: a timer's name
+# What goes to a client.
+_OUTWARD = (Deliver, requests.Accepted, requests.Ready, requests.Ended, requests.Published, requests.Refused)
 
 
 class TraceEntry(NamedTuple):
-    """One line of a trace. `message` is a timer's name if it is a text."""
-
     moment: int
     time: float
     broker: str
     source: str
-    message: Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str
+    message: Traced
 
     def __str__(self) -> str:
-        outward = isinstance(self.message, Deliver | Accepted | Ready | Ended | Published | Refused)
-        arrow = ">" if outward else "<"
+        arrow = ">" if isinstance(self.message, _OUTWARD) else "<"
         return f"{self.time:.6f} {self.broker} {arrow} {self.source}: {describe(self.message)}"
 
 
@@ -52,17 +41,9 @@ class RunTrace:
     def __init__(self) -> None:
         self.entries: list[TraceEntry] = []
 
-    def handled(self, moment: int, time: float, broker: str, source: str, message: Message) -> None:
+    def note(self, moment: int, time: float, broker: str, source: str, message: Traced) -> None:
+        """Something that a broker was told by a source, or told a session."""
         self.entries.append(TraceEntry(moment, time, broker, source, message))
-
-    def timer(self, moment: int, time: float, broker: str, name: str) -> None:
-        self.entries.append(TraceEntry(moment, time, broker, "timer", name))
-
-    def delivered(self, moment: int, time: float, broker: str, effect: Deliver) -> None:
-        self.entries.append(TraceEntry(moment, time, broker, effect.session, effect))
-
-    def answered(self, moment: int, time: float, broker: str, effect: Reply) -> None:
-        self.entries.append(TraceEntry(moment, time, broker, effect.session, effect.answer))
 
     def lines(self) -> Iterator[str]:
         return map(str, self.entries)
@@ -71,30 +52,30 @@ class RunTrace:
         return "".join(f"{line}\n" for line in self.lines())
 
 
-def describe(message: Message | Answer | DurableAnswer | InquiryAnswer | Deliver | str) -> str:
+def describe(message: Traced) -> str:
     """A message in one line that a person can read."""
     match message:
         case str():
             return message
-        case Subscribe(handle, filter, ready):
+        case requests.Subscribe(handle, filter, ready):
             return f"subscribe {handle}{' (ready)' if ready else ''}: {filter}"
-        case Unsubscribe(filter):
+        case requests.Unsubscribe(filter):
             return f"unsubscribe: {filter}"
-        case Release(handle):
+        case requests.Release(handle):
             return f"release {handle}"
-        case Advertise(handle, advertisement, ready):
+        case requests.Advertise(handle, advertisement, ready):
             return f"advertise {handle}{' (ready)' if ready else ''}: {advertisement}"
-        case Unadvertise(advertisement):
+        case requests.Unadvertise(advertisement):
             return f"unadvertise: {advertisement}"
-        case Publish(notifications, request):
+        case requests.Publish(notifications, request):
             return f"publish {request}: {_joined(one.to_json() for one in notifications)}"
-        case Accepted(handle) | Ready(handle):
+        case requests.Accepted(handle) | requests.Ready(handle):
             return f"{_name(message)} {handle}"
-        case Ended(handles):
+        case requests.Ended(handles):
             return f"ended {' '.join(handles) or 'nothing'}"
-        case Published(request, origin, sequence):
+        case requests.Published(request, origin, sequence):
             return f"published {request} as {origin}#{sequence}"
-        case Refused(subject, error, reason):
+        case requests.Refused(subject, error, reason):
             return f"refused {subject} ({error}): {reason}"
         case LinkUp(kind, cost):
             return f"link up ({kind.value}, cost {cost})"

@@ -7,7 +7,8 @@ fours: nothing written or everything, before an effect or after it.
 
 import pytest
 
-from palio.sim.faults.failures import replay_command, story
+from palio.sim.failures import replay_command
+from palio.sim.faults.failures import story
 from palio.sim.faults.matrix import matrix
 from palio.sim.faults.scenes import SCENES
 from tests.slices import sliced

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from palio.routing.durable.origin.introduced import Introduced
-from palio.sim.faults.failures import replay_command, shrink, story
+from palio.sim.failures import replay_command
+from palio.sim.faults.failures import shrink, story
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import COMBINATIONS, drawn

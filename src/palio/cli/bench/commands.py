@@ -15,29 +15,24 @@ import typer
 
 import palio
 from palio.cli.bench import filters as bench_filters
-from palio.cli.program.terminal import help_epilog
+from palio.cli.program.loading import command_group
 from palio.model.errors import PalioError
 
-app = typer.Typer(
-    help="Measure, each time beside a yardstick of the same run.",
-    no_args_is_help=True,
-    epilog=help_epilog(
-        "palio bench filters --seconds 0.02",
-        "palio bench matching --filters 1000 --workload stock",
-        "palio bench hints --filters 1000",
-        "palio bench poset --filters 1000 --workload stock",
-        "palio bench routing --subscriptions 1000 --notifications 500",
-        "palio bench store --events 5000",
-        "palio bench broker --quick",
-        "palio bench security --quick",
-        "palio bench spark --events 2000 --subscriptions 300",
-        "palio bench patterns --quick --ways plain",
-    ),
+app = command_group(
+    "palio bench filters --seconds 0.02",
+    "palio bench matching --filters 1000 --workload stock",
+    "palio bench hints --filters 1000",
+    "palio bench poset --filters 1000 --workload stock",
+    "palio bench routing --subscriptions 1000 --notifications 500",
+    "palio bench store --events 5000",
+    "palio bench broker --quick",
+    "palio bench security --quick",
+    "palio bench spark --events 2000 --subscriptions 300",
+    "palio bench patterns --quick --ways plain",
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
 
 _HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-
 
 # What lies in the folder of a checkout, and its help.
 SUBJECTS = {
@@ -62,25 +57,15 @@ class NoCheckout(PalioError):
     sentence = "The measurement of {subject} lies in the folder benchmarks of a checkout; run it from there."
 
 
-@app.callback()
-def bench() -> None:
-    """Measure, each time beside a yardstick of the same run."""
-
-
 def _handed_on(subject: str) -> Callable[[typer.Context], None]:
     def measure(context: typer.Context) -> None:
-        _run(subject, context.args)
+        checkout = Path(palio.__file__).resolve().parents[2]
+        if not (checkout / "benchmarks" / f"{subject}.py").is_file():
+            raise NoCheckout(subject)
+        sys.path.insert(0, str(checkout))
+        importlib.import_module(f"benchmarks.{subject}").main(context.args)
 
     return measure
-
-
-def _run(subject: str, words: list[str]) -> None:
-    checkout = Path(palio.__file__).resolve().parents[2]
-    if not (checkout / "benchmarks" / f"{subject}.py").is_file():
-        raise NoCheckout(subject)
-    sys.path.insert(0, str(checkout))
-    module = importlib.import_module(f"benchmarks.{subject}")
-    module.main(words)
 
 
 for _subject, _help in SUBJECTS.items():

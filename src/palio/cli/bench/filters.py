@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -15,12 +16,10 @@ from palio import Filter, MatchIndex, Notification
 from palio.cli.bench import measuring
 from palio.cli.bench.measuring import Measurement, measure
 from palio.cli.demo.stocks import Market, filter_texts
+from palio.cli.program.dressing import flag
 from palio.cli.program.terminal import error_console, help_epilog, output_console, write_json
 
-EPILOG = help_epilog(
-    "palio bench filters --seconds 0.02",
-    "palio bench filters --seconds 0.02 --seed 7 --json",
-)
+EPILOG = help_epilog("palio bench filters --seconds 0.02", "palio bench filters --seconds 0.02 --seed 7 --json")
 # Enough to be of all shapes and not to fit into one lucky cache line; few enough to be read in no time.
 _FILTERS = 400
 _EVENTS = 20
@@ -74,7 +73,7 @@ def filters(
         float, typer.Option(min=0.001, max=60, help="About how long each side of a row may take.")
     ] = 0.5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same filters and events.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "Everything as one JSON object.")] = False,
 ) -> None:
     """Measure reading, printing, matching, covering, overlap and hashing.
 
@@ -82,16 +81,15 @@ def filters(
     same run on the same data. A ratio of 3 × means that Palio takes three
     times as long.
     """
+    sizes = " and ".join(f"{size:,}" for size in _INDEX_SIZES)
     setup = measuring.machine() | {
-        "filters": f"{_FILTERS:,} of several shapes; {_PAIRS:,} pairs; indexes of "
-        + " and ".join(f"{size:,}" for size in _INDEX_SIZES),
+        "filters": f"{_FILTERS:,} of several shapes; {_PAIRS:,} pairs; indexes of {sizes}",
         "events": f"{_EVENTS:,} trades",
         "seed": str(seed),
     }
     if not as_json:
         measuring.show_setup(output_console(), setup)
-    console = error_console()
-    with console.status("measuring"):
+    with error_console().status("measuring"):
         measurements = list(_measurements(seed, seconds))
     if as_json:
         write_json(measuring.document(setup, measurements))
@@ -114,40 +112,32 @@ def _language(market: Market, ranges: list[_Range], seed: int, seconds: float) -
     trees = [ast.parse(python, mode="eval") for python in pythons]
     parsed = [Filter.parse(text) for text in texts]
     mixed = list(filter_texts(_FILTERS, market, seed))
-    count = len(ranges)
-    yield measure(
+    compare = partial(measure, pieces=len(ranges), seconds=seconds)
+    yield compare(
         "read, 3 conditions",
         lambda: [Filter.parse(text) for text in texts],
         "ast.parse of the same",
         lambda: [ast.parse(python, mode="eval") for python in pythons],
-        pieces=count,
-        seconds=seconds,
     )
-    yield measure(
+    yield compare(
         "read, mixed shapes",
         lambda: [Filter.parse(text) for text in mixed],
         "ast.parse (as above)",
         lambda: [ast.parse(python, mode="eval") for python in pythons],
-        pieces=count,
-        seconds=seconds,
     )
-    yield measure(
+    yield compare(
         "print the normal form",
         lambda: [str(filter) for filter in parsed],
         "ast.unparse",
         lambda: [ast.unparse(tree) for tree in trees],
-        pieces=count,
-        seconds=seconds,
     )
     keys = [(one.symbol, one.low, one.high, one.volume) for one in ranges]
-    yield measure(
+    yield compare(
         "hash, first time",
         # A filter remembers its hash, so each gets a twin that does not know it yet.
         lambda: [hash(Filter(filter.conjunctions)) for filter in parsed],
         "hash of its constants",
         lambda: [hash(key) for key in keys],
-        pieces=count,
-        seconds=seconds,
     )
 
 
@@ -183,37 +173,32 @@ def _matching(ranges: list[_Range], events: list[Notification], seconds: float) 
 
 def _reasoning(ranges: list[_Range], seed: int, seconds: float) -> Iterator[Measurement]:
     chance = random.Random(f"pairs {seed}")
+    compare = partial(measure, pieces=_PAIRS, seconds=seconds)
     # Half of the pairs have the symbol in common: different symbols would be told apart at once.
     pairs = [_pair(chance, ranges) for _ in range(_PAIRS)]
     filters = [(Filter.parse(left.text), Filter.parse(right.text)) for left, right in pairs]
-    yield measure(
+    yield compare(
         "covers, 3 conditions",
         lambda: [left.covers(right) for left, right in filters],
         "ends compared by hand",
         lambda: [left.covers(right) for left, right in pairs],
-        pieces=_PAIRS,
-        seconds=seconds,
     )
     words = [(_word(chance, 2), _word(chance, 4)) for _ in range(_PAIRS)]
     texts = [
         (Filter.parse(f'name contains "{short}"'), Filter.parse(f'name starts with "{long}"'))
         for short, long in words
     ]
-    yield measure(
+    yield compare(
         "covers, text",
         lambda: [left.covers(right) for left, right in texts],
         "`in` on the two texts",
         lambda: [short in long for short, long in words],
-        pieces=_PAIRS,
-        seconds=seconds,
     )
-    yield measure(
+    yield compare(
         "overlaps, 3 conditions",
         lambda: [left.overlaps(right) for left, right in filters],
         "ends compared by hand",
         lambda: [left.overlaps(right) for left, right in pairs],
-        pieces=_PAIRS,
-        seconds=seconds,
     )
 
 

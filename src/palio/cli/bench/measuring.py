@@ -43,10 +43,7 @@ def measure(
 ) -> Measurement:
     """Both sides do `pieces` pieces of work in one call; `seconds` is about how long each side may take."""
     return Measurement(
-        what,
-        best_time(work, seconds) / pieces,
-        yardstick,
-        best_time(yardstick_work, seconds) / pieces,
+        what, best_time(work, seconds) / pieces, yardstick, best_time(yardstick_work, seconds) / pieces
     )
 
 
@@ -104,9 +101,8 @@ def document(setup: dict[str, Any], measurements: list[Measurement]) -> dict[str
 
 def show_setup(console: Console, setup: dict[str, Any]) -> None:
     for name, value in setup.items():
-        console.print(
-            Text.assemble((f"{name:>8}  ", "dim"), f"{value:,}" if type(value) is int else str(value))
-        )
+        shown = f"{value:,}" if type(value) is int else str(value)
+        console.print(Text.assemble((f"{name:>8}  ", "dim"), shown))
     console.print()
 
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from palio.broker.settings import load
+from palio.cli.program.dressing import option
 
 Folder = Annotated[
-    Path | None,
-    typer.Option("--folder", metavar="FOLDER", help="Where tokens and rights are, if not in the data folder."),
+    Path | None, option("FOLDER", "Where tokens and rights are, if not in the data folder.", "--folder")
 ]
-Data = Annotated[
-    str | None, typer.Option("--data", metavar="FOLDER", help="The broker's data folder; ./palio-data.")
-]
-Config = Annotated[
-    str | None, typer.Option("--config", "-c", metavar="FILE", help="The broker's settings, which say where.")
-]
+Data = Annotated[str | None, option("FOLDER", "The broker's data folder; ./palio-data.", "--data")]
+Config = Annotated[str | None, option("FILE", "The broker's settings, which say where.", "--config", "-c")]
 
 
 def access_folder(folder: Path | None, data: str | None, config: str | None) -> Path:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from palio.broker.settings import (
@@ -25,8 +25,10 @@ from palio.broker.settings import (
     require_files,
     require_safe,
 )
-from palio.cli.brokers.config_example import example
+from palio.cli.brokers.config_example import EXAMPLE
 from palio.cli.program.credentials import OPTIONS, TOKEN_VARIABLE
+from palio.cli.program.dressing import argument, flag
+from palio.cli.program.loading import command_group
 from palio.cli.program.saved_contexts import VARIABLE
 from palio.cli.program.terminal import (
     ExitCode,
@@ -39,14 +41,8 @@ from palio.cli.program.terminal import (
 )
 
 _CHECK = "palio config check examples/palio.toml"
-app = typer.Typer(
-    help="Check and show the settings of a broker.",
-    no_args_is_help=True,
-    epilog=help_epilog(_CHECK, "palio config show", "palio config example"),
-)
-File = Annotated[
-    str | None, typer.Argument(metavar="[FILE]", help=f"A settings file; {DEFAULT_FILE} is read if there.")
-]
+app = command_group(_CHECK, "palio config show", "palio config example")
+File = Annotated[str | None, argument("[FILE]", f"A settings file; {DEFAULT_FILE} is read if there.")]
 _DEFAULT = "default"
 
 
@@ -81,8 +77,7 @@ def check(file: File = None) -> None:
 
 @app.command("show", epilog=help_epilog("palio config show", "palio config show examples/palio.toml --json"))
 def show(
-    file: File = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As a JSON object, with the origins.")] = False,
+    file: File = None, as_json: Annotated[bool, flag("--json", "As a JSON object, with the origins.")] = False
 ) -> None:
     """Show the settings in force, and where each comes from."""
     gathered = gather(file)
@@ -97,7 +92,7 @@ def show(
 @app.command("example", epilog=help_epilog("palio config example"))
 def show_example() -> None:
     """Show a settings file with every setting, its default and what it means."""
-    typer.echo(example(), nl=False)
+    typer.echo(EXAMPLE, nl=False)
 
 
 def problems(gathered: Gathered) -> list[WrongSetting]:
@@ -173,16 +168,14 @@ def _unknown_variables() -> list[str]:
 
 
 def _plain(gathered: Gathered) -> dict[str, Any]:
-    settings: dict[str, Any] = msgspec.to_builtins(
-        checked(gathered.values, gathered.origins, gathered.file), str_keys=True
-    )
-    return settings
+    settings = checked(gathered.values, gathered.origins, gathered.file)
+    plain: dict[str, Any] = msgspec.to_builtins(settings, str_keys=True)
+    return plain
 
 
 def _show(console: Console, gathered: Gathered) -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("setting", "value", "from"):
-        table.add_column(heading, overflow="fold")
+    columns = [Column(heading, overflow="fold") for heading in ("setting", "value", "from")]
+    table = Table(*columns, box=None, pad_edge=False)
     for name, value in _plain(gathered).items():
         origin = gathered.origins.get(name, _DEFAULT)
         style = "dim" if origin == _DEFAULT else ""

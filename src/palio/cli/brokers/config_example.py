@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_EXAMPLE = """\
+EXAMPLE = """\
 # The settings of a broker, for `palio up --config palio.toml`; a palio.toml in the current folder is found by
 # itself. All are shown with their defaults: take away the # of what you want to change.
 # Environment variables override this file (PALIO_LISTEN, PALIO_SYNC …), and the flags of `palio up` both.
@@ -130,8 +130,3 @@ _EXAMPLE = """\
 #push_first_pause = 1.0
 #push_longest_pause = 300.0
 """
-
-
-def example() -> str:
-    """The text of the file."""
-    return _EXAMPLE

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 from rich.table import Table
 
+from palio.cli.program.dressing import argument, flag, option
+from palio.cli.program.loading import command_group
 from palio.cli.program.saved_contexts import (
     DEFAULT_SERVER,
     Context,
@@ -24,12 +25,8 @@ from palio.cli.program.terminal import help_epilog, output_console, say, write_j
 _ADD = "palio context add here 127.0.0.1:7070 --use"
 _SECURE = "palio context add desk palios://siena.example --token-file desk.token"
 _LIST = "palio context list"
-app = typer.Typer(
-    help="Save connections to brokers under names, and say which one is meant.",
-    no_args_is_help=True,
-    epilog=help_epilog(_ADD, _LIST),
-)
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the connection.")]
+app = command_group(_ADD, _LIST)
+Name = Annotated[str, argument("NAME", "The name of the connection.")]
 
 
 @app.callback()
@@ -45,19 +42,15 @@ def context() -> None:
 @app.command("add", epilog=help_epilog(_ADD, _SECURE))
 def add(
     name: Name,
-    server: Annotated[str, typer.Argument(metavar="ADDRESS", help="host:port; several after commas.")],
+    server: Annotated[str, argument("ADDRESS", "host:port; several after commas.")],
     *,
-    token_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Has the token that the broker asks for.")
-    ] = None,
-    authority: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Who signs the broker's certificate.")
-    ] = None,
+    token_file: Annotated[str | None, option("FILE", "Has the token that the broker asks for.")] = None,
+    authority: Annotated[str | None, option("FILE", "Who signs the broker's certificate.")] = None,
     certificate: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Shows the broker who you are, instead of a token.")
+        str | None, option("FILE", "Shows the broker who you are, instead of a token.")
     ] = None,
-    key: Annotated[str | None, typer.Option(metavar="FILE", help="The key of the certificate.")] = None,
-    use: Annotated[bool, typer.Option("--use", help="Use it from now on.")] = False,
+    key: Annotated[str | None, option("FILE", "The key of the certificate.")] = None,
+    use: Annotated[bool, flag("--use", "Use it from now on.")] = False,
 ) -> None:
     """Save a connection, or change it.
 
@@ -96,7 +89,7 @@ def remove(name: Name) -> None:
 
 @app.command("list", epilog=help_epilog(_LIST, "palio context list --json"))
 def list_contexts(
-    as_json: Annotated[bool, typer.Option("--json", help="As a JSON object; tokens are not shown.")] = False,
+    as_json: Annotated[bool, flag("--json", "As a JSON object; tokens are not shown.")] = False,
 ) -> None:
     """Show the saved connections, and which broker is meant now."""
     saved = read_contexts()
@@ -107,9 +100,7 @@ def list_contexts(
         return
     console = output_console()
     if saved.contexts:
-        table = Table(box=None, pad_edge=False)
-        for heading in ("", "name", "server"):
-            table.add_column(heading)
+        table = Table("", "name", "server", box=None, pad_edge=False)
         for name, one in saved.contexts.items():
             table.add_row("*" if name == saved.current else "", name, one.shown)
         console.print(table)

@@ -12,10 +12,11 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from palio.cli.program.connecting import run
+from palio.cli.program.dressing import option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.client import connect
@@ -23,8 +24,7 @@ from palio.model.errors import NotAuthenticated, PalioError
 from palio.spark.runtime.health import Check, executor_checks, java_check, python_checks
 
 EPILOG = help_epilog(
-    "palio doctor --no-executors",
-    notes="For a cluster: palio doctor --master spark://host:7077",
+    "palio doctor --no-executors", notes="For a cluster: palio doctor --master spark://host:7077"
 )
 _HERE = "this machine"
 # Enough tasks for each of some executors to get one.
@@ -37,11 +37,10 @@ _ANSWER_WITHIN = 2.0
 def doctor(
     *,
     store: Annotated[
-        str, typer.Option(metavar="URL", help="The store to look at: sqlite:///… or postgresql://…")
+        str, option("URL", "The store to look at: sqlite:///… or postgresql://…")
     ] = "sqlite:///palio-data/palio.db",
     listen: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST:PORT", help="A port that shall be free; 7070 and 7080 by default."),
+        list[str] | None, option("HOST:PORT", "A port that shall be free; 7070 and 7080 by default.")
     ] = None,
     executors: Annotated[
         bool,
@@ -60,9 +59,8 @@ def doctor(
         checks = list(_here(store, listen or ["127.0.0.1:7070", "127.0.0.1:7080"]))
         if executors:
             checks += _at_executors(checks, master, remote, conf)
-    table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("", "where", "what", "found", "to do"):
-        table.add_column(name, overflow="fold")
+    columns = [Column(name, overflow="fold") for name in ("", "where", "what", "found", "to do")]
+    table = Table(*columns, header_style="dim", box=SIMPLE_HEAD, pad_edge=False)
     for one in checks:
         mark = Text("✓", style="green") if one.well else Text("✗", style="red")
         table.add_row(mark, one.where, one.name, Text(one.found), Text(one.advice))
@@ -108,9 +106,8 @@ def _aside_checks(url: str) -> Iterator[Check]:
         return
     for one in listed(url):
         found = f"the {one.what} {one.name!r} is aside: {one.reason}"
-        yield Check(
-            _HERE, "store", False, found, "make it anew; what was kept of it is in the table palio_aside"
-        )
+        advice = "make it anew; what was kept of it is in the table palio_aside"
+        yield Check(_HERE, "store", False, found, advice)
 
 
 def _folder_check(folder: Path) -> Check:
@@ -148,8 +145,7 @@ def _port_check(address: str) -> Check:
 
 def _is_broker(host: str, port: str) -> bool:
     """Whether a broker answers there, to clients or by HTTP."""
-    answers = (_greets(f"{scheme}://{host}:{port}") for scheme in ("palio", "ws"))
-    return any(answers)
+    return any(_greets(f"{scheme}://{host}:{port}") for scheme in ("palio", "ws"))
 
 
 def _greets(address: str) -> bool:

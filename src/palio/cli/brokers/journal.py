@@ -6,32 +6,22 @@ from typing import Annotated
 
 import typer
 
+from palio.cli.events.replay import tell_missing
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
-from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
+from palio.cli.program.dressing import option
+from palio.cli.program.loading import command_group
+from palio.cli.program.terminal import help_epilog, plural, say, write_json
 from palio.model.errors import PalioError
 from palio.protocol.durable.journals import JournalTrimmed
 
-app = typer.Typer(
-    help="The journal of a broker: what it has, and what it may let go.",
-    no_args_is_help=True,
-    epilog=help_epilog(
-        "palio journal list",
-        "palio journal trim",
-        "palio journal trim --store sqlite:///palio-data/palio.db --yes",
-    ),
-)
+_TRIM = ("palio journal trim", "palio journal trim --store sqlite:///palio-data/palio.db --yes")
+app = command_group("palio journal list", *_TRIM)
 
 StoreUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--store", metavar="URL", help="The store of a broker that is stopped; else a broker is asked."
-    ),
+    str | None, option("URL", "The store of a broker that is stopped; else a broker is asked.", "--store")
 ]
-BrokerName = Annotated[
-    str | None,
-    typer.Option("--broker", metavar="NAME", help="Whose journal, where a store has several."),
-]
+BrokerName = Annotated[str | None, option("NAME", "Whose journal, where a store has several.", "--broker")]
 
 
 class OneOfBoth(PalioError):
@@ -39,11 +29,6 @@ class OneOfBoth(PalioError):
 
     def __init__(self) -> None:
         super().__init__("Name a broker with --server or its store with --store, not both.")
-
-
-@app.callback()
-def journal() -> None:
-    """The journal of a broker: what it has, and what it may let go."""
 
 
 @app.command("list", epilog=help_epilog("palio journal list -s palio://127.0.0.1:7070"))
@@ -55,23 +40,16 @@ def list_journals(*, server: Server = None) -> None:
     listed = with_client(server, lambda client: client.journals())
     for one in listed.journals:
         write_json({"journal": one.origin, "first": one.trimmed + 1, "last": one.head})
-    if listed.missing:
-        error_console().print(f"Not all is known: {', '.join(listed.missing)} did not answer.", style="yellow")
+    tell_missing(listed.missing)
 
 
-@app.command(
-    epilog=help_epilog(
-        "palio journal trim",
-        "palio journal trim --upto 120000 --yes",
-        "palio journal trim --store sqlite:///palio-data/palio.db --yes",
-    )
-)
+@app.command(epilog=help_epilog(_TRIM[0], "palio journal trim --upto 120000 --yes", _TRIM[1]))
 def trim(
     *,
     server: Server = None,
     store: StoreUrl = None,
     broker: BrokerName = None,
-    upto: Annotated[int | None, typer.Option(metavar="SEQUENCE", min=0, help="Nothing after that.")] = None,
+    upto: Annotated[int | None, option("SEQUENCE", "Nothing after that.", min=0)] = None,
     yes: Yes = False,
 ) -> None:
     """Let go what nobody needs any more, however new it is.

@@ -6,20 +6,15 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from palio.broker.access.rights import NOTHING, Allowance, Rights, parse_rights, read_rights, write_rights
 from palio.cli.brokers.access import Config, Data, Folder, access_folder
 from palio.cli.input.inputs import EventText, LineNumber, read_event
-from palio.cli.program.terminal import (
-    ExitCode,
-    error_console,
-    help_epilog,
-    output_console,
-    printable,
-    write_json,
-)
+from palio.cli.program.dressing import argument, flag, option
+from palio.cli.program.loading import command_group
+from palio.cli.program.terminal import ExitCode, help_epilog, output_console, printable, say, write_json
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 
@@ -27,12 +22,8 @@ _SET = "palio rights set desk-7 --publish true --subscribe 'price > 100'"
 _BROKERS = "palio rights set brokers --publish true --subscribe true --allow peer"
 _TEST = "palio rights test desk-7 examples/event.json"
 _ALLOW = ", ".join(one.value for one in Allowance)
-app = typer.Typer(
-    help="List, test and change what principals may publish and see.",
-    no_args_is_help=True,
-    epilog=help_epilog(_SET, _TEST, "palio rights list"),
-)
-Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Whose rights.")]
+app = command_group(_SET, _TEST, "palio rights list")
+Principal = Annotated[str, argument("PRINCIPAL", "Whose rights.")]
 
 
 @app.callback()
@@ -47,7 +38,7 @@ def rights() -> None:
 
 @app.command("list", epilog=help_epilog("palio rights list", "palio rights list --json"))
 def list_rights(
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
+    as_json: Annotated[bool, flag("--json", "JSON lines.")] = False,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,
@@ -59,11 +50,10 @@ def list_rights(
             write_json({"principal": name, **one.plain()})
         return
     if not known:
-        error_console().print("Nobody has rights; palio rights set gives some.", style="dim")
+        say("Nobody has rights; palio rights set gives some.")
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("principal", "may publish", "may see", "and"):
-        table.add_column(heading, overflow="fold")
+    headings = ("principal", "may publish", "may see", "and")
+    table = Table(*[Column(one, overflow="fold") for one in headings], box=None, pad_edge=False)
     for name, one in sorted(known.items()):
         plain = one.plain()
         publish, subscribe = (printable(plain[key] or "nothing") for key in ("publish", "subscribe"))
@@ -75,16 +65,12 @@ def list_rights(
 def set_rights(
     principal: Principal,
     *,
-    publish: Annotated[str | None, typer.Option(metavar="FILTER", help="What it may publish.")] = None,
-    subscribe: Annotated[str | None, typer.Option(metavar="FILTER", help="What it may see.")] = None,
-    no_publish: Annotated[bool, typer.Option("--no-publish", help="It may publish nothing.")] = False,
-    no_subscribe: Annotated[bool, typer.Option("--no-subscribe", help="It may see nothing.")] = False,
-    allow: Annotated[
-        list[str] | None, typer.Option(metavar="RIGHT", help=f"A further right: {_ALLOW}. Repeatable.")
-    ] = None,
-    disallow: Annotated[
-        list[str] | None, typer.Option(metavar="RIGHT", help="Take a further right away. Repeatable.")
-    ] = None,
+    publish: Annotated[str | None, option("FILTER", "What it may publish.")] = None,
+    subscribe: Annotated[str | None, option("FILTER", "What it may see.")] = None,
+    no_publish: Annotated[bool, flag("--no-publish", "It may publish nothing.")] = False,
+    no_subscribe: Annotated[bool, flag("--no-subscribe", "It may see nothing.")] = False,
+    allow: Annotated[list[str] | None, option("RIGHT", f"A further right: {_ALLOW}. Repeatable.")] = None,
+    disallow: Annotated[list[str] | None, option("RIGHT", "Take a further right away. Repeatable.")] = None,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,
@@ -100,7 +86,10 @@ def set_rights(
         (before.allow | given.allow) - taken,
     )
     write_rights(where, principal, after)
-    _describe(error_console(), principal, after)
+    plain = after.plain()
+    may = ", ".join(plain["allow"])
+    said = f"{principal} may publish {_what(plain['publish'])} and see {_what(plain['subscribe'])}"
+    say(f"{said}{f'; and {may}' if may else ''}.")
 
 
 @app.command("remove", epilog=help_epilog("palio rights remove desk-7"))
@@ -108,10 +97,10 @@ def remove(principal: Principal, folder: Folder = None, data: Data = None, confi
     """Take all rights away; it may still say hello."""
     where = access_folder(folder, data, config)
     if principal not in read_rights(where):
-        error_console().print(f"{principal} has no rights.", style="dim")
+        say(f"{principal} has no rights.")
         raise typer.Exit(ExitCode.NO)
     write_rights(where, principal, None)
-    error_console().print(f"{principal} may do nothing any more.", style="dim")
+    say(f"{principal} may do nothing any more.")
 
 
 @app.command("test", epilog=help_epilog(_SET, _TEST))
@@ -120,7 +109,7 @@ def try_event(
     event: EventText,
     *,
     line: LineNumber = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As a JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "As a JSON object.")] = False,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,
@@ -162,17 +151,6 @@ def show_rights(console: Console, principal: str, known: Rights, notification: N
 def rights_of(row: dict[str, Any]) -> Rights:
     """What a broker says about somebody's rights."""
     return parse_rights(row["publish"], row["subscribe"], tuple(row["allow"]), row["principal"])
-
-
-def _describe(console: Console, principal: str, known: Rights) -> None:
-    plain = known.plain()
-    may = ", ".join(plain["allow"])
-    console.print(
-        f"{principal} may publish {_what(plain['publish'])} and see {_what(plain['subscribe'])}"
-        f"{f'; and {may}' if may else ''}.",
-        style="dim",
-        soft_wrap=True,
-    )
 
 
 def _what(text: str | None) -> str:

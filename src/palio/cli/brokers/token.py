@@ -15,24 +15,13 @@ from palio.broker.access.files import write_private
 from palio.broker.access.rights import read_rights
 from palio.broker.access.tokens import Token, create_token, read_tokens, revoke_tokens
 from palio.cli.brokers.access import Config, Data, Folder, access_folder
-from palio.cli.program.terminal import (
-    ExitCode,
-    error_console,
-    help_epilog,
-    output_console,
-    plural,
-    printable,
-    say,
-    write_json,
-)
+from palio.cli.program.dressing import argument, flag, option
+from palio.cli.program.loading import command_group
+from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, say, write_json
 from palio.model.moments import parse_span
 
 _CREATE = "palio token create desk-7 --expires 90d --note 'the desk in Siena'"
-app = typer.Typer(
-    help="Make, list and revoke the tokens by which clients and brokers show who they are.",
-    no_args_is_help=True,
-    epilog=help_epilog(_CREATE, "palio token list"),
-)
+app = command_group(_CREATE, "palio token list")
 
 
 @app.callback()
@@ -46,14 +35,12 @@ def token() -> None:
 
 @app.command("create", epilog=help_epilog(_CREATE, "palio token create brokers"))
 def create(
-    principal: Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Who will show it.")],
+    principal: Annotated[str, argument("PRINCIPAL", "Who will show it.")],
     *,
-    expires: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="How long it is good: 12h, 90d; else for ever.")
-    ] = None,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="What it is for; shown in the list.")] = "",
+    expires: Annotated[str | None, option("SPAN", "How long it is good: 12h, 90d; else for ever.")] = None,
+    note: Annotated[str, option("TEXT", "What it is for; shown in the list.")] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there, for your eyes only.")
+        Path | None, option("FILE", "Write it there, for your eyes only.", "--output", "-o")
     ] = None,
     folder: Folder = None,
     data: Data = None,
@@ -84,7 +71,7 @@ def create(
 
 @app.command("list", epilog=help_epilog("palio token list", "palio token list --json"))
 def list_tokens(
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines, without the hashes.")] = False,
+    as_json: Annotated[bool, flag("--json", "JSON lines, without the hashes.")] = False,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,
@@ -99,11 +86,9 @@ def list_tokens(
             write_json(row)
         return
     if not rows:
-        error_console().print("There are no tokens; palio token create makes one.", style="dim")
+        say("There are no tokens; palio token create makes one.")
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "principal", "created", "expires", "note"):
-        table.add_column(heading)
+    table = Table("id", "principal", "created", "expires", "note", box=None, pad_edge=False)
     for one in rows:
         table.add_row(one.id, one.principal, _time(one.created), _expiry(one), printable(one.note))
     output_console().print(table)
@@ -111,10 +96,8 @@ def list_tokens(
 
 @app.command("revoke", epilog=help_epilog("palio token create desk-7 && palio token revoke --principal desk-7"))
 def revoke(
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="As palio token list shows them.")
-    ] = None,
-    principal: Annotated[str | None, typer.Option(metavar="NAME", help="All tokens of this principal.")] = None,
+    ids: Annotated[list[str] | None, argument("[ID]...", "As palio token list shows them.")] = None,
+    principal: Annotated[str | None, option("NAME", "All tokens of this principal.")] = None,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,
@@ -126,7 +109,7 @@ def revoke(
     if not ids and principal is None:
         raise typer.BadParameter("Name tokens, or a --principal.")
     gone = revoke_tokens(where, wanted)
-    error_console().print(f"{plural(len(gone), 'token')} revoked.", style="dim")
+    say(f"{plural(len(gone), 'token')} revoked.")
     if not gone:
         raise typer.Exit(ExitCode.NO)
 

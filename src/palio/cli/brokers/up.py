@@ -14,6 +14,7 @@ from rich.text import Text
 
 from palio.broker.settings import DEFAULT_FILE, LOOPBACK, Settings, load, split_address
 from palio.cli.brokers.hosting import CannotStart, host
+from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import error_console, help_epilog
 from palio.protocol.addresses import DEFAULT_PORT
 from palio.protocol.peers import LinkKind
@@ -33,83 +34,55 @@ _KINDS = frozenset(kind.value for kind in LinkKind)
 def up(
     *,
     config: Annotated[
-        str | None,
-        typer.Option(
-            "--config", "-c", metavar="FILE", help=f"Settings; {DEFAULT_FILE} is read if it is there."
-        ),
+        str | None, option("FILE", f"Settings; {DEFAULT_FILE} is read if it is there.", "--config", "-c")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The broker's name in the network, the same for ever.")
-    ] = None,
+    name: Annotated[str | None, option("NAME", "The broker's name in the network, the same for ever.")] = None,
     listen: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="For clients and brokers; 127.0.0.1:7070, port 0: any."),
+        str | None, option("HOST:PORT", "For clients and brokers; 127.0.0.1:7070, port 0: any.")
     ] = None,
     http: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="For HTTP: events, health, metrics; 127.0.0.1:7080, or off."),
+        str | None, option("HOST:PORT", "For HTTP: events, health, metrics; 127.0.0.1:7080, or off.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="What is kept is kept here; ./palio-data.")
-    ] = None,
-    store: Annotated[
-        str | None, typer.Option(metavar="URL", help="The journal, if not SQLite in the data folder.")
-    ] = None,
+    data: Annotated[str | None, option("FOLDER", "What is kept is kept here; ./palio-data.")] = None,
+    store: Annotated[str | None, option("URL", "The journal, if not SQLite in the data folder.")] = None,
     lake: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Where the journal is archived: history goes on there."),
+        str | None, option("FOLDER", "Where the journal is archived: history goes on there.")
     ] = None,
-    no_journal: Annotated[
-        bool, typer.Option("--no-journal", help="Keep nothing: quick, and nothing is durable.")
-    ] = False,
+    no_journal: Annotated[bool, flag("--no-journal", "Keep nothing: quick, and nothing is durable.")] = False,
     sync: Annotated[
-        str | None, typer.Option(metavar="HOW", help="When a confirmed event is on disk: full, normal or off.")
+        str | None, option("HOW", "When a confirmed event is on disk: full, normal or off.")
     ] = None,
     peer: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[KIND=]HOST:PORT",
-            help="A broker to link with: a peer, master, below or graph. Repeatable.",
-        ),
+        option("[KIND=]HOST:PORT", "A broker to link with: a peer, master, below or graph. Repeatable."),
     ] = None,
     strategy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="How interest spreads: covering, merging, identity, simple, flooding."
-        ),
+        str | None, option("NAME", "How interest spreads: covering, merging, identity, simple, flooding.")
     ] = None,
     advertisements: Annotated[
         bool | None,
         typer.Option("--advertisements/--no-advertisements", help="Only what is advertised may be published."),
     ] = None,
-    hints: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Of palio spark stats: how frequent values are.")
-    ] = None,
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json.")] = None,
+    hints: Annotated[str | None, option("FILE", "Of palio spark stats: how frequent values are.")] = None,
+    log_level: Annotated[str | None, option("LEVEL", "debug, info, warning or error.")] = None,
+    log_format: Annotated[str | None, option("FORMAT", "text or json.")] = None,
     authentication: Annotated[
         bool | None,
         typer.Option("--authentication/--no-authentication", help="Let in only who shows who they are."),
     ] = None,
-    certificate: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Speak TLS, with this certificate (PEM).")
-    ] = None,
-    key: Annotated[str | None, typer.Option(metavar="FILE", help="The key of the certificate.")] = None,
+    certificate: Annotated[str | None, option("FILE", "Speak TLS, with this certificate (PEM).")] = None,
+    key: Annotated[str | None, option("FILE", "The key of the certificate.")] = None,
     authority: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Who signs the certificates of clients and neighbours.")
+        str | None, option("FILE", "Who signs the certificates of clients and neighbours.")
     ] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen beyond this machine without authentication.")
-    ] = False,
+    insecure: Annotated[bool, flag("--insecure", "Listen beyond this machine without authentication.")] = False,
     ready_file: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Written when the broker is up: name, ports and process id, as JSON.",
             "--ready-file",
             "--port-file",
-            metavar="FILE",
-            help="Written when the broker is up: name, ports and process id, as JSON.",
         ),
     ] = None,
 ) -> None:
@@ -242,10 +215,6 @@ def _data(settings: Settings) -> str:
     if not settings.journal:
         return "none: nothing is kept, and nothing is durable"
     where = settings.store_url.split("@")[-1] if settings.store else settings.data
-    promise = {
-        "full": "what is confirmed is on disk",
-        "normal": "what is confirmed may be lost if the machine fails",
-        "off": "what is confirmed may be lost if the machine fails",
-    }
+    promise = "is on disk" if settings.sync == "full" else "may be lost if the machine fails"
     before = f"; before that {settings.lake}" if settings.lake else ""
-    return f"{where} ({promise[settings.sync]}{before})"
+    return f"{where} (what is confirmed {promise}{before})"

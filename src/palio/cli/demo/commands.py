@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from collections import Counter, defaultdict, deque
+from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -25,14 +26,13 @@ from palio import Filter, MatchIndex, Notification
 from palio.cli.demo.network import NetworkDemo
 from palio.cli.demo.stocks import Market, filter_texts
 from palio.cli.output.places import DEFAULT_REPORT
+from palio.cli.program.dressing import option
 from palio.cli.program.extras import missing_of
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural
 from palio.matching.poset import Poset
 
 EPILOG = help_epilog(
-    "palio demo",
-    "palio demo --part matching --seconds 3 --filters 500",
-    "palio demo --part network --seed 7",
+    "palio demo", "palio demo --part matching --seconds 3 --filters 500", "palio demo --part network --seed 7"
 )
 _REFRESHES_PER_SECOND = 5
 _SECONDS_PER_PLAIN_LINE = 1.0
@@ -42,15 +42,12 @@ _BUSIEST = 6
 _MAX_CHECKS = 200
 _MAX_COMPARED = 5_000
 
-
 # The network's part.
 _SUBSCRIBERS = 40
 _TRADES = 1_000
 
 
 class DemoPart(Enum):
-    """What is shown."""
-
     ALL = "all"
     MATCHING = "matching"
     NETWORK = "network"
@@ -64,9 +61,7 @@ def demo(
     part: Annotated[
         DemoPart, typer.Option(help="All parts, or one; pipeline needs the network.")
     ] = DemoPart.ALL,
-    report: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the report of the pipeline goes.")
-    ] = DEFAULT_REPORT,
+    report: Annotated[Path, option("FILE", "Where the report of the pipeline goes.")] = DEFAULT_REPORT,
 ) -> None:
     """Watch a made-up stock market meet a few thousand filters, then a network of brokers.
 
@@ -105,10 +100,7 @@ def _match(console: Console, seconds: float, filters: int, seed: int) -> bool:
     index = MatchIndex((id, text) for id, text in texts.items())
     _say(console, f"Read {plural(filters, 'filter')} in {time.perf_counter() - started:.1f} s.\n", "dim")
     stream = _Stream(index, texts, seconds)
-    if console.is_terminal:
-        _run_live(console, market, stream)
-    else:
-        _run_plainly(console, market, stream)
+    _run(console, market, stream)
     right = _check(console, stream)
     _show_covering(console, index)
     _part(console, stream, texts)
@@ -164,15 +156,18 @@ class _Stream:
     def busiest(self, most: int) -> list[tuple[str, int, int]]:
         """Different filters, how many subscribers have each, and how many events match it; busiest first."""
         ranked = dict.fromkeys(self.texts[id] for id, _ in self.counts.most_common())
-        return [(text, *self._of_text(text)) for text in itertools.islice(ranked, most)]
-
-    def _of_text(self, text: str) -> tuple[int, int]:
-        same = self._same[text]
-        return len(same), self.counts[same[0]]
+        same = [(text, self._same[text]) for text in itertools.islice(ranked, most)]
+        return [(text, len(ids), self.counts[ids[0]]) for text, ids in same]
 
     @property
     def matches_per_event(self) -> float:
         return self.matches / self.events if self.events else 0.0
+
+    def line(self, elapsed: float) -> str:
+        return (
+            f"{elapsed:5.1f} s  {self.events:>9,} events  {self.matches:>11,} matches  "
+            f"{self.rate():>9,.0f} events/s  {self.matches_per_event:6.1f} matches/event"
+        )
 
 
 def _introduce(console: Console, filters: int, symbols: int, seconds: float) -> None:
@@ -184,34 +179,23 @@ def _introduce(console: Console, filters: int, symbols: int, seconds: float) -> 
     )
 
 
-def _run_live(console: Console, market: Market, stream: _Stream) -> None:
-    with Live(_view(stream), console=console, auto_refresh=False) as live:
-        shown = 0.0
+def _run(console: Console, market: Market, stream: _Stream) -> None:
+    """Panels that change where there is a terminal, and elsewhere a line from time to time."""
+    panels = Live(_view(stream), console=console, auto_refresh=False) if console.is_terminal else nullcontext()
+    every = 1 / _REFRESHES_PER_SECOND if console.is_terminal else _SECONDS_PER_PLAIN_LINE
+    shown = 0.0
+    with panels as live:
         for event in market.events():
             stream.take(event)
             elapsed = stream.elapsed
-            if elapsed - shown >= 1 / _REFRESHES_PER_SECOND:
-                live.update(_view(stream), refresh=True)
+            if elapsed - shown >= every or elapsed >= stream.seconds:
                 shown = elapsed
+                if live is not None:
+                    live.update(_view(stream), refresh=True)
+                else:
+                    _say(console, stream.line(elapsed))
             if elapsed >= stream.seconds:
-                break
-        live.update(_view(stream), refresh=True)
-
-
-def _run_plainly(console: Console, market: Market, stream: _Stream) -> None:
-    told = 0.0
-    for event in market.events():
-        stream.take(event)
-        elapsed = stream.elapsed
-        if elapsed - told >= _SECONDS_PER_PLAIN_LINE or elapsed >= stream.seconds:
-            told = elapsed
-            _say(
-                console,
-                f"{elapsed:5.1f} s  {stream.events:>9,} events  {stream.matches:>11,} matches  "
-                f"{stream.rate():>9,.0f} events/s  {stream.matches_per_event:6.1f} matches/event",
-            )
-        if elapsed >= stream.seconds:
-            return
+                return
 
 
 def _view(stream: _Stream) -> Group:
@@ -292,16 +276,18 @@ def _part(console: Console, stream: _Stream, texts: dict[int, str]) -> None:
     if stream.newest is not None:
         event, found = stream.newest
         commands.insert(0, shlex.join((palio, "explain", texts[found[0]], event.to_json())))
-    _say(console, "\nTry next", "bold")
-    for command in commands:
-        # Never broken by us: it is meant to be copied.
-        console.print(f"  {command}", style="cyan", soft_wrap=True)
+    _suggest(console, "Try next", commands)
 
 
 def _part_from_network(console: Console) -> None:
-    _say(console, "\nYour own broker", "bold")
-    palio = _program()
-    for command in (f"{palio} up", f"{palio} sub 'price > 100'", f"{palio} pub symbol=ACME price=101.5"):
+    calls = ("up", "sub 'price > 100'", "pub symbol=ACME price=101.5")
+    _suggest(console, "Your own broker", [f"{_program()} {call}" for call in calls])
+
+
+def _suggest(console: Console, title: str, commands: list[str]) -> None:
+    _say(console, f"\n{title}", "bold")
+    for command in commands:
+        # Never broken by us: it is meant to be copied.
         console.print(f"  {command}", style="cyan", soft_wrap=True)
 
 

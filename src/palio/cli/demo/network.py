@@ -25,6 +25,7 @@ import palio
 from palio.cli.demo.patterns import PATTERN, PLACE, TIME, Lookout, expected_matches
 from palio.cli.demo.pipeline import Delivered, Story, look_back, missing_for_spark
 from palio.cli.demo.stocks import Market, filter_texts
+from palio.cli.events.trace import walk
 from palio.cli.program.terminal import plural
 from palio.client import Client, Subscription
 from palio.model.filter import Filter
@@ -173,8 +174,7 @@ class NetworkDemo:
     async def _look_back(self, folder: Path, report: Path) -> None:
         """What Spark finds in the journals is what was delivered."""
         self._say("\nThe pipeline", "bold")
-        missing = missing_for_spark()
-        if missing is not None:
+        if (missing := missing_for_spark()) is not None:
             self._say(f"It is left out here. {missing}")
             return
         quiet = frozenset(self._quiet)
@@ -216,7 +216,7 @@ class NetworkDemo:
         places = itertools.cycle(WARDS)
         for _ in range(self._subscribers):
             await self._watch(next(places), next(self._texts), "transient")
-        self._desk = f'exchange = "{self._market_exchange()}" and volume > 150'
+        self._desk = f'exchange = "{next(self._events)["exchange"]}" and volume > 150'
         await self._watch(HOME, self._desk, "durable")
         self._say(
             f"{plural(self._subscribers, 'subscriber')} spread over all brokers say what they want; one more, "
@@ -226,9 +226,6 @@ class NetworkDemo:
         await self._clients["torre"].advertise(
             'symbol starts with "", exchange in ("NYSE", "LSE", "XETRA", "TSE"), price > 0'
         )
-
-    def _market_exchange(self) -> str:
-        return str(next(self._events)["exchange"])
 
     async def _watch(self, place: str, text: str, kind: str, since: str | None = None) -> Watcher:
         client = self._clients[place]
@@ -252,9 +249,8 @@ class NetworkDemo:
 
     async def _publish_quietly(self) -> None:
         started = time.perf_counter()
-        places = list(WARDS)
-        share = self._trades // len(places)
-        made = [one for place in places for one in await self._publish(place, share)]
+        share = self._trades // len(WARDS)
+        made = [one for place in WARDS for one in await self._publish(place, share)]
         await self._arrived(self._watchers, made)
         self._quiet = [str(one["trade"]) for one in made]
         seconds = time.perf_counter() - started
@@ -272,7 +268,7 @@ class NetworkDemo:
         self._say(f"  {event.to_json()}", "dim")
         self._console.print(_tree(route))
         named = {f"demo-{watcher.place}" for watcher in self._watchers if watcher.filter.matches(event)}
-        told = {recipient.name for hop in _hops(route) for recipient in hop.recipients}
+        told = {recipient.name for hop in walk(route) for recipient in hop.recipients}
         expected = {"desk-7" if self._is_desk(name, event) else name for name in named}
         if expected - {"desk-7"} != told - {"desk-7"} or not expected <= told:
             raise CheckFailed(f"The trace named {sorted(told)}, but {sorted(expected)} want it.")
@@ -299,9 +295,8 @@ class NetworkDemo:
         self._say(f"{plural(len(made), 'trade')} more are confirmed at torre; {owed} of them are for desk-7.")
         if desk.got.total() != before:
             raise CheckFailed("Something came through a broker that is not there.")
-        neighbours = [self._wards[one] for one in WARDS[KILLED]]
         started = time.perf_counter()
-        await self._wards[KILLED].start(neighbours)
+        await self._wards[KILLED].start([self._wards[one] for one in WARDS[KILLED]])
         await self._arrived([desk], self._published)
         self._say(
             f"{KILLED} is back, and {time.perf_counter() - started:.1f} s later desk-7 has all {owed} of them. "
@@ -309,8 +304,7 @@ class NetworkDemo:
         )
 
     async def _reach_back(self) -> None:
-        text = f"{self._desk} and price > 20"
-        history = await self._watch("onda", text, "history", since="all")
+        history = await self._watch("onda", f"{self._desk} and price > 20", "history", since="all")
         await self._arrived([history], self._published)
         self._say(
             f"\nA newcomer at onda asks for everything since the beginning, and gets "
@@ -319,10 +313,7 @@ class NetworkDemo:
 
     async def _arrived(self, watchers: list[Watcher], trades: list[Notification]) -> None:
         """Wait until all have what the filters say, then see that nobody has more."""
-        owed = {
-            watcher: {str(one["trade"]) for one in trades if watcher.filter.matches(one)}
-            for watcher in watchers
-        }
+        owed = {one: {str(trade["trade"]) for trade in trades if one.filter.matches(trade)} for one in watchers}
         until = time.monotonic() + _ARRIVE_WITHIN
         while any(not wanted <= watcher.got.keys() for watcher, wanted in owed.items()):
             if time.monotonic() > until:
@@ -353,12 +344,6 @@ class NetworkDemo:
 
     def _say(self, sentence: str, style: str = "") -> None:
         self._console.print(sentence, style=style, soft_wrap=not self._console.is_terminal)
-
-
-def _hops(route: Hop) -> Iterable[Hop]:
-    yield route
-    for onward in route.onward:
-        yield from _hops(onward)
 
 
 def _tree(route: Hop, into: Tree | None = None) -> Tree:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import palio
 from palio.client import Client, Detection, Subscription
 from palio.matching.patterns import Detector, Match
+from palio.matching.programs import microseconds
 from palio.model.notification import Notification
 
 # All of one broker, so that the order in which they arrive is the same for everybody.
@@ -21,8 +22,6 @@ PATTERN = (
 # The attribute that says when a trade was made, and how many seconds longer than others one may be on its way.
 TIME = "at"
 _DELAY = 4.0
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Lookout:
@@ -80,6 +79,5 @@ def expected_matches(trades: Iterable[Notification]) -> set[tuple[str, ...]]:
     for position, trade in enumerate(trades):
         moment = trade[TIME]
         assert isinstance(moment, datetime)
-        time = (moment - _EPOCH) // timedelta(microseconds=1)
-        detector.take(trade, time=time, position=position, id=trade.id)
+        detector.take(trade, time=microseconds(moment), position=position, id=trade.id)
     return {events_of(match) for match in detector.close()}

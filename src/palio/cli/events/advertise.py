@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-import typer
-
-from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.connecting import Server, Timeout, connected, for_at_most, run
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.terminal import help_epilog, say, write_json
 from palio.model.advertisement import Advertisement
 from palio.model.moments import parse_span
@@ -19,14 +18,12 @@ EPILOG = help_epilog(
 
 
 def advertise(
-    text: Annotated[str, typer.Argument(metavar="ADVERTISEMENT", help="What will be published.")],
+    text: Annotated[str, argument("ADVERTISEMENT", "What will be published.")],
     *,
     server: Server = None,
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time: 10s, 1h.")
-    ] = None,
+    timeout: Timeout = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Tell whether anybody wants it, now and when that changes.")
+        bool, flag("--watch", "Tell whether anybody wants it, now and when that changes.")
     ] = False,
 ) -> None:
     """Advertise what will be published, until Ctrl-C.
@@ -45,12 +42,9 @@ async def _advertise(
     async with connected(server, tell=True) as client:
         await client.advertise(advertisement, ready="network")
         say(f"Advertised at {client.broker}; Ctrl-C ends it.")
-        try:
-            async with asyncio.timeout(timeout):
-                if watch:
-                    async for wanted in await client.watch(advertisement):
-                        write_json({"wanted": wanted})
-                else:
-                    await asyncio.Event().wait()
-        except TimeoutError:
-            pass
+        async with for_at_most(timeout):
+            if watch:
+                async for wanted in await client.watch(advertisement):
+                    write_json({"wanted": wanted})
+            else:
+                await asyncio.Event().wait()

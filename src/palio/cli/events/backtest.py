@@ -12,9 +12,10 @@ import msgspec
 import typer
 from rich.console import Console
 
-from palio.cli.events.replay import LOOK_BACK_WITHIN, tell_missing
+from palio.cli.events.replay import LOOK_BACK_WITHIN, Since, Until, tell_missing
 from palio.cli.output.bars import lying
 from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.language import read_filter
 from palio.model import jsontext
@@ -56,24 +57,20 @@ def parts(first: float, last: float) -> int:
 
 
 def backtest(
-    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter to try.")],
+    filter_text: Annotated[str, argument("FILTER", "The filter to try.")],
     *,
     server: Server = None,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, @seconds, or all.")],
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
+    since: Since,
+    until: Until = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show.")] = 3,
     store: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Read this journal, without a broker: sqlite:///palio-data/palio.db."),
+        str | None, option("URL", "Read this journal, without a broker: sqlite:///palio-data/palio.db.")
     ] = None,
-    broker: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose journal, if the store has several.")
-    ] = None,
+    broker: Annotated[str | None, option("NAME", "Whose journal, if the store has several.")] = None,
     lake: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="With --store: what its journal does not have any more is here."),
+        str | None, option("FOLDER", "With --store: what its journal does not have any more is here.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "One JSON object.")] = False,
 ) -> None:
     """Say how many published events a filter selects, when they came, and show some.
 
@@ -169,16 +166,12 @@ def _show(console: Console, found: BacktestCounts) -> None:
     if not found.count:
         console.print("The filter selects no event of that time.")
         return
-    console.print(
-        f"{plural(found.count, 'event')}, the first {_local(found.first)}, the last {_local(found.last)}",
-        style="bold",
-        soft_wrap=True,
-    )
+    head = f"{plural(found.count, 'event')}, the first {_local(found.first)}, the last {_local(found.last)}"
+    console.print(head, style="bold", soft_wrap=True)
     bars = found.bars()
     most = max(count for _, count in bars)
     for moment, count in bars:
-        bar = lying(count, most, _BAR_CELLS)
-        console.print(f"  {_local(moment)}  {bar} {count:,}", soft_wrap=True)
+        console.print(f"  {_local(moment)}  {lying(count, most, _BAR_CELLS)} {count:,}", soft_wrap=True)
     for moment, origin, sequence, one in found.samples:
         text = f"  {_local(moment)} {event_name(origin, sequence)}  {printable(one.to_json())}"
         console.print(text, style="dim", soft_wrap=True)

@@ -19,6 +19,7 @@ from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.input.templates import NotAnEvent, parse_event
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, printable, write_json
 from palio.client import Client, Confirmation
 from palio.model.moments import parse_span
@@ -31,8 +32,6 @@ EPILOG = help_epilog(
     "palio pub sensor=s-{random:1:9} value={random:0.0:40.0} --count 100",
     "palio pub < examples/events.jsonl",
 )
-
-
 _MOST_NAMED = 20  # attributes that are named as not seen by filters
 
 
@@ -50,37 +49,30 @@ class PublishWishes(msgspec.Struct, frozen=True):
 def pub(
     event: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[EVENT]",
-            help="A JSON object, or pairs: symbol=ACME price=101.5. - or nothing: "
-            "JSON lines on standard input.",
+        argument(
+            "[EVENT]",
+            "A JSON object, or pairs: symbol=ACME price=101.5. - or nothing: JSON lines on standard input.",
         ),
     ] = None,
     *,
     server: Server = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Publish it so many times.")] = 1,
     rate: Annotated[
-        float | None,
-        typer.Option("--rate", "-r", min=0.001, metavar="NUMBER", help="Events a second, at most."),
+        float | None, option("NUMBER", "Events a second, at most.", "--rate", "-r", min=0.001)
     ] = None,
-    id: Annotated[str | None, typer.Option(metavar="TEXT", help="The event's id, such as order-{n}.")] = None,
+    id: Annotated[str | None, option("TEXT", "The event's id, such as order-{n}.")] = None,
     publisher: Annotated[
-        str | None,
-        typer.Option("--as", metavar="NAME", help="Who publishes: an id that this one has used counts once."),
+        str | None, option("NAME", "Who publishes: an id that this one has used counts once.", "--as")
     ] = None,
-    lifetime: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="When it need not be delivered any more: 30s, 1h.")
-    ] = None,
+    lifetime: Annotated[str | None, option("SPAN", "When it need not be delivered any more: 30s, 1h.")] = None,
     priority: Annotated[int | None, typer.Option(min=0, max=9, help="9 is delivered first.")] = None,
     template: Annotated[
         bool | None,
         typer.Option("--template/--raw", help="Fill in {n} and so on. By default in arguments only."),
     ] = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for confirmations.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For each event a line: where it is in the journal.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    no_wait: Annotated[bool, flag("--no-wait", "Do not wait for confirmations.")] = False,
+    as_json: Annotated[bool, flag("--json", "For each event a line: where it is in the journal.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "No progress and no summary.", "-q")] = False,
 ) -> None:
     """Publish events, and wait until the broker has confirmed them.
 
@@ -124,8 +116,6 @@ def pub(
 
 
 class PublishTally(msgspec.Struct):
-    """What has been published."""
-
     broker: str = ""
     published: int = 0
     last: Confirmation | None = None
@@ -134,7 +124,6 @@ class PublishTally(msgspec.Struct):
     unindexed: set[str] = msgspec.field(default_factory=set)  # names of content that filters do not see
 
     def summary(self, bad_lines: int) -> str:
-        """One line for people."""
         bad = f", {plural(bad_lines, 'bad line')}" if bad_lines else ""
         how = "confirmed by" if self.confirm else "sent to"
         text = f"{plural(self.published, 'event')} {how} {self.broker}"
@@ -188,7 +177,8 @@ async def _confirmed(
     under_way: deque[asyncio.Task[list[Confirmation]]] = deque()
     try:
         async for batch in batches:
-            under_way.append(asyncio.create_task(_send(client, batch, wanted)))
+            sent = client.publish(batch, lifetime=wanted.lifetime, priority=wanted.priority, timeout=60.0)
+            under_way.append(asyncio.create_task(sent))
             while under_way and (len(under_way) >= WINDOW or under_way[0].done()):
                 done = await under_way.popleft()
                 yield done, len(done)
@@ -198,10 +188,6 @@ async def _confirmed(
     finally:
         for task in under_way:
             task.cancel()
-
-
-async def _send(client: Client, batch: list[Notification], wanted: PublishWishes) -> list[Confirmation]:
-    return await client.publish(batch, lifetime=wanted.lifetime, priority=wanted.priority, timeout=60.0)
 
 
 async def _unconfirmed(

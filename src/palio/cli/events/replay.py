@@ -10,7 +10,8 @@ import typer
 
 from palio.cli.output.formats import Format, FormatText, format_of
 from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say
+from palio.cli.program.dressing import argument, flag, option
+from palio.cli.program.terminal import ExitCode, help_epilog, plural, say
 from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.model.moments import parse_moment, parse_since
@@ -22,18 +23,18 @@ EPILOG = help_epilog(
 )
 # Journals may be long, and who looks through one does not hurry.
 LOOK_BACK_WITHIN = 600.0
+Since = Annotated[str, option("WHEN", "1h, 7d, a date, a time, @seconds, or all.")]
+Until = Annotated[str | None, option("WHEN", "Up to this time; else up to now.")]
 
 
 def replay(
-    filter_text: Annotated[
-        str, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
-    ] = "true",
+    filter_text: Annotated[str, argument("[FILTER]", "What is wanted; without it, everything.")] = "true",
     *,
     server: Server = None,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="1h, 7d, a date, a time, @seconds, or all.")],
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to this time; else up to now.")] = None,
+    since: Since,
+    until: Until = None,
     format_text: FormatText = "json",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "No summary.", "-q")] = False,
 ) -> None:
     """Show what was published, from the journals of all brokers in reach.
 
@@ -46,7 +47,7 @@ def replay(
     begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)
     shown, missing = run(_replay(server, filter, begin, end, format_of(format_text)))
     if not quiet:
-        error_console().print(f"{plural(shown, 'event')}.", style="dim")
+        say(f"{plural(shown, 'event')}.")
     tell_missing(missing)
     if not shown:
         raise typer.Exit(ExitCode.NO)
@@ -68,5 +69,4 @@ async def _replay(
 def tell_missing(brokers: tuple[str, ...]) -> None:
     """Say whose journals are not in what is shown."""
     if brokers:
-        sentence = f"Not all is known: {', '.join(brokers)} did not answer."
-        say(sentence, "yellow")
+        say(f"Not all is known: {', '.join(brokers)} did not answer.", "yellow")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
 from palio.cli.input.templates import fill, parse_event
-from palio.cli.program.connecting import Server, connected, run
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say, write_json
+from palio.cli.program.connecting import Server, connected, for_at_most, run
+from palio.cli.program.dressing import argument, flag, option
+from palio.cli.program.terminal import ExitCode, help_epilog, plural, say, write_json
 from palio.language import read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
@@ -24,16 +24,12 @@ EPILOGS = {
 
 
 def request(
-    event: Annotated[
-        list[str], typer.Argument(metavar="EVENT", help="A JSON object, or pairs: ask=price symbol=ACME.")
-    ],
+    event: Annotated[list[str], argument("EVENT", "A JSON object, or pairs: ask=price symbol=ACME.")],
     *,
     server: Server = None,
-    timeout: Annotated[
-        str, typer.Option("--timeout", "-t", metavar="SPAN", help="How long to wait for replies.")
-    ] = "5s",
+    timeout: Annotated[str, option("SPAN", "How long to wait for replies.", "--timeout", "-t")] = "5s",
     expect: Annotated[int | None, typer.Option(min=1, help="So many replies are enough.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "No summary.", "-q")] = False,
 ) -> None:
     """Ask everybody who takes this event, and show their replies as JSON lines.
 
@@ -45,7 +41,7 @@ def request(
     if not quiet:
         late = f", {missing:,} did not answer in time" if missing else ""
         counted = plural(replies, "replie") if replies != 1 else "1 reply"
-        error_console().print(f"{counted}{late}", style="dim")
+        say(f"{counted}{late}")
     if not replies:
         raise typer.Exit(ExitCode.NO)
 
@@ -61,16 +57,14 @@ async def _request(
 
 
 def reply(
-    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="Which requests to answer.")],
-    answer: Annotated[list[str], typer.Argument(metavar="EVENT", help="The reply: a JSON object, or pairs.")],
+    filter_text: Annotated[str, argument("FILTER", "Which requests to answer.")],
+    answer: Annotated[list[str], argument("EVENT", "The reply: a JSON object, or pairs.")],
     *,
     server: Server = None,
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="End after so many replies.")
     ] = None,
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time.")
-    ] = None,
+    timeout: Annotated[str | None, option("SPAN", "End after this time.", "--timeout", "-t")] = None,
 ) -> None:
     """Answer requests that a filter selects, always with the same reply.
 
@@ -93,16 +87,13 @@ async def _reply(
     async with connected(server, tell=True) as client:
         subscription = await client.subscribe(filter, ready="network")
         say(f"Answering at {client.broker}; Ctrl-C ends it.")
-        try:
-            async with asyncio.timeout(timeout):
-                async for event in subscription:
-                    if event.is_request:
-                        answered += 1
-                        await event.reply(from_document(fill(document, answered)))
-                        write_json(jsontext.read(event.notification.to_json()))
-                        if answered == count:
-                            break
-        except TimeoutError:
-            pass
+        async with for_at_most(timeout):
+            async for event in subscription:
+                if event.is_request:
+                    answered += 1
+                    await event.reply(from_document(fill(document, answered)))
+                    write_json(jsontext.read(event.notification.to_json()))
+                    if answered == count:
+                        break
         await client.flush(arrived=True)
     return answered

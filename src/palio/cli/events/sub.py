@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from functools import partial
@@ -12,7 +11,8 @@ import msgspec
 import typer
 
 from palio.cli.output.formats import Format, FormatText, format_of
-from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.connecting import Server, Timeout, connected, for_at_most, run
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say
 from palio.client import Client, Subscription
 from palio.client.dialling import Backoff
@@ -53,46 +53,33 @@ class SubscribeWishes(msgspec.Struct, frozen=True):
 
 
 def sub(
-    filter_text: Annotated[
-        str | None, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
-    ] = None,
+    filter_text: Annotated[str | None, argument("[FILTER]", "What is wanted; without it, everything.")] = None,
     *,
     server: Server = None,
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many events.")] = None,
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="End after this time: 10s, 1h.")
-    ] = None,
+    timeout: Timeout = None,
     format_text: FormatText = "json",
     durable: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="A subscription that stays, and keeps what comes while nobody reads."
-        ),
+        str | None, option("NAME", "A subscription that stays, and keeps what comes while nobody reads.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="History first: 1h, 7d, a date, a time, @seconds, all.")
+        str | None, option("WHEN", "History first: 1h, 7d, a date, a time, @seconds, all.")
     ] = None,
-    change: Annotated[
-        bool, typer.Option("--change", help="Give a durable subscription that is there this filter.")
-    ] = False,
+    change: Annotated[bool, flag("--change", "Give a durable subscription that is there this filter.")] = False,
     attempts: Annotated[
-        int | None,
-        typer.Option(min=1, help="With --durable: attempts until an event is a dead letter.", metavar="NUMBER"),
+        int | None, option("NUMBER", "With --durable: attempts until an event is a dead letter.", min=1)
     ] = None,
     backoff: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPAN[,SPAN]", help="With --durable: the pause between attempts; doubled up to the second."
-        ),
+        option("SPAN[,SPAN]", "With --durable: the pause between attempts; doubled up to the second."),
     ] = None,
     linger: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="With --durable: how long it stays when nobody reads: 1h, 7d."),
+        str | None, option("SPAN", "With --durable: how long it stays when nobody reads: 1h, 7d.")
     ] = None,
     ready: Annotated[
-        bool, typer.Option("--ready", help="Say on standard error when the whole network knows of it.")
+        bool, flag("--ready", "Say on standard error when the whole network knows of it.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on standard error but errors.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "Nothing on standard error but errors.", "-q")] = False,
 ) -> None:
     """Show the events that a filter selects, one a line, as they come.
 
@@ -115,16 +102,10 @@ def sub(
         read_filter(filter_text).require_satisfiable()
     if change and (durable is None or filter_text is None):
         raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
-    wanted = SubscribeWishes(
-        filter_text,
-        count,
-        None if timeout is None else parse_span(timeout),
-        durable,
-        None if since is None else parse_since(since, now=time.time()),
-        ready,
-        change,
-        _retrying(durable, attempts, backoff, linger),
-    )
+    within = None if timeout is None else parse_span(timeout)
+    begin = None if since is None else parse_since(since, now=time.time())
+    retry = _retrying(durable, attempts, backoff, linger)
+    wanted = SubscribeWishes(filter_text, count, within, durable, begin, ready, change, retry)
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
     if shown < (count or 1):
         if not quiet:
@@ -161,16 +142,14 @@ async def follow(server: str | None, wanted: SubscribeWishes, format: Format, *,
         if isinstance(subscription, DurableSubscription) and subscription.paused and not quiet:
             sentence = f"It is paused: nothing comes before palio subs resume {subscription.name}."
             console.print(sentence, style="yellow", soft_wrap=True)
-        try:
-            async with asyncio.timeout(wanted.timeout):
-                async for event in subscription:
-                    _write(format(event))
-                    await event.ack()
-                    shown += 1
-                    if shown == wanted.count:
-                        break
-        except TimeoutError:
-            pass
+        async with for_at_most(wanted.timeout):
+            async for event in subscription:
+                sys.stdout.write(format(event) + "\n")
+                sys.stdout.flush()
+                await event.ack()
+                shown += 1
+                if shown == wanted.count:
+                    break
         lost = subscription.statistics()
         if dropped := lost.lost_by_broker + sum(lost.dropped.values()):
             console.print(f"{plural(dropped, 'event')} were not shown: they came too fast.", style="yellow")
@@ -206,8 +185,3 @@ def _greeting(client: Client, subscription: Subscription[Any]) -> str:
         f"{subscription.filter}\nCtrl-C ends the reading; the subscription stays, and keeps what comes "
         f"(palio subs rm {subscription.name} ends it)."
     )
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()

@@ -14,6 +14,7 @@ from rich.tree import Tree
 from palio.cli.input.inputs import LineNumber, read_event
 from palio.cli.input.templates import parse_event
 from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model.formats import from_document
 from palio.model.notification import Notification
@@ -30,15 +31,14 @@ EPILOG = help_epilog(
 def trace(
     event: Annotated[
         list[str],
-        typer.Argument(
-            metavar="EVENT",
-            help="Pairs: symbol=ACME price=101.5; a JSON object; a JSON file; or - for standard input.",
+        argument(
+            "EVENT", "Pairs: symbol=ACME price=101.5; a JSON object; a JSON file; or - for standard input."
         ),
     ],
     *,
     server: Server = None,
     line: LineNumber = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The way as a JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "The way as a JSON object.")] = False,
 ) -> None:
     """Show who would get an event, without delivering it.
 
@@ -47,7 +47,7 @@ def trace(
     whom it goes on. Exits with 0 if somebody would get it, else with 1.
     """
     route = with_client(server, lambda client: client.trace(_event_of(event, line)))
-    hops = list(_walk(route))
+    hops = list(walk(route))
     recipients = [one for hop in hops for one in hop.recipients]
     if as_json:
         write_json({"recipients": len(recipients), "brokers": len(hops), "route": msgspec.to_builtins(route)})
@@ -72,10 +72,11 @@ def _event_of(arguments: list[str], line: int | None) -> Notification:
     return from_document(parse_event(arguments))
 
 
-def _walk(hop: Hop) -> Iterator[Hop]:
+def walk(hop: Hop) -> Iterator[Hop]:
+    """Every broker on a way, each before those to which it goes on."""
     yield hop
     for onward in hop.onward:
-        yield from _walk(onward)
+        yield from walk(onward)
 
 
 def tree_of(hop: Hop) -> Tree:

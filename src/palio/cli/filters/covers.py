@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, write_json
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -21,9 +22,9 @@ EPILOG = help_epilog(
 
 
 def covers(
-    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter that may be the wider one.")],
-    other_text: Annotated[str, typer.Argument(metavar="OTHER", help="The filter that may lie within it.")],
-    as_json: Annotated[bool, typer.Option("--json", help="The answer as a JSON object.")] = False,
+    filter_text: Annotated[str, argument("FILTER", "The filter that may be the wider one.")],
+    other_text: Annotated[str, argument("OTHER", "The filter that may lie within it.")],
+    as_json: Annotated[bool, flag("--json", "The answer as a JSON object.")] = False,
 ) -> None:
     """Say whether FILTER selects every event that OTHER selects.
 

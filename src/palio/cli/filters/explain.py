@@ -13,6 +13,7 @@ from palio.cli.brokers.rights import allows, rights_of, show_rights
 from palio.cli.input.inputs import EventText, LineNumber, read_event
 from palio.cli.network.broker_status import labels
 from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, write_json
 from palio.client import Client
 from palio.language import read_filter
@@ -31,19 +32,15 @@ EPILOG = help_epilog(
 
 
 def explain(
-    filter_text: Annotated[
-        str, typer.Argument(metavar="FILTER", help="The text of a filter, or @SUBSCRIPTION at a broker.")
-    ],
+    filter_text: Annotated[str, argument("FILTER", "The text of a filter, or @SUBSCRIPTION at a broker.")],
     event: EventText,
     *,
     line: LineNumber = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The explanation as a JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "The explanation as a JSON object.")] = False,
     principal: Annotated[
-        str | None, typer.Option("--as", metavar="PRINCIPAL", help="With the rights of this principal there.")
+        str | None, option("PRINCIPAL", "With the rights of this principal there.", "--as")
     ] = None,
-    rights: Annotated[
-        bool, typer.Option("--rights", help="With your own rights, and the limits, at the broker.")
-    ] = False,
+    rights: Annotated[bool, flag("--rights", "With your own rights, and the limits, at the broker.")] = False,
     server: Server = None,
 ) -> None:
     """Show, condition by condition, why a filter matches an event or why not.
@@ -60,18 +57,14 @@ def explain(
     limits; it is 0 then only if the event would be delivered.
     """
     notification = read_event(event, line)
-    text = (
-        with_client(server, lambda client: _filter_of(client, filter_text))
-        if filter_text.startswith("@")
-        else filter_text
-    )
+    text = filter_text
+    if text.startswith("@"):
+        text = with_client(server, lambda client: _filter_of(client, filter_text))
     filter = read_filter(text)
     explanation = filter.explain(notification)
-    there = (
-        with_client(server, lambda client: _rights_of(client, principal))
-        if rights or principal is not None
-        else None
-    )
+    there = None
+    if rights or principal is not None:
+        there = with_client(server, lambda client: _rights_of(client, principal))
     checks = [] if there is None else _checks(there, filter, notification)
     if as_json:
         document = _document(explanation) | {"contradiction": filter.contradiction}

@@ -22,6 +22,7 @@ from palio.cli.input.inputs import (
 )
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.progress import progress_bar
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import (
     ExitCode,
     complaint,
@@ -46,11 +47,8 @@ EPILOG = help_epilog(
     "palio lint examples/filters.jsonl --json",
 )
 _COLOURS = {
-    "syntax": "red",
-    "id": "red",
-    "contradictory": "red",
-    "unadvertised": "magenta",
-    "unfilterable": "magenta",
+    **dict.fromkeys(("syntax", "id", "contradictory"), "red"),
+    **dict.fromkeys(("unadvertised", "unfilterable"), "magenta"),
 }
 _SHOWN_TEXT = 160
 
@@ -68,16 +66,14 @@ class LintFinding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def lint(
-    filters: Annotated[str, typer.Argument(metavar="FILE", help="Filters, one a line; - for standard input.")],
+    filters: Annotated[str, argument("FILE", "Filters, one a line; - for standard input.")],
     advertisements: Annotated[
-        str | None,
-        typer.Option("--advertisements", "-a", metavar="FILE", help="What publishers may say, one a line."),
+        str | None, option("FILE", "What publishers may say, one a line.", "--advertisements", "-a")
     ] = None,
     events: Annotated[
-        str | None,
-        typer.Option("--events", "-e", metavar="FILE", help="Events as they come, one a line: examples."),
+        str | None, option("FILE", "Events as they come, one a line: examples.", "--events", "-e")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON lines, and no summary.")] = False,
+    as_json: Annotated[bool, flag("--json", "Findings as JSON lines, and no summary.")] = False,
 ) -> None:
     """Find filters that are wrong, useless or said twice.
 
@@ -91,8 +87,7 @@ def lint(
     """
     if [filters, advertisements, events].count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("only one of the files can come from standard input.")
-    console = error_console()
-    complaints = Complaints(console)
+    complaints = Complaints(error_console())
     offers = None if advertisements is None else _read_offers(advertisements, complaints)
     unindexed = set() if events is None else _read_unindexed(events, complaints)
     entries, findings = _read(filters)
@@ -102,7 +97,7 @@ def lint(
         if reason is not None:
             findings.append(_finding(entry, "contradictory", f"This filter can never match: {reason}"))
     entries = [entry for entry in entries if entry.content.contradiction is None]
-    findings += _needless(entries, console)
+    findings += _needless(entries)
     if offers is not None:
         findings += _unadvertised(entries, offers)
     findings += _unfilterable(entries, sorted(unindexed))
@@ -143,22 +138,15 @@ def _read_unindexed(path: str, complaints: Complaints) -> set[str]:
 def _finding(
     entry: InputEntry[Filter], kind: str, message: str, other: InputEntry[Filter] | None = None
 ) -> LintFinding:
-    return LintFinding(
-        entry.line,
-        entry.id,
-        kind,
-        message,
-        text=entry.text,
-        other=None if other is None else other.id,
-        other_line=None if other is None else other.line,
-    )
+    beside = () if other is None else (other.id, other.line)
+    return LintFinding(entry.line, entry.id, kind, message, entry.text, *beside)
 
 
-def _needless(entries: list[InputEntry[Filter]], console: Console) -> Iterator[LintFinding]:
+def _needless(entries: list[InputEntry[Filter]]) -> Iterator[LintFinding]:
     """Filters that equal an earlier one, and those that lie within another one."""
     poset = Poset()
     nodes: list[Node] = []
-    with progress_bar(console, "comparing filters", len(entries)) as advance:
+    with progress_bar(error_console(), "comparing filters", len(entries)) as advance:
         for done, entry in enumerate(entries):
             advance(done)
             node = poset.insert(entry.content)

@@ -13,6 +13,7 @@ from palio import MatchIndex
 from palio.cli.input.inputs import Complaints, Id, InputEvent, read_events, read_filters
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.progress import progress_bar
+from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.model.errors import ContradictoryFilter
 
@@ -27,25 +28,16 @@ _EVENTS_PER_UPDATE = 64
 
 def match(
     *,
-    filters: Annotated[
-        str, typer.Option("--filters", "-f", metavar="FILE", help="Filters, one a line; - for standard input.")
-    ],
-    events: Annotated[
-        str, typer.Option("--events", "-e", metavar="FILE", help="Events, JSON lines; - for standard input.")
-    ],
-    only_matching: Annotated[
-        bool, typer.Option("--only-matching", help="Leave out events that no filter matches.")
-    ] = False,
+    filters: Annotated[str, option("FILE", "Filters, one a line; - for standard input.", "--filters", "-f")],
+    events: Annotated[str, option("FILE", "Events, JSON lines; - for standard input.", "--events", "-e")],
+    only_matching: Annotated[bool, flag("--only-matching", "Leave out events that no filter matches.")] = False,
     totals: Annotated[
-        bool, typer.Option("--totals", help="One object with totals at the end, and no line per event.")
+        bool, flag("--totals", "One object with totals at the end, and no line per event.")
     ] = False,
     strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict", help="Refuse events with content that filters cannot see, and contradictory filters."
-        ),
+        bool, flag("--strict", "Refuse events with content that filters cannot see, and contradictory filters.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "No progress, notes or summary.", "-q")] = False,
 ) -> None:
     """Say for each event which filters it satisfies, as JSON lines.
 

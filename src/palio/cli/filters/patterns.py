@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time as clock
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -15,11 +14,13 @@ from palio.cli.input.inputs import BadLine, Complaints, InputEvent, read_events,
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.pattern_lines import Shown, match_line
 from palio.cli.output.progress import progress_bar
-from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.connecting import Server, connected, for_at_most, run
+from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
 from palio.matching.patterns import Detector, DetectorStatistics, Match, PatternSet, watermark_for
 from palio.matching.patterns.match import Constituent
 from palio.matching.patterns.recent import Recent
+from palio.matching.programs import microseconds
 from palio.model.moments import parse_span
 from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
@@ -32,51 +33,36 @@ EPILOG = help_epilog(
 )
 # A progress bar that moves more often costs more than it tells.
 _EVENTS_PER_UPDATE = 64
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
-
-PatternFile = Annotated[
-    str, typer.Option("--patterns", "-p", metavar="FILE", help="Patterns, one a line; - for standard input.")
-]
+PatternFile = Annotated[str, option("FILE", "Patterns, one a line; - for standard input.", "--patterns", "-p")]
 _DELAY_HELP = "How much older than the newest an event may be."
-Delay = Annotated[str, typer.Option("--delay", metavar="SPAN", help=_DELAY_HELP)]
+Delay = Annotated[str, option("SPAN", _DELAY_HELP, "--delay")]
 # In a file, and in what is being published.
 _FILE_DELAY = "1m"
 _LIVE_DELAY = "2s"
-Close = Annotated[bool, typer.Option("--close", help="Nothing comes any more: decide what is still open.")]
+Close = Annotated[bool, flag("--close", "Nothing comes any more: decide what is still open.")]
 
 
 def patterns(
     *,
     patterns: PatternFile,
     events: Annotated[
-        str | None,
-        typer.Option(
-            "--events", "-e", metavar="FILE", help="Events, JSON lines; - for standard input. Else: live."
-        ),
+        str | None, option("FILE", "Events, JSON lines; - for standard input. Else: live.", "--events", "-e")
     ] = None,
     time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ATTRIBUTE",
-            help="What has an event's time. Default: time; live, when it was published.",
-        ),
+        str | None, option("ATTRIBUTE", "What has an event's time. Default: time; live, when it was published.")
     ] = None,
     delay: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help=f"{_DELAY_HELP} Default: {_FILE_DELAY}, live {_LIVE_DELAY}."),
+        str | None, option("SPAN", f"{_DELAY_HELP} Default: {_FILE_DELAY}, live {_LIVE_DELAY}.")
     ] = None,
     close: Close = False,
     server: Server = None,
-    publish: Annotated[bool, typer.Option("--publish", help="Live: also publish what is found.")] = False,
+    publish: Annotated[bool, flag("--publish", "Live: also publish what is found.")] = False,
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="Live: end after so many matches.")
     ] = None,
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", "-t", metavar="SPAN", help="Live: end after this time.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary.")] = False,
+    timeout: Annotated[str | None, option("SPAN", "Live: end after this time.", "--timeout", "-t")] = None,
+    quiet: Annotated[bool, flag("--quiet", "No progress, notes or summary.", "-q")] = False,
 ) -> None:
     """Find patterns in events, and say of which events each consists, as JSON lines.
 
@@ -110,7 +96,8 @@ def patterns(
     if patterns == events == STANDARD_INPUT:
         raise typer.BadParameter("patterns and events cannot both come from standard input.")
     detector = Detector(PatternSet(patterns_of(patterns, complaints)))
-    finding = _Finding(detector, time or "time", microseconds(delay or _FILE_DELAY), complaints)
+    longest = round(parse_span(delay or _FILE_DELAY) * 1_000_000)
+    finding = _Finding(detector, time or "time", longest, complaints)
     # In a terminal the answers themselves show how far it is; a bar between them would only flicker.
     hidden = quiet or sys.stdout.isatty()
     with LineFile(events) as file, progress_bar(console, "matching", file.size, hidden=hidden) as advance:
@@ -143,17 +130,14 @@ async def _follow(
         detection = await client.detect(patterns, time=time, delay=delay)
         if console.is_terminal and not quiet:
             console.print(f"Looking at what comes to {client.broker}; Ctrl-C ends it.", style="dim")
-        try:
-            async with asyncio.timeout(within):
-                async for match in detection:
-                    _tell(match, detection.content)
-                    if publish:
-                        await client.publish(match.notification())
-                    told += 1
-                    if told == count:
-                        break
-        except TimeoutError:
-            pass
+        async with for_at_most(within):
+            async for match in detection:
+                _tell(match, detection.content)
+                if publish:
+                    await client.publish(match.notification())
+                told += 1
+                if told == count:
+                    break
         if not quiet:
             untimed = f", {detection.untimed:,} without a time" if detection.untimed else ""
             console.print(_summary(detection.statistics()) + untimed, style="dim", soft_wrap=True)
@@ -163,10 +147,6 @@ def patterns_of(path: str, complaints: Complaints) -> dict[str, Pattern]:
     """The patterns of a file by their names."""
     with LineFile(path) as file:
         return {str(one.id): one.content for one in read_patterns(file, complaints.add)}
-
-
-def microseconds(span: str) -> int:
-    return round(parse_span(span) * 1_000_000)
 
 
 class _Finding:
@@ -189,7 +169,7 @@ class _Finding:
             problem = BadLine(f"This event has no time in its attribute {self._time!r}; --time names another.")
             self._complaints.add(file, event.line, None, problem)
             return
-        time = (moment - _EPOCH) // _MICROSECOND
+        time = microseconds(moment)
         id = event.notification.id or (str(event.line) if event.item is None else f"{event.line}.{event.item}")
         self._recent.keep(self.position, event.notification)
         self.detector.take(event.notification, time=time, position=self.position, id=id)
@@ -224,19 +204,16 @@ def _tell(match: Match, content: Callable[[Constituent], Notification | None]) -
 
 def _summary(statistics: DetectorStatistics) -> str:
     counts = statistics.counts
-    parts = [
-        f"{plural(counts.events, 'event')} against {plural(statistics.patterns, 'pattern')}: "
-        f"{plural(counts.matches, 'match')}"
-    ]
-    if counts.timed_out:
-        parts.append(f"{counts.timed_out:,} timed out")
-    drops = {
+    against = f"{plural(counts.events, 'event')} against {plural(statistics.patterns, 'pattern')}"
+    parts = [f"{against}: {plural(counts.matches, 'match')}"]
+    beside = {
+        "timed out": counts.timed_out,
         "late": counts.late,
         "without a key": counts.unkeyed,
         "forgotten": counts.overflow,
         "given up": counts.abandoned,
     }
-    parts += [f"{count:,} {reason}" for reason, count in drops.items() if count]
+    parts += [f"{count:,} {reason}" for reason, count in beside.items() if count]
     if statistics.remembered:
         parts.append(f"{plural(statistics.remembered, 'event')} of open matches")
     return ", ".join(parts)

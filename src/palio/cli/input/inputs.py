@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from palio.cli.input.lines import InputLine, LineFile
+from palio.cli.program.dressing import argument, option
 from palio.cli.program.terminal import complaint
 from palio.language import read_filter
 from palio.model import jsontext
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
     from palio.model.patterns.pattern import Pattern
 
 # An event as an argument, as `read_event` takes it.
-EventText = Annotated[
-    str, typer.Argument(metavar="EVENT", help="A JSON file, - for standard input, or JSON that starts with {.")
-]
-LineNumber = Annotated[
-    int | None, typer.Option(min=1, metavar="NUMBER", help="EVENT is JSON lines; take this one.")
-]
+EventText = Annotated[str, argument("EVENT", "A JSON file, - for standard input, or JSON that starts with {.")]
+LineNumber = Annotated[int | None, option("NUMBER", "EVENT is JSON lines; take this one.", min=1)]
 Id = str | int
 Content = TypeVar("Content")
 

@@ -65,9 +65,7 @@ def fill(document: Any, number: int) -> Any:
     """The document for the event of that number."""
     if isinstance(document, str):
         place = _PLACE.fullmatch(document)
-        if place is not None:
-            return _value(place, number)
-        return _PLACE.sub(lambda found: _text(_value(found, number)), document)
+        return fill_text(document, number) if place is None else _value(place, number)
     if isinstance(document, dict):
         return {name: fill(value, number) for name, value in document.items()}
     return [fill(value, number) for value in document] if isinstance(document, list) else document

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated, Any
 
-import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from palio.cli.program.connecting import Server, ask, connected, run
+from palio.cli.program.dressing import flag
 from palio.cli.program.terminal import help_epilog, output_console, plural, printable, write_json
 from palio.model.amounts import brief_span, size_text
 from palio.model.errors import PalioError
@@ -21,7 +21,7 @@ EPILOGS = {
     "clients": help_epilog("palio clients", "palio clients --json"),
 }
 AWAY = "away"
-AsJson = Annotated[bool, typer.Option("--json", help="JSON lines.")]
+AsJson = Annotated[bool, flag("--json", "JSON lines.")]
 
 
 class NotAtHome(PalioError):
@@ -42,7 +42,9 @@ def stats(server: Server = None, as_json: AsJson = False) -> None:
         write_json(row)
         return
     broker, router = row["broker"], row["router"]
-    table = _table()
+    table = Table(
+        Column(style="bold"), "", Column(justify="right"), box=None, pad_edge=False, show_header=False
+    )
     groups: list[tuple[str, dict[str, Any]]] = [
         ("broker", {"name": broker["name"], "up for": brief_span(time.time() - broker["started"])}),
         # The one that asks is a client as well, and no news.
@@ -54,12 +56,9 @@ def stats(server: Server = None, as_json: AsJson = False) -> None:
     if broker["refused"]:
         groups.append(("refused connections", broker["refused"]))
     if store := row.get("store"):
-        shown = {
-            "last sequence": store["head"],
-            "commits": store["commits"],
-            "waiting bytes": store["queued_bytes"],
-        }
-        groups.append(("journal", shown | ({"trouble": store["waiting"]} if store["waiting"] else {})))
+        names = {"last sequence": "head", "commits": "commits", "waiting bytes": "queued_bytes"}
+        trouble = {"trouble": store["waiting"]} if store["waiting"] else {}
+        groups.append(("journal", {name: store[key] for name, key in names.items()} | trouble))
     for group, numbers in groups:
         for key, value in numbers.items():
             table.add_row(group, key, f"{value:,}" if isinstance(value, int) else str(value))
@@ -76,14 +75,6 @@ def events_of(router: dict[str, Any]) -> dict[str, int]:
         "delivered": forwarding["delivered"] + router["handed"],
         "forwarded": forwarding["forwarded"],
     }
-
-
-def _table() -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_column(justify="right")
-    return table
 
 
 def peers(server: Server = None, as_json: AsJson = False) -> None:

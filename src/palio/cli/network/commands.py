@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,19 +19,14 @@ from palio.cli.network.broker_status import events_of
 from palio.cli.network.file import NetworkPlan, read_network
 from palio.cli.network.members import Member, MemberState, Supervisor
 from palio.cli.program.connecting import NoBroker, ask
+from palio.cli.program.dressing import argument, flag
 from palio.cli.program.extras import missing_of
+from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console, plural, write_json
 
-UP_EPILOG = help_epilog(
-    "palio network up examples/network.toml",
-    "palio network up examples/network.toml --strict",
-)
-STATUS_EPILOG = help_epilog("palio network status examples/network.toml")
-app = typer.Typer(
-    help="Start several brokers on this machine, and see how they are.",
-    no_args_is_help=True,
-    epilog=help_epilog("palio network up examples/network.toml", "palio network status examples/network.toml"),
-)
+_UP = "palio network up examples/network.toml"
+_STATUS = "palio network status examples/network.toml"
+app = command_group(_UP, _STATUS)
 _COLOURS = {
     MemberState.STARTING: "yellow",
     MemberState.UP: "green",
@@ -40,20 +34,15 @@ _COLOURS = {
     MemberState.STOPPED: "dim",
     MemberState.FAILED: "bold red",
 }
-File = Annotated[str, typer.Argument(metavar="FILE", help="A network: brokers and their links, as TOML.")]
+File = Annotated[str, argument("FILE", "A network: brokers and their links, as TOML.")]
 
 
-@app.callback()
-def network() -> None:
-    """Start several brokers on this machine, and see how they are."""
-
-
-@app.command("up", epilog=UP_EPILOG)
+@app.command("up", epilog=help_epilog(_UP, f"{_UP} --strict"))
 def network_up(
     file: File,
-    restart: Annotated[bool, typer.Option("--restart", help="Start a broker again that has ended.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop all when one ends.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no state.")] = False,
+    restart: Annotated[bool, flag("--restart", "Start a broker again that has ended.")] = False,
+    strict: Annotated[bool, flag("--strict", "Stop all when one ends.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "Show no state.", "-q")] = False,
 ) -> None:
     """Start the brokers of a file, one process each, and run them until Ctrl-C.
 
@@ -104,13 +93,13 @@ async def _up(planned: NetworkPlan, *, restart: bool, strict: bool, quiet: bool)
             return await supervisor.run()
         finally:
             showing.cancel()
-            view.update(_view(supervisor, planned, ""), refresh=True)
+            view.update(_live_view(supervisor, planned, ""), refresh=True)
 
 
 async def _show(view: Live, supervisor: Supervisor, planned: NetworkPlan, stopping: list[bool]) -> None:
     while True:
         caption = "stopping …" if stopping else "Ctrl-C stops them all"
-        view.update(_view(supervisor, planned, caption), refresh=True)
+        view.update(_live_view(supervisor, planned, caption), refresh=True)
         await asyncio.sleep(0.25)
 
 
@@ -120,15 +109,11 @@ def _line(member: Member) -> str:
     return f"{member.name} is {member.state.value}{where}{reason}"
 
 
-def _view(supervisor: Supervisor, planned: NetworkPlan, caption: str) -> Group:
-    wanted = _degrees(planned)
-    title = f"{plural(len(planned.brokers), 'broker')}, {plural(len(planned.links), 'link')}"
-    table = _columns(title)
-    for member in supervisor.members.values():
-        _row(table, (member.name, member.state, member.server), member.facts, wanted[member.name])
+def _live_view(supervisor: Supervisor, planned: NetworkPlan, caption: str) -> Group:
+    members = supervisor.members.values()
+    table, notes = _view(planned, [member.row() | {"facts": member.facts} for member in members])
     table.caption = caption
-    rows = [(member.name, member.reason, member.facts) for member in supervisor.members.values()]
-    return Group(table, _notes(rows))
+    return Group(table, notes)
 
 
 def _degrees(planned: NetworkPlan) -> dict[str, int]:
@@ -136,49 +121,38 @@ def _degrees(planned: NetworkPlan) -> dict[str, int]:
     return {name: sum(name in (link.source, link.target) for link in planned.links) for name in planned.brokers}
 
 
-def _columns(title: str) -> Table:
+def _view(planned: NetworkPlan, rows: list[dict[str, Any]]) -> tuple[Table, Text]:
+    """All brokers; and what is wrong, a line each: a broker's own reason, and why a link is missing."""
+    title = f"{plural(len(planned.brokers), 'broker')}, {plural(len(planned.links), 'link')}"
     table = Table(title=title, title_justify="left", caption_justify="left", box=None, pad_edge=False)
     table.add_column("broker", style="bold", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("address", no_wrap=True)
     for heading in ("links", "clients", "filters", "taken", "given", "journal"):
         table.add_column(heading, justify="right", no_wrap=True)
-    return table
+    wanted, notes = _degrees(planned), Text()
+    for row in rows:
+        name, state = row["name"], row["state"]
+        cells = _cells(row["facts"], wanted[name]) if row["facts"] else [""] * 6
+        table.add_row(name, Text(state, style=_COLOURS[MemberState(state)]), row["server"], *cells)
+        missing = [one["reason"] for one in row["facts"].get("peers", ()) if one["state"] == "no link"]
+        for note in filter(None, [row["reason"], *missing]):
+            notes.append(f"{name}: {note}\n", style="red")
+    return table, notes
 
 
-def _row(table: Table, shown: tuple[str, MemberState, str], facts: dict[str, Any], wanted: int) -> None:
-    name, state, server = shown
-    cells = [""] * 6
-    if facts:
-        router = facts["router"]
-        events = events_of(router)
-        # The one that asks is a client as well, and no news.
-        numbers = (
-            facts["broker"]["sessions"] - 1,
-            router["filters"],
-            events["taken"],
-            events["delivered"],
-        )
-        head = f"{facts['store']['head']:,}" if "store" in facts else "off"
-        cells = [f"{router['links']}/{wanted}", *[f"{number:,}" for number in numbers], head]
-    table.add_row(name, Text(state.value, style=_COLOURS[state]), server, *cells)
+def _cells(facts: dict[str, Any], wanted: int) -> list[str]:
+    router = facts["router"]
+    events = events_of(router)
+    # The one that asks is a client as well, and no news.
+    numbers = (facts["broker"]["sessions"] - 1, router["filters"], events["taken"], events["delivered"])
+    head = f"{facts['store']['head']:,}" if "store" in facts else "off"
+    return [f"{router['links']}/{wanted}", *[f"{number:,}" for number in numbers], head]
 
 
-def _notes(rows: Iterable[tuple[str, str, dict[str, Any]]]) -> Text:
-    """What is wrong, a line each: the broker's own reason, and why a link is missing."""
-    notes = Text()
-    for name, reason, facts in rows:
-        missing = [one["reason"] for one in facts.get("peers", ()) if one["state"] == "no link"]
-        for note in [reason, *missing]:
-            if note:
-                notes.append(f"{name}: {note}\n", style="red")
-    return notes
-
-
-@app.command("status", epilog=STATUS_EPILOG)
+@app.command("status", epilog=help_epilog(_STATUS))
 def network_status(
-    file: File,
-    as_json: Annotated[bool, typer.Option("--json", help="All that is known, as a JSON object.")] = False,
+    file: File, as_json: Annotated[bool, flag("--json", "All that is known, as a JSON object.")] = False
 ) -> None:
     """Show how the brokers of a file are that palio network up runs.
 
@@ -194,15 +168,9 @@ def network_status(
     if as_json:
         write_json({"well": well, "brokers": rows})
     else:
-        table = _columns(f"{plural(len(rows), 'broker')}, {plural(len(planned.links), 'link')}")
-        for row in rows:
-            shown = row["name"], MemberState(row["state"]), row["server"]
-            _row(table, shown, row["facts"], wanted[row["name"]])
-        console = output_console()
-        console.print(table)
-        console.print(
-            _notes((row["name"], row["reason"], row["facts"]) for row in rows), end="", soft_wrap=True
-        )
+        table, notes = _view(planned, rows)
+        output_console().print(table)
+        output_console().print(notes, end="", soft_wrap=True)
     if not well:
         raise typer.Exit(ExitCode.NO)
 

@@ -11,33 +11,20 @@ from rich.table import Table
 from palio.cli.network.broker_status import NotAtHome
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
-from palio.cli.program.terminal import (
-    ExitCode,
-    help_epilog,
-    output_console,
-    plural,
-    printable,
-    say,
-    write_json,
-)
+from palio.cli.program.dressing import argument, flag
+from palio.cli.program.loading import command_group
+from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, say, write_json
 from palio.client import Client
 from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.moments import format_time
 
 _LIST = "palio dlq list"
-app = typer.Typer(
-    help="Look at dead letters, deliver them after all, or throw them away.",
-    no_args_is_help=True,
-    epilog=help_epilog(_LIST, "palio dlq show desk-7 1"),
-)
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="A durable subscription that is at home at this broker.")
-]
-Numbers = Annotated[
-    list[int] | None, typer.Argument(metavar="[DELIVERY]...", help="Numbers as palio dlq list shows them.")
-]
-All = Annotated[bool, typer.Option("--all", help="All dead letters of the subscription.")]
+_SHOW = "palio dlq show desk-7 1"
+app = command_group(_LIST, _SHOW)
+Name = Annotated[str, argument("NAME", "A durable subscription that is at home at this broker.")]
+Numbers = Annotated[list[int] | None, argument("[DELIVERY]...", "Numbers as palio dlq list shows them.")]
+All = Annotated[bool, flag("--all", "All dead letters of the subscription.")]
 
 
 class NoLetter(PalioError):
@@ -55,11 +42,9 @@ def dlq() -> None:
 
 @app.command("list", epilog=help_epilog(_LIST, "palio dlq list desk-7 --json"))
 def list_letters(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Only those of this subscription.")
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "Only those of this subscription.")] = None,
     server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines, with the events.")] = False,
+    as_json: Annotated[bool, flag("--json", "JSON lines, with the events.")] = False,
 ) -> None:
     """Show dead letters. Exits with 0 also if there are none."""
     rows = with_client(server, lambda client: _rows(client, name))
@@ -82,10 +67,10 @@ def list_letters(
     console.print(plural(len(rows), "dead letter") if rows else "No dead letters.", style="dim")
 
 
-@app.command("show", epilog=help_epilog("palio dlq show desk-7 1"))
+@app.command("show", epilog=help_epilog(_SHOW))
 def show(
     name: Name,
-    delivery: Annotated[int, typer.Argument(metavar="DELIVERY", help="A number as palio dlq list shows it.")],
+    delivery: Annotated[int, argument("DELIVERY", "A number as palio dlq list shows it.")],
     server: Server = None,
 ) -> None:
     """Show one dead letter with all that is known of it, as JSON: also, of each

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.dressing import argument
 from palio.cli.program.terminal import help_epilog, say
 
 EPILOG = help_epilog("palio forget siena-3")
 
 
 def forget(
-    broker: Annotated[str, typer.Argument(metavar="BROKER", help="The name of the broker that is gone.")],
+    broker: Annotated[str, argument("BROKER", "The name of the broker that is gone.")],
     *,
     server: Server = None,
     yes: Yes = False,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
 from collections.abc import Callable
 from enum import Enum
@@ -46,6 +45,8 @@ class Member:
     def __init__(self, settings: Settings) -> None:
         self.name = settings.name
         self.settings = settings
+        self.server = (SECURE_SCHEME if settings.security.certificate else "") + settings.listen
+        self.log_file = Path(settings.data) / "broker.log"
         self.state = MemberState.STARTING
         self.reason = ""
         self.restarts = 0
@@ -54,17 +55,14 @@ class Member:
         self._process: asyncio.subprocess.Process | None = None
 
     @property
-    def server(self) -> str:
-        scheme = SECURE_SCHEME if self.settings.security.certificate else ""
-        return scheme + self.settings.listen
-
-    @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
-    @property
-    def log_file(self) -> Path:
-        return Path(self.settings.data) / "broker.log"
+    def row(self) -> dict[str, Any]:
+        """Where it is and how it is, as plain data."""
+        where = {"server": self.server, "http_port": self.where.get("http_port"), "pid": self.pid}
+        how = {"state": self.state.value, "reason": self.reason, "restarts": self.restarts}
+        return {"name": self.name} | where | how
 
     async def run(self, report: Callable[[Member], None]) -> None:
         """Start the process and wait for its end; `report` is called whenever the state changes."""
@@ -168,7 +166,8 @@ class Supervisor:
         finally:
             looking.cancel()
             self.kill()
-            _close(self._reserved)
+            for held in self._reserved:
+                held.close()
             self._network.state_file.unlink(missing_ok=True)
         return all(member.state is MemberState.STOPPED for member in self.members.values())
 
@@ -212,16 +211,7 @@ class Supervisor:
     def _write_state(self) -> None:
         """Where the brokers are, for `network status` and for scripts."""
         file = self._network.state_file
-        rows = [
-            {"name": one.name, "server": one.server, "http_port": one.where.get("http_port"), "pid": one.pid}
-            | {"state": one.state.value, "reason": one.reason, "restarts": one.restarts}
-            for one in self.members.values()
-        ]
+        rows = [member.row() for member in self.members.values()]
         new = file.with_suffix(".new")
         new.write_text(json.dumps({"brokers": rows}, indent=1) + "\n")
         new.replace(file)
-
-
-def _close(sockets: list[socket.socket]) -> None:
-    for one in sockets:
-        one.close()

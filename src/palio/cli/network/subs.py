@@ -10,6 +10,7 @@ import typer
 from palio.cli.network.broker_status import AsJson, NotAtHome, count_of, labels, print_rows
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import help_epilog, plural, printable, say, write_json
 from palio.client import Client
 from palio.client.attaching import Since
@@ -20,12 +21,11 @@ from palio.protocol.durable.control import Sought
 
 _LIST = ("palio subs", "palio subs --durable --json")
 app = typer.Typer(
-    help="Show subscriptions; end, pause, resume and move durable ones.",
     invoke_without_command=True,
     epilog=help_epilog(*_LIST, "palio subs pause desk-7", "palio subs seek desk-7 --since 1h"),
 )
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A durable subscription, as palio subs shows it.")]
-Durable = Annotated[bool, typer.Option("--durable", help="Only those that stay.")]
+Name = Annotated[str, argument("NAME", "A durable subscription, as palio subs shows it.")]
+Durable = Annotated[bool, flag("--durable", "Only those that stay.")]
 
 
 class WrongPlace(PalioError):
@@ -106,12 +106,10 @@ def seek(
     name: Name,
     server: Server = None,
     since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="What came since: 1h, 7d, a date, a time, @seconds, all, now."),
+        str | None, option("WHEN", "What came since: 1h, 7d, a date, a time, @seconds, all, now.")
     ] = None,
     position: Annotated[
-        str | None,
-        typer.Option(metavar="POSITION", help="What follows: BROKER:SEQUENCE, several after commas."),
+        str | None, option("POSITION", "What follows: BROKER:SEQUENCE, several after commas.")
     ] = None,
     yes: Yes = False,
 ) -> None:
@@ -171,15 +169,12 @@ def _show(server: str | None, durable: bool, as_json: bool) -> None:
         for row in rows:
             write_json(row)
         return
-    now = time.time()
     shown = []
     for row in rows:
-        pending, oldest = row.get("pending", ""), row.get("oldest")
-        dead = row.get("dead_letters", "")
-        waits = "" if oldest is None else brief_span(now - oldest)
-        shown.append(
-            (printable(row["subscription"]), state_of(row), pending, waits, dead, printable(row["filter"]))
-        )
+        oldest, dead = row.get("oldest"), row.get("dead_letters", "")
+        waits = "" if oldest is None else brief_span(time.time() - oldest)
+        numbers = row.get("pending", ""), waits, dead
+        shown.append((printable(row["subscription"]), state_of(row), *numbers, printable(row["filter"])))
     print_rows(("subscription", "state", "pending", "oldest", "dead", "filter"), shown, 3)
     count_of(rows, "subscription")
 

@@ -17,6 +17,7 @@ from palio.cli.network.broker_status import events_of, labels
 from palio.cli.network.subs import state_of
 from palio.cli.output.keys import ended_by
 from palio.cli.program.connecting import Server, connected, run
+from palio.cli.program.dressing import option
 from palio.cli.program.terminal import error_console, help_epilog, output_console, plural, printable
 from palio.model.amounts import brief_span, size_text
 from palio.model.moments import parse_span
@@ -27,7 +28,7 @@ _SHOWN = 10  # links, and durable subscriptions: those for which most is waiting
 
 def top(
     server: Server = None,
-    every: Annotated[str, typer.Option(metavar="SPAN", help="How often it is renewed.")] = "1s",
+    every: Annotated[str, option("SPAN", "How often it is renewed.")] = "1s",
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many looks.")] = None,
 ) -> None:
     """Watch a broker: rates, links, and the subscriptions for which most is waiting.

@@ -8,21 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
+from palio.cli.program.dressing import option
 from palio.cli.program.terminal import printable
 from palio.client import Event
 from palio.model import jsontext
 from palio.model.moments import format_time
 from palio.model.naming import event_name
 
-FormatText = Annotated[
-    str, typer.Option("--format", metavar="FORMAT", help="json, full, text, or a template: '{price}'.")
-]
+FormatText = Annotated[str, option("FORMAT", "json, full, text, or a template: '{price}'.", "--format")]
 Format = Callable[[Event], str]
 _PLACE = re.compile(r"\{(\$?[^{}]+)\}")
 
 
 def format_of(text: str) -> Format:
-    """How an event is shown."""
     match text:
         case "json":
             return lambda event: event.notification.to_json()
@@ -55,11 +53,10 @@ _PROPERTIES: dict[str, Callable[[Event], Any]] = {
 
 def _text(event: Event) -> str:
     clock = event.time.astimezone().strftime("%H:%M:%S.%f")[:-3]
-    content = " ".join(
-        f"{name}={_plain(value)}" for name, value in jsontext.read(event.notification.to_json()).items()
-    )
+    content = jsontext.read(event.notification.to_json())
+    pairs = " ".join(f"{name}={_plain(value)}" for name, value in content.items())
     again = f"  (attempt {event.attempt})" if event.redelivered else ""
-    return printable(f"{clock} {event_name(event.origin, event.sequence)}  {content}{again}")
+    return printable(f"{clock} {event_name(event.origin, event.sequence)}  {pairs}{again}")
 
 
 def _plain(value: Any) -> str:
@@ -67,13 +64,8 @@ def _plain(value: Any) -> str:
 
 
 def _filled(event: Event, name: str) -> str:
-    if name.startswith("$"):
-        read = _PROPERTIES.get(name[1:])
-        value = read(event) if read else None
-    else:
-        value = event.get(name)
+    read = _PROPERTIES.get(name.removeprefix("$"), lambda _: None)
+    value = read(event) if name.startswith("$") else event.get(name)
     if value is None:
         return ""
-    return (
-        value if isinstance(value, str) else str(value) if not isinstance(value, bool) else str(value).lower()
-    )
+    return str(value).lower() if isinstance(value, bool) else str(value)

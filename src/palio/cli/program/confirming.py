@@ -6,9 +6,10 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from palio.cli.program.dressing import flag
 from palio.cli.program.terminal import ExitCode, say
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do it: it cannot be taken back.")]
+Yes = Annotated[bool, flag("--yes", "Do it: it cannot be taken back.")]
 
 
 def want_yes(sentence: str) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from palio.cli.program.dressing import option
 from palio.cli.program.saved_contexts import Context, chosen
 from palio.cli.program.terminal import ExitCode, say
 from palio.client import Client, NotConnected, connect
@@ -21,13 +22,10 @@ Result = TypeVar("Result")
 
 Server = Annotated[
     str | None,
-    typer.Option(
-        "--server",
-        "-s",
-        metavar="ADDRESS",
-        help="The broker, as host:port, or a saved connection; also PALIO_SERVER.",
-    ),
+    option("ADDRESS", "The broker, as host:port, or a saved connection; also PALIO_SERVER.", "--server", "-s"),
 ]
+
+Timeout = Annotated[str | None, option("SPAN", "End after this time: 10s, 1h.", "--timeout", "-t")]
 
 
 class NoBroker(PalioError):
@@ -111,13 +109,20 @@ def _teller(context: Context) -> Callable[[State, str], None]:
         nonlocal lost
         if state is State.SUSPENDED:
             lost = True
-            sentence = f"The connection to {context.shown} is lost ({reason.rstrip('.')}); trying again."
-            say(sentence, "yellow")
+            say(f"The connection to {context.shown} is lost ({reason.rstrip('.')}); trying again.", "yellow")
         elif state is State.LIVE and lost:
             lost = False
             say(f"Connected to {context.shown} again.", "green")
 
     return tell
+
+
+@asynccontextmanager
+async def for_at_most(seconds: float | None) -> AsyncIterator[None]:
+    """Do something until it is done, or the time is over; None is any time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            yield
 
 
 def with_client(server: str | None, do: Callable[[Client], Awaitable[Result]]) -> Result:

@@ -1,4 +1,5 @@
-"""What all commands have in common, given to each when it is loaded, so that no command has to think of it.
+"""What all commands have in common: how they name their options, and what each is given when it is loaded, so
+that no command has to think of it.
 
 - The options by which brokers are shown who one is stand behind a command as well as before it. The help of
   commands that talk to a broker has them. Where a command has one of these names for itself, it has none.
@@ -15,6 +16,21 @@ from palio.cli.program.credentials import OPTIONS, credential_options
 
 # An option of these names says which broker, or which cluster, a command talks to.
 _TALKING = frozenset({"server", "remote"})
+
+
+def flag(name: str, help: str, *short: str) -> Any:
+    """An option that is said or not."""
+    return typer.Option(name, *short, help=help)
+
+
+def option(metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """An option that takes a value; without names, it has that of its parameter."""
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """What is named without an option."""
+    return typer.Argument(metavar=metavar, help=help)
 
 
 def dressed(command: Any) -> Any:

@@ -20,23 +20,12 @@ from palio.model.errors import PalioError
 # By their names, as an error must not load what raises it; what is derived from one of them is one of them. All
 # others are bad input.
 ERRORS = {
-    "NoBroker": ExitCode.NO_BROKER,
-    "NotConnected": ExitCode.NO_BROKER,
-    "ConnectionLost": ExitCode.NO_BROKER,
-    "RequestTimeout": ExitCode.NO_BROKER,
-    "HistoryUnavailable": ExitCode.NO_BROKER,
-    "HomeUnreachable": ExitCode.NO_BROKER,
-    "NotAuthenticated": ExitCode.NOT_ALLOWED,
-    "NotAllowed": ExitCode.NOT_ALLOWED,
-    "MissingDependency": ExitCode.NOT_HERE,
-    "NoCheckout": ExitCode.NOT_HERE,
-    "CannotStart": ExitCode.NOT_HERE,
-    "BrokerFailed": ExitCode.NOT_HERE,
-    "StoreInUse": ExitCode.NOT_HERE,
-    "StoreUnavailable": ExitCode.NOT_HERE,
-    "JavaMissing": ExitCode.NOT_HERE,
-    "SparkUnavailable": ExitCode.NOT_HERE,
-    "JobFailed": ExitCode.NOT_HERE,
+    **dict.fromkeys(("NoBroker", "NotConnected", "ConnectionLost", "RequestTimeout"), ExitCode.NO_BROKER),
+    **dict.fromkeys(("HistoryUnavailable", "HomeUnreachable"), ExitCode.NO_BROKER),
+    **dict.fromkeys(("NotAuthenticated", "NotAllowed"), ExitCode.NOT_ALLOWED),
+    **dict.fromkeys(("MissingDependency", "NoCheckout", "CannotStart", "BrokerFailed"), ExitCode.NOT_HERE),
+    **dict.fromkeys(("StoreInUse", "StoreUnavailable"), ExitCode.NOT_HERE),
+    **dict.fromkeys(("JavaMissing", "SparkUnavailable", "JobFailed"), ExitCode.NOT_HERE),
 }
 
 
@@ -65,8 +54,7 @@ def orderly_endings() -> Iterator[None]:
     except OSError as problem:
         # Reading has its own errors, so this is the output: a full disk, most likely.
         what = problem.filename if isinstance(problem.filename, str) else "the output"
-        reason = f"Cannot write {printable(what)}: {problem.strerror or problem}."
-        say(reason, "red")
+        say(f"Cannot write {printable(what)}: {problem.strerror or problem}.", "red")
         _abandon_output()
         raise typer.Exit(ExitCode.NOT_HERE) from None
     except SystemExit as ending:

@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from palio.cli.program.dressing import dressed
 from palio.cli.program.extras import told
 from palio.cli.program.nearest import nearest
+from palio.cli.program.terminal import help_epilog
 from palio.model.errors import MissingDependency
 
 
@@ -31,19 +32,24 @@ class CommandEntry(NamedTuple):
     """
 
     module: str
-    summary: str  # the first sentence of its own help; a test compares them
+    summary: str  # the help of a group; of a command, the first sentence of its own, which a test compares
     extra: str = ""  # what it needs whatever it is asked for
 
     def load(self, name: str) -> Any:
-        """The command itself."""
         module = import_module(f"palio.cli.{self.module}")
-        command = _group(module) if hasattr(module, "app") else _alone(name, module)
+        command = self._group(module) if hasattr(module, "app") else _alone(name, module)
         command.name = name
         return dressed(command)
 
+    def _group(self, module: ModuleType) -> Any:
+        group = typer.main.get_group(module.app)
+        group.help = self.summary
+        return group
 
-def _group(module: ModuleType) -> Any:
-    return typer.main.get_group(module.app)
+
+def command_group(*examples: str) -> typer.Typer:
+    """A group that shows its help where none of its commands is named."""
+    return typer.Typer(no_args_is_help=True, epilog=help_epilog(*examples))
 
 
 def _alone(name: str, module: ModuleType) -> Any:

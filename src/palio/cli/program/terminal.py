@@ -72,9 +72,7 @@ def help_epilog(*examples: str, notes: str = "") -> str:
     """
     shown = "\n".join(f"  [cyan]$ {escape(example)}[/cyan]" for example in examples)
     codes = EXIT_CODES.replace(" · 4", "\n            · 4")
-    return "\n\n".join(
-        part for part in (f"[bold]Examples[/bold]\n{shown}", notes, f"[dim]{codes}[/dim]") if part
-    )
+    return "\n\n".join(filter(None, (f"[bold]Examples[/bold]\n{shown}", notes, f"[dim]{codes}[/dim]")))
 
 
 def escape(text: str) -> str:

@@ -9,6 +9,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from palio.cli.program.dressing import argument, flag
+from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.cli.sim import experiments as sim_experiments
 from palio.cli.sim.faults import crash_everywhere, is_of_type, replay_faults, soak_faults
@@ -22,14 +24,10 @@ from palio.sim.scenario import Scenario
 from palio.sim.soak import Soaked
 from palio.sim.soak import soak as soaked
 
-app = typer.Typer(
-    help="Simulate networks of brokers, and judge what they deliver.",
-    no_args_is_help=True,
-    epilog=help_epilog(
-        'palio sim replay \'{"seed":7,"topology":"graph"}\'',
-        "palio sim soak --seeds 48",
-        "palio sim run examples/experiment.toml --output /tmp/palio-example",
-    ),
+app = command_group(
+    'palio sim replay \'{"seed":7,"topology":"graph"}\'',
+    "palio sim soak --seeds 48",
+    "palio sim run examples/experiment.toml --output /tmp/palio-example",
 )
 app.command("run", epilog=sim_experiments.RUN_EPILOG)(sim_experiments.run_experiment)
 app.command("list", epilog=sim_experiments.LIST_EPILOG)(sim_experiments.list_experiments)
@@ -58,19 +56,14 @@ _SHOWN = (
 )
 
 
-@app.callback()
-def sim() -> None:
-    """Simulate networks of brokers, and judge what they deliver."""
-
-
 @app.command("replay", epilog=REPLAY_EPILOG)
 def replay(
     scenario_text: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="The scenario as JSON; what is left out has its default.")
+        str, argument("SCENARIO", "The scenario as JSON; what is left out has its default.")
     ],
-    trace: Annotated[bool, typer.Option("--trace", help="Every message that a broker handles.")] = False,
+    trace: Annotated[bool, flag("--trace", "Every message that a broker handles.")] = False,
     tell: Annotated[
-        bool, typer.Option("--story", help="For each violation, what has to do with it and nothing else.")
+        bool, flag("--story", "For each violation, what has to do with it and nothing else.")
     ] = False,
 ) -> None:
     """Simulate one scenario and show what it cost and what was wrong.
@@ -109,21 +102,19 @@ def soak(
     first: Annotated[int, typer.Option(min=0, help="The seed of the first one.")] = 1,
     workers: Annotated[int, typer.Option(min=1, max=256, help="On so many processes.")] = 1,
     faults: Annotated[
-        bool, typer.Option("--faults", help="Durable delivery: brokers crash, links break, disks fill.")
+        bool, flag("--faults", "Durable delivery: brokers crash, links break, disks fill.")
     ] = False,
     crash_points: Annotated[
-        bool, typer.Option("--crash-points", help="No luck: a crash at every effect of small scenes.")
+        bool, flag("--crash-points", "No luck: a crash at every effect of small scenes.")
     ] = False,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Go on behind each violation; all are listed at the end.")
+        bool, flag("--keep-going", "Go on behind each violation; all are listed at the end.")
     ] = False,
-    even: Annotated[
-        bool, typer.Option("--even", help="With --faults: spread all kinds evenly, tie no knots.")
-    ] = False,
+    even: Annotated[bool, flag("--even", "With --faults: spread all kinds evenly, tie no knots.")] = False,
     reach: Annotated[
-        bool, typer.Option("--reach", help="With --faults: what happened in which states, the rarest first.")
+        bool, flag("--reach", "With --faults: what happened in which states, the rarest first.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="What it came to as one JSON object.")] = False,
+    as_json: Annotated[bool, flag("--json", "What it came to as one JSON object.")] = False,
 ) -> None:
     """Simulate many different small scenarios until one goes wrong.
 
@@ -145,13 +136,13 @@ def soak(
     flags = " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
     results = soaked(first, seeds, workers)
-    tally, ending = soak_through(results, first, seeds, manner, lambda one: replay_command(one.scenario))
+    tally, ending = soak_through(results, first, seeds, manner)
     if ending is not None and not as_json:
         _report(ending)
     conclude(tally, manner)
 
 
-def _report(failed: Soaked) -> None:
+def _report(failed: Soaked[Scenario]) -> None:
     console = output_console()
     console.print(Text(f"Seed {failed.seed}: {failed.violations[0]}", style="red"), soft_wrap=True)
     console.print(replay_command(failed.scenario), soft_wrap=True)

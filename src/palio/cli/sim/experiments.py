@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli.output.progress import progress_bar
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console, plural
 from palio.sim.experiments import plots, results
 from palio.sim.experiments.definition import Experiment
@@ -21,11 +22,9 @@ from palio.sim.experiments.loading import load, ready_experiments
 from palio.sim.experiments.report import ExperimentReport, write_report
 from palio.sim.experiments.results import Finished, Folder
 from palio.sim.experiments.simulators import simulator_of
-from palio.sim.experiments.sweep import Key, PlannedRun, expand
+from palio.sim.experiments.sweep import PlannedRun, expand
 
-RUN_EPILOG = help_epilog(
-    "palio sim run examples/experiment.toml --output /tmp/palio-example",
-)
+RUN_EPILOG = help_epilog("palio sim run examples/experiment.toml --output /tmp/palio-example")
 LIST_EPILOG = help_epilog("palio sim list")
 
 _COLOURS = {"supported": "green", "partly supported": "yellow", "not supported": "red", "undecided": "dim"}
@@ -44,20 +43,15 @@ def list_experiments() -> None:
     output_console().print(table)
 
 
-Name = Annotated[
-    str, typer.Argument(metavar="EXPERIMENT", help="A TOML file, or the name of a ready experiment.")
-]
+Name = Annotated[str, argument("EXPERIMENT", "A TOML file, or the name of a ready experiment.")]
 Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FOLDER", help="Where all goes; ./palio-sim/NAME by default."),
+    Path | None, option("FOLDER", "Where all goes; ./palio-sim/NAME by default.", "--output", "-o")
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="A small version: a first look, no result.")]
+Quick = Annotated[bool, flag("--quick", "A small version: a first look, no result.")]
 First = Annotated[
     int, typer.Option("--first", min=1, help="The first seed of each point; others confirm a finding.")
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep the finished runs of the folder and make the others.")
-]
+Resume = Annotated[bool, flag("--resume", "Keep the finished runs of the folder and make the others.")]
 
 
 def run_experiment(
@@ -68,8 +62,7 @@ def run_experiment(
         int | None, typer.Option("--workers", "-w", min=1, help="Processes; as many as cores by default.")
     ] = None,
     spark: Annotated[
-        str | None,
-        typer.Option(metavar="MASTER", help="Let Spark make the runs: local[4], spark://…, sc://…"),
+        str | None, option("MASTER", "Let Spark make the runs: local[4], spark://…, sc://…")
     ] = None,
     quick: Quick = False,
     first: First = 1,
@@ -121,12 +114,11 @@ def perform(chosen: Choice, workers: int, spark: Any = None) -> None:
             folder.append([one])
             finished.append(one)
     except KeyboardInterrupt:
-        error_console().print(
-            f"{len(finished):,} of {plural(len(runs), 'run')} are kept in {folder.path}; --resume goes on.",
-            soft_wrap=True,
-        )
+        kept = f"{len(finished):,} of {plural(len(runs), 'run')} are kept in {folder.path}; --resume goes on."
+        error_console().print(kept, soft_wrap=True)
         raise
-    finished = _in_order(runs, finished)
+    by_key = {one.run.key: one for one in finished}
+    finished = [by_key[run.key] for run in runs]
     folder.complete(finished)
     command = f"palio sim run {chosen.experiment}{' --quick' if chosen.quick else ''}"
     command += f" --first {chosen.first}" if chosen.first > 1 else ""
@@ -147,11 +139,6 @@ def _shown(missing: list[PlannedRun], done: int, workers: int, spark: Any) -> It
             yield one
 
 
-def _in_order(runs: list[PlannedRun], finished: list[Finished]) -> list[Finished]:
-    by_key: dict[Key, Finished] = {one.run.key: one for one in finished}
-    return [by_key[run.key] for run in runs]
-
-
 def _show(experiment: Experiment, report: ExperimentReport, runs: int) -> None:
     console = output_console()
     console.print(Text(experiment.title, style="bold"))
@@ -160,17 +147,11 @@ def _show(experiment: Experiment, report: ExperimentReport, runs: int) -> None:
         console.print(verdict + Text(finding.claim.title, style="not bold default"), soft_wrap=True)
     for growth in report.growths:
         if growth.law is not None:
-            name = experiment.short_label(growth.fit.y)
-            console.print(
-                Text(f"{'growth':>16}  ", style="cyan")
-                + Text(
-                    f"{name}, {growth.variant}: {growth.law.factor:.3g} · x^{growth.law.exponent:.2f}",
-                    style="not bold default",
-                ),
-                soft_wrap=True,
-            )
+            law = f"{growth.law.factor:.3g} · x^{growth.law.exponent:.2f}"
+            text = f"{experiment.short_label(growth.fit.y)}, {growth.variant}: {law}"
+            lead = Text(f"{'growth':>16}  ", style="cyan")
+            console.print(lead + Text(text, style="not bold default"), soft_wrap=True)
     if report.violations:
-        console.print(
-            f"The oracle found {plural(report.violations, 'violation')}; see the report.", style="red"
-        )
+        found = plural(report.violations, "violation")
+        console.print(f"The oracle found {found}; see the report.", style="red")
     console.print(Text(f"{plural(runs, 'run')}; the report is {report.path}", style="dim"), soft_wrap=True)

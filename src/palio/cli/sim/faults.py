@@ -11,7 +11,8 @@ from rich.text import Text
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.terminal import ExitCode, error_console, output_console, plural
 from palio.cli.sim.soaking import Manner, conclude, soak_through
-from palio.sim.faults.failures import replay_command, shrink, story
+from palio.sim.failures import replay_command
+from palio.sim.faults.failures import shrink, story
 from palio.sim.faults.matrix import matrix
 from palio.sim.faults.reach import Reached, Reckoning
 from palio.sim.faults.run import FaultRun, simulate
@@ -32,9 +33,7 @@ def replay_faults(text: str, *, trace: bool, tell: bool) -> None:
     console = output_console()
     if trace:
         for line in run.record.lines:
-            console.print(
-                f"{line.time:9.3f} {line.who:>4} {line.what}", soft_wrap=True, markup=False, highlight=False
-            )
+            console.print(f"{line.time:9.3f} {line.who:>4} {line.what}", soft_wrap=True)
     counts = f"{plural(run.world.handled, 'message')}, {len(run.record.handings):,} deliveries"
     console.print(f"{counts}, {run.world.now:.1f} simulated seconds.")
     for number, violation in enumerate(run.violations):
@@ -56,7 +55,7 @@ def soak_faults(
     )
     reckoning = Reckoning()
     results = _reckoned(soak(first, seeds, workers, even=even, measured=reach), reckoning)
-    tally, ending = soak_through(results, first, seeds, manner, lambda one: replay_command(one.scenario))
+    tally, ending = soak_through(results, first, seeds, manner)
     if ending is not None and not as_json:
         _report(ending)
     if reach:

@@ -6,8 +6,8 @@ range: one that is stopped says where to go on, and a million seeds can be run i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import msgspec
 import typer
@@ -15,29 +15,16 @@ from rich.text import Text
 
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.terminal import ExitCode, error_console, output_console, plural, write_json
+from palio.sim.failures import replay_command
+from palio.sim.soak import Soaked
 
 MOST_FAILING = 1_000  # seeds that are listed at the end; each is told when it is met, also those beyond
 
 
-class SoakedSeed(Protocol):
-    """What came of one seed."""
-
-    @property
-    def seed(self) -> int: ...
-    @property
-    def violations(self) -> tuple[str, ...]: ...
-    @property
-    def deliveries(self) -> int: ...
-    @property
-    def messages(self) -> int: ...
-
-
-One = TypeVar("One", bound=SoakedSeed)
+One = TypeVar("One", bound=Soaked[Any])
 
 
 class Failing(msgspec.Struct, frozen=True):
-    """A seed that went wrong."""
-
     seed: int
     violations: tuple[str, ...]
     replay: str
@@ -62,7 +49,7 @@ class SoakTally(msgspec.Struct):
         """The seed with which to go on."""
         return self.first + self.scenarios
 
-    def add(self, one: One, replay: Callable[[One], str]) -> None:
+    def add(self, one: Soaked[Any]) -> None:
         self.scenarios += 1
         self.messages += one.messages
         self.deliveries += one.deliveries
@@ -70,7 +57,7 @@ class SoakTally(msgspec.Struct):
             self.violations += len(one.violations)
             self.failed += 1
             if len(self.failing) < MOST_FAILING:
-                self.failing.append(Failing(one.seed, one.violations, replay(one)))
+                self.failing.append(Failing(one.seed, one.violations, replay_command(one.scenario)))
 
     def sentence(self, praise: str) -> str:
         """All of it in one line, to be written down."""
@@ -94,7 +81,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def soak_through(
-    results: Iterable[One], first: int, seeds: int, manner: Manner, replay: Callable[[One], str]
+    results: Iterable[One], first: int, seeds: int, manner: Manner
 ) -> tuple[SoakTally, One | None]:
     """Go through the results. Returns what they came to, and the one that ended it, if one did."""
     tally = SoakTally(first, seeds)
@@ -102,12 +89,12 @@ def soak_through(
     try:
         with progress_bar(error_console(), "simulating", seeds) as advance:
             for one in results:
-                tally.add(one, replay)
+                tally.add(one)
                 if one.violations and not manner.keep_going:
                     return tally, one
                 if one.violations and not manner.as_json:
                     console.print(Text(f"Seed {one.seed}: {one.violations[0]}", style="red"), soft_wrap=True)
-                    console.print(Text(replay(one)), soft_wrap=True)
+                    console.print(Text(replay_command(one.scenario)), soft_wrap=True)
                 advance(tally.scenarios)
     except KeyboardInterrupt:
         tally.stopped = True

@@ -38,18 +38,10 @@ class CostScenario(AnyScenario, frozen=True, kw_only=True, tag="cost"):
     tail: float = 5.0
 
     def __post_init__(self) -> None:
-        for field in ("brokers", "origins", "homes", "subscriptions", "topics"):
-            if getattr(self, field) < 1:
-                raise WrongScenario(field, "There must be at least one.")
-        for field in ("origins", "homes"):
-            if getattr(self, field) > self.brokers:
-                raise WrongScenario(field, "There are not so many brokers.")
-        for field in ("rate", "tail"):
-            if not getattr(self, field) > 0:
-                raise WrongScenario(field, "It must be more than nothing.")
-        for field in ("outage_seconds", "lead"):
-            if getattr(self, field) < 0:
-                raise WrongScenario(field, "It cannot be less than nothing.")
+        self._demand_some("brokers", "origins", "homes", "subscriptions", "topics")
+        self._demand(lambda value: value <= self.brokers, "There are not so many brokers.", "origins", "homes")
+        self._demand_more_than_nothing("rate", "tail")
+        self._demand(lambda value: value >= 0, "It cannot be less than nothing.", "outage_seconds", "lead")
         if self.outage != "none" and self.delivery == "transient":
             raise WrongScenario("outage", "Transient subscriptions do not catch up.")
         if self.outage == "link" and self.brokers < 2:

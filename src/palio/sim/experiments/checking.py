@@ -17,7 +17,6 @@ from palio.sim.experiments.definition import (
     Experiment,
     Falls,
     Fit,
-    Lower,
     Plot,
     Similar,
     Sweep,
@@ -28,6 +27,8 @@ from palio.sim.experiments.simulators import simulator_of
 from palio.sim.experiments.sweep import ONLY, points
 
 Complain = Callable[[str, str], InvalidExperiment]
+# The fields of claims that name variants.
+_NAMING = ("variant", "than", "of", "to", "later", "variants")
 
 
 def _numbers(experiment: Experiment) -> frozenset[str]:
@@ -42,9 +43,6 @@ def check(experiment: Experiment, file: str) -> None:
     def complain(path: str, reason: str) -> InvalidExperiment:
         return InvalidExperiment(file, path, reason)
 
-    def check_settings(settings: Iterable[str], path: str) -> None:
-        _check_settings(experiment, settings, path, complain)
-
     if experiment.seeds < LEAST_SEEDS:
         raise complain(
             "$.seeds", f"A point needs at least {LEAST_SEEDS} seeds to decide anything, not {experiment.seeds}."
@@ -53,8 +51,8 @@ def check(experiment: Experiment, file: str) -> None:
         raise complain("$.quick.seeds", "At least one seed is needed.")
     if not experiment.sweeps:
         raise complain("$.sweeps", "There is nothing to run.")
-    check_settings(experiment.base, "$.base")
-    check_settings(experiment.quick.base, "$.quick.base")
+    _check_settings(experiment, experiment.base, "$.base", complain)
+    _check_settings(experiment, experiment.quick.base, "$.quick.base", complain)
     names: set[str] = set()
     for number, sweep in enumerate(experiment.sweeps):
         path = f"$.sweeps[{number}]"
@@ -180,24 +178,13 @@ def _check_claim(
     _check_name(claim.measure, known, "measure", f"{path}.measure", complain)
     _check_where(sweep, claim.where, path, complain)
     variants = list(sweep.variants or {ONLY: {}})
-    named: dict[str, list[str]] = {}
-    match claim:
-        case Lower():
-            named = {"variant": [claim.variant], "than": [claim.than]}
-        case AtMost():
-            named = {"variant": [claim.variant], "of": [claim.of]}
-            if claim.factor <= 0:
-                raise complain(f"{path}.factor", "It is a factor above 0.")
-        case Similar():
-            named = {"variant": [claim.variant], "to": [claim.to]}
-            if claim.within <= 0:
-                raise complain(f"{path}.within", "It is a share above 0.")
-        case Crossover():
-            named = {"variant": [claim.variant], "later": [claim.later]}
-        case Falls():
-            named = {"variants": claim.variants}
-    for key, labels in named.items():
-        for label in labels:
+    if isinstance(claim, AtMost) and claim.factor <= 0:
+        raise complain(f"{path}.factor", "It is a factor above 0.")
+    if isinstance(claim, Similar) and claim.within <= 0:
+        raise complain(f"{path}.within", "It is a share above 0.")
+    for key in _NAMING:
+        labels = getattr(claim, key, [])
+        for label in [labels] if isinstance(labels, str) else labels:
             _check_name(label, variants, "variant", f"{path}.{key}", complain)
     if isinstance(claim, Falls | Crossover):
         _check_name(claim.along, sweep.over, "swept field", f"{path}.along", complain)

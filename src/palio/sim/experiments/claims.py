@@ -16,7 +16,7 @@ open place does not cost a claim its support.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -60,7 +60,6 @@ def evaluate(experiment: Experiment, rows: Sequence[Row]) -> list[ClaimFinding]:
 
 
 def evaluate_claim(experiment: Experiment, claim: Claim, rows: Sequence[Row]) -> ClaimFinding:
-    """The finding for one claim."""
     series = MeasureSeries(experiment.sweep(claim.sweep), rows, claim.measure, claim.where)
     if not series.points:
         return ClaimFinding(claim, "undecided", "None of the runs tells anything about it.")
@@ -106,13 +105,8 @@ def _lower(claim: Lower, series: MeasureSeries, naming: _Naming) -> ClaimFinding
         ours, theirs = series.pairs((point, claim.variant), (point, claim.than))
         difference = paired_difference(ours, theirs)
         over, under = summary(ours).mean, summary(theirs).mean
-        places.append(
-            _Place(
-                naming(point),
-                _seen(difference, lambda one: one.high < 0, lambda one: one.low > 0),
-                f"{shown(over)} against {shown(under)}, difference {interval(difference)}",
-            )
-        )
+        text = f"{shown(over)} against {shown(under)}, difference {interval(difference)}"
+        places.append(_Place(naming(point), _sign(difference), text))
         if under:
             reductions.append(over / under)
     middle = f"; the ratio {_range(reductions)}" if reductions else ""
@@ -130,14 +124,8 @@ def _ratios(
     places, ratios = [], []
     for point in series.points:
         ratio = paired_ratio(*series.pairs((point, variants[0]), (point, variants[1])))
-        places.append(
-            _Place(
-                naming(point),
-                _seen(ratio, lambda one: low < one.low and one.high < high,
-                      lambda one: one.high < low or one.low > high),
-                f"ratio {interval(ratio)}",
-            )
-        )  # fmt: skip
+        seen = _seen(ratio, low < ratio.low and ratio.high < high, ratio.high < low or ratio.low > high)
+        places.append(_Place(naming(point), seen, f"ratio {interval(ratio)}"))
         if ratio.count:
             ratios.append(ratio.mean)
     return places, ratios
@@ -165,10 +153,11 @@ def _similar(claim: Similar, series: MeasureSeries, naming: _Naming) -> ClaimFin
 
 
 def _falls(claim: Falls, series: MeasureSeries, naming: _Naming) -> ClaimFinding:
-    places = []
-    for line in series.lines(claim.along).values():
-        for variant in claim.variants or series.variants:
-            places.append(_falling_line(claim, series, naming, line, variant))
+    places = [
+        _falling_line(claim, series, naming, line, variant)
+        for line in series.lines(claim.along).values()
+        for variant in claim.variants or series.variants
+    ]
     sentence = (
         f"{naming.at_start}: falls along the {naming.label(claim.along)} {_at(places, 'holds', 'line')} "
         f"(lower at the end than at the start, with no step clearly upwards), "
@@ -188,7 +177,7 @@ def _falling_line(
     ]
     down = sum(step.high < 0 for step in steps)
     up = sum(step.low > 0 for step in steps)
-    seen = _seen(whole, lambda one: one.high < 0, lambda one: one.low > 0)
+    seen = _sign(whole)
     if seen == "holds" and up:
         seen = "open"
     name = naming(tuple(one for one in first if one[0] != claim.along))
@@ -211,7 +200,7 @@ def _crossover(
             paired_difference(*series.pairs((point, claim.variant), (point, claim.later))) for point in line
         ]
         positions = [summary(horizontal.values(point, claim.variant)).mean for point in line]
-        signs = [_seen(one, lambda s: s.high < 0, lambda s: s.low > 0) for one in differences]
+        signs = list(map(_sign, differences))
         clear = [sign for sign in signs if sign in ("holds", "fails")]
         crossing = _crossing(positions, [one.mean for one in differences])
         seen: Seen
@@ -258,10 +247,8 @@ def _crossing_text(
 
 def _crossing(positions: Sequence[float], differences: Sequence[float]) -> float | None:
     """Where the difference first comes from below zero to above, between two points on a logarithmic line."""
-    for index in range(len(differences) - 1):
-        before, after = differences[index], differences[index + 1]
+    for (left, before), (right, after) in pairwise(zip(positions, differences, strict=True)):
         if before < 0 <= after:
-            left, right = positions[index], positions[index + 1]
             share = -before / (after - before)
             if left > 0 and right > 0:
                 return math.exp(math.log(left) + share * (math.log(right) - math.log(left)))
@@ -269,10 +256,15 @@ def _crossing(positions: Sequence[float], differences: Sequence[float]) -> float
     return None
 
 
-def _seen(found: Summary, holds: Callable[[Summary], bool], fails: Callable[[Summary], bool]) -> Seen:
+def _seen(found: Summary, holds: bool, fails: bool) -> Seen:
     if found.count < 2:
         return "unknown"
-    return "holds" if holds(found) else "fails" if fails(found) else "open"
+    return "holds" if holds else "fails" if fails else "open"
+
+
+def _sign(difference: Summary) -> Seen:
+    """Whether it is clearly below zero."""
+    return _seen(difference, difference.high < 0, difference.low > 0)
 
 
 def _verdict(places: Sequence[_Place]) -> Verdict:
@@ -307,8 +299,6 @@ def _range(values: Iterable[float], before: str = "is") -> str:
     if not numbers:
         return f"{before} unknown"
     if shown(numbers[0]) == shown(numbers[-1]):
-        return (
-            f"{before} {shown(numbers[0])}" if len(numbers) == 1 else f"{before} {shown(numbers[0])} everywhere"
-        )
+        return f"{before} {shown(numbers[0])}{' everywhere' if len(numbers) > 1 else ''}"
     middle = numbers[len(numbers) // 2]
     return f"{before} {shown(numbers[0])} to {shown(numbers[-1])} (median {shown(middle)})"

@@ -57,44 +57,40 @@ class Sweep(_ExperimentPart, frozen=True):
     quick: dict[str, list[Any]] = {}  # the values to take instead with `--quick`
 
 
-class Plot(_ExperimentPart, frozen=True):
-    """`y` along the swept field `along`, a line for each variant, a panel for each value of `panels`.
-
-    `x` is what the horizontal axis shows, if not the swept field itself: a measure that follows from it.
-    """
-
+class _View(_ExperimentPart, frozen=True, kw_only=True):
     name: str
     title: str
     sweep: str
     along: str
     y: str
-    x: str = ""
-    panels: str = ""
     where: Where = {}
     variants: list[str] = []
+
+
+class Plot(_View, frozen=True, kw_only=True):
+    """`y` along the swept field `along`, a line for each variant, a panel for each value of `panels`.
+
+    `x` is what the horizontal axis shows, if not the swept field itself: a measure that follows from it.
+    """
+
+    x: str = ""
+    panels: str = ""
     log_x: bool = False
     log_y: bool = False
     from_zero: bool = False
     text: str = ""
 
 
-class Fit(_ExperimentPart, frozen=True):
+class Fit(_View, frozen=True, kw_only=True):
     """How `y` grows along a swept field, and what that would be at the values of `extrapolate`.
 
     `paper` is a formula for the same number, thought out and not fitted; `reasoning` says how it comes about.
     """
 
-    name: str
-    title: str
-    sweep: str
-    along: str
-    y: str
     extrapolate: list[float] = []
     paper: dict[str, str] = {}  # by variant, over the fields of a scenario
     proportional: list[str] = []  # fields of the scenario that grow along with `along`
     reasoning: str = ""
-    where: Where = {}
-    variants: list[str] = []
 
 
 class _Claim(_ExperimentPart, frozen=True, kw_only=True, tag_field="kind"):
@@ -174,7 +170,6 @@ class Experiment(_ExperimentPart, frozen=True):
     claims: list[Claim] = []
 
     def sweep(self, name: str) -> Sweep:
-        """The sweep of that name."""
         return next(sweep for sweep in self.sweeps if sweep.name == name)
 
     def label(self, name: str) -> str:

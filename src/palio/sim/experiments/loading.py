@@ -12,13 +12,13 @@ from palio.sim.experiments.checking import check
 from palio.sim.experiments.definition import Experiment
 from palio.sim.experiments.errors import InvalidExperiment, UnknownExperiment
 
+_READY = resources.files("palio.sim.experiments") / "ready"
+
 
 def ready_experiments() -> list[str]:
     """The names of the experiments that come with the package."""
-    folder = resources.files("palio.sim.experiments") / "ready"
-    return sorted(
-        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
-    )
+    names = [entry.name for entry in _READY.iterdir()]
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
 def load(name: str) -> Experiment:
@@ -27,8 +27,7 @@ def load(name: str) -> Experiment:
     Raises `UnknownExperiment` if there is neither, `InvalidExperiment` if it cannot be run as it stands.
     """
     if name in ready_experiments():
-        text = (resources.files("palio.sim.experiments") / "ready" / f"{name}.toml").read_text(encoding="utf-8")
-        return parse(text, f"{name}.toml", name)
+        return parse((_READY / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml", name)
     path = Path(name)
     try:
         text = path.read_text(encoding="utf-8")

@@ -83,7 +83,9 @@ def draw_plot(experiment: Experiment, plot: Plot, rows: Sequence[Row], folder: P
                     for point in points
                 ]
                 place = number - (len(lines) - 1) / 2
-                _line(axes, _look(sweep, variant), variant, _aside(found, place, plot))
+                look = _look(sweep, variant)
+                dashes = _DASHES[look % len(_DASHES)]
+                _points(axes, look, variant, _aside(found, place, plot), linestyle=dashes)
             axes.set_xlabel(
                 fill(experiment.label(plot.x or plot.along), _LABEL_WIDTH if panel is not None else 80)
             )
@@ -161,10 +163,6 @@ def _look(sweep: Sweep, variant: str) -> int:
 
 def _colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
-
-
-def _line(axes: Axes, number: int, name: str, found: list[tuple[float, Summary]]) -> None:
-    _points(axes, number, name, found, linestyle=_DASHES[number % len(_DASHES)])
 
 
 def _points(

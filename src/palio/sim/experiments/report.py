@@ -44,7 +44,7 @@ def write_report(
     parts = [
         f"# {experiment.title}",
         *([experiment.description.strip()] if experiment.description else []),
-        _setup(experiment, finished, quick=quick, command=command),
+        _setup(finished, quick=quick, command=command),
         _correctness(finished),
         *_claims(findings),
         *_growth(experiment, growths, folder),
@@ -56,9 +56,10 @@ def write_report(
     return ExperimentReport(path, tuple(findings), tuple(growths), violations)
 
 
-def _setup(experiment: Experiment, finished: Sequence[Finished], *, quick: bool, command: str) -> str:
+def _setup(finished: Sequence[Finished], *, quick: bool, command: str) -> str:
     seeds = len({one.run.scenario.seed for one in finished})
-    points = len({(one.run.sweep, one.run.variant, _unseeded(one)) for one in finished})
+    runs = [one.run for one in finished]
+    points = len({(one.sweep, one.variant, msgspec.structs.replace(one.scenario, seed=0)) for one in runs})
     wall = sum(one.outcome.wall_seconds for one in finished)
     small = "\n\n**This is the small version (`--quick`): a first look, not a result.**" if quick else ""
     return (
@@ -67,10 +68,6 @@ def _setup(experiment: Experiment, finished: Sequence[Finished], *, quick: bool,
         f"95 % intervals of the mean over the seeds (Student's t). Comparisons are paired: both sides ran with "
         f"the same seeds.{small}"
     )
-
-
-def _unseeded(one: Finished) -> object:
-    return msgspec.structs.replace(one.run.scenario, seed=0)
 
 
 def _correctness(finished: Sequence[Finished]) -> str:
@@ -104,11 +101,10 @@ def _claims(findings: Sequence[ClaimFinding]) -> list[str]:
     )
     parts = [f"## Claims: {head}", "\n".join(table), rule]
     for finding in findings:
-        details = "\n".join(f"- {one}" for one in finding.details)
         verdict = finding.verdict.capitalize()
         parts.append(f"### {finding.claim.title}\n\n**{verdict}.** {finding.sentence}")
-        if details:
-            parts.append(details)
+        if finding.details:
+            parts.append("\n".join(f"- {one}" for one in finding.details))
     return parts
 
 
@@ -140,10 +136,7 @@ def _growth_table(experiment: Experiment, found: Sequence[Growth]) -> str:
         if law is None:
             cells += ["no fit", "–"]
         else:
-            cells += [
-                f"{law.factor:.3g} · x^{law.exponent:.3f}",
-                f"{law.exponent:.2f} ± {law.half_width:.2f}",
-            ]
+            cells += [f"{law.factor:.3g} · x^{law.exponent:.3f}", f"{law.exponent:.2f} ± {law.half_width:.2f}"]
         for x in fit.extrapolate:
             cells += [shown(law(x)) if law is not None else "–", shown(growth.paper(x))]
         text = fit.paper.get(growth.variant)

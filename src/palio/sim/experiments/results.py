@@ -73,16 +73,14 @@ class Folder:
 
     def append(self, finished: Iterable[Finished]) -> None:
         """Keep these runs, whatever happens next."""
-        lines = b"".join(msgspec.json.encode(one) + b"\n" for one in finished)
         with self._journal.open("ab") as file:
-            file.write(lines)
+            file.write(b"".join(msgspec.json.encode(one) + b"\n" for one in finished))
 
     def complete(self, finished: Iterable[Finished]) -> None:
         """Write all runs as Parquet, and then forget the journal."""
         pyarrow = _pyarrow()
         rows = [one.row() for one in finished]
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        table = pyarrow.table(columns)
+        table = pyarrow.table({name: [row[name] for row in rows] for name in rows[0]})
         # Written beside and moved, so that there is never half a file under the final name.
         beside = self._parquet.with_suffix(".part")
         pyarrow.parquet.write_table(table, beside)
@@ -92,17 +90,14 @@ class Folder:
     def _read_journal(self) -> list[Finished]:
         if not self._journal.exists():
             return []
-        lines = self._journal.read_bytes().split(b"\n")
         # An interrupt may have cut the last line; that run is made again.
-        complete, rest = lines[:-1], lines[-1]
+        *complete, rest = self._journal.read_bytes().split(b"\n")
         if rest:
             self._journal.write_bytes(b"".join(line + b"\n" for line in complete))
         try:
             return [self._from_line(line) for line in complete if line]
         except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError) as problem:
-            raise UnusableRuns(
-                str(self._journal), f"it was not written by this version ({problem}); start without --resume."
-            ) from None
+            raise _unusable(self._journal, problem) from None
 
     def _read_parquet(self) -> list[Finished]:
         if not self._parquet.exists():
@@ -111,9 +106,7 @@ class Folder:
         try:
             return [self._from_row(row) for row in pyarrow.parquet.read_table(self._parquet).to_pylist()]
         except (pyarrow.ArrowInvalid, msgspec.ValidationError, KeyError) as problem:
-            raise UnusableRuns(
-                str(self._parquet), f"it was not written by this version ({problem}); start without --resume."
-            ) from None
+            raise _unusable(self._parquet, problem) from None
 
     def _from_line(self, line: bytes) -> Finished:
         found = msgspec.json.decode(line)
@@ -131,6 +124,10 @@ class Folder:
             PlannedRun(sweep, variant, msgspec.convert(scenario, self._simulator.scenario)),
             msgspec.convert(outcome, self._simulator.outcome),
         )
+
+
+def _unusable(path: Path, problem: Exception) -> UnusableRuns:
+    return UnusableRuns(str(path), f"it was not written by this version ({problem}); start without --resume.")
 
 
 def _pyarrow() -> ModuleType:

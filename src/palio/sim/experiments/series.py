@@ -62,7 +62,6 @@ class MeasureSeries:
 
 
 def value_of(point: Point, name: str) -> Any:
-    """The value of a swept field at a point."""
     return dict(point)[name]
 
 

@@ -53,5 +53,4 @@ def simulator_for(scenario: AnyScenario) -> Simulator:
 
 
 def simulate(scenario: AnyScenario) -> AnyOutcome:
-    """Make one run."""
     return simulator_for(scenario).run(scenario)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class FaultClients:
-    """All clients of a world."""
-
     def __init__(self, world: World) -> None:
         self.world = world
         world.clients = self
@@ -32,9 +30,8 @@ class FaultClients:
         former = self.publisher(name)
         session = self._shifted[name] = f"{name}@{broker}"
         if session not in self.publishers:
-            publisher = FaultPublisher(
-                self.world, session, self.world.stations[broker], advertises=former.advertises
-            )
+            station = self.world.stations[broker]
+            publisher = FaultPublisher(self.world, session, station, advertises=former.advertises)
             self.publishers[session] = publisher
             publisher.connect()
 
@@ -56,10 +53,5 @@ class FaultClients:
             taker.lost(broker)
 
     def unanswered(self) -> list[str]:
-        """What clients still wait for."""
-        found: list[str] = []
-        for publisher in self.publishers.values():
-            found += publisher.unanswered()
-        for taker in self.takers.values():
-            found += taker.unanswered()
-        return found
+        clients: list[FaultPublisher | FaultConsumer] = [*self.publishers.values(), *self.takers.values()]
+        return [what for client in clients for what in client.unanswered()]

@@ -40,8 +40,6 @@ LAKE_FAILS = 7
 
 
 class DiskSubscription(msgspec.Struct, eq=False):
-    """A durable subscription on disk."""
-
     filter: Filter
     identity: str = ""
     generation: int = 0

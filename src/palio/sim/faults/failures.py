@@ -7,11 +7,11 @@ stays without which the brokers that are would be parts that never met: nothing 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 
 import msgspec
 
+from palio.sim.failures import abridged
 from palio.sim.faults.run import FaultRun, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.script import are_one_network
@@ -22,11 +22,6 @@ _MOST_RUNS = 400
 _MOST_LINES = 120
 
 Simulate = Callable[[FaultScenario], FaultRun]
-
-
-def replay_command(scenario: FaultScenario) -> str:
-    """What to type to see a run again."""
-    return f"palio sim replay {shlex.quote(scenario.to_json())}"
 
 
 def shrink(run: FaultRun, simulate: Simulate = simulate, *, most_runs: int = _MOST_RUNS) -> FaultRun:
@@ -76,10 +71,7 @@ def story(run: FaultRun, violation: BrokenPromise) -> Iterator[str]:
         for line in run.record.lines
         if _concerns(line.about, violation.session, numbers)
     ]
-    if len(lines) > _MOST_LINES:
-        half = _MOST_LINES // 2
-        lines[half:-half] = [f"  … {len(lines) - 2 * half:,} lines are left out; --trace shows everything …"]
-    yield from lines
+    yield from abridged(lines, _MOST_LINES)
 
 
 def _concerns(about: tuple[object, ...], name: str, numbers: set[object]) -> bool:

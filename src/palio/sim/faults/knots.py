@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from palio.sim.faults.steps import (
+    MANNERS,
     Crash,
     Cut,
     End,
@@ -41,7 +42,6 @@ Word: TypeAlias = Literal[
 WORDS: tuple[Word, ...] = get_args(Word)
 KNOTS = tuple(word for word in WORDS if word not in ("close", "early"))
 
-_MANNERS = ("closes", "detaches", "vanishes", "moves")
 _NETWORK = (Crash, Cut, Lag, Join, PauseBroker, Slow)
 _MOST_TIED = 3  # how often a knot is tied in one run, at the most
 
@@ -94,7 +94,7 @@ class Knots:
         return self._chance.choice(self._brokers)
 
     def _leave(self, name: str, time: float, seconds: float, broker: str) -> Leave:
-        manner = self._chance.choice(_MANNERS)
+        manner = self._chance.choice(MANNERS)
         return Leave(time=time, name=name, manner=manner, seconds=seconds, broker=broker)
 
     def _crash(self, broker: str, time: float, share: float | None = None) -> Crash:
@@ -155,13 +155,12 @@ class Knots:
         if not self._joins:
             return
         join = self._chance.choice(self._joins)
-        number = int(join.broker[1:])
-        links = [place for place, link in enumerate(self._layout.links) if number in (link.one, link.other)]
+        links = self._links_of(join.broker)
         if not links:
             return
         link = self._chance.choice(links)
-        ends = self._layout.links[link]
-        neighbour = f"b{ends.other if ends.one == number else ends.one}"
+        ends = {f"b{self._layout.links[link].one}", f"b{self._layout.links[link].other}"}
+        [neighbour] = ends - {join.broker}
         name = self._chance.choice(self._takes).name
         time = join.time + self._soon()
         yield self._busy_disk(neighbour, time)
@@ -288,14 +287,11 @@ class Knots:
 
     def _link(self, broker: str) -> int:
         """A link, of that broker if it has one."""
+        return self._chance.choice(self._links_of(broker) or range(len(self._layout.links)))
+
+    def _links_of(self, broker: str) -> list[int]:
         number = int(broker[1:])
-        places = range(len(self._layout.links))
-        links = [
-            place
-            for place in places
-            if number in (self._layout.links[place].one, self._layout.links[place].other)
-        ]
-        return self._chance.choice(links or places)
+        return [place for place, link in enumerate(self._layout.links) if number in (link.one, link.other)]
 
 
 def early(step: Step) -> Step:

@@ -61,32 +61,17 @@ def _was_wanted_again(record: FaultRecord, broken: violations.BrokenPromise) -> 
 
 def nothing_confirmed_is_lost(record: FaultRecord) -> Broken:
     """What is confirmed comes to each subscription that was ready before it was published."""
-    seen = _seen(record)
-    for taking in record.takings.values():
-        if taking.ending != NEVER or taking.ready == NEVER:
-            continue
-        for number, publication in record.publications.items():
-            if publication.confirmed == NEVER or publication.asked <= taking.ready:
-                continue
-            if (taking.name, number) not in seen and _is_missing(record, taking, publication):
-                yield violations.LostNotification(
-                    session=taking.name, number=number, notification=publication.name
-                )
+    for taking, number, publication in _missed(record):
+        if publication.confirmed != NEVER and publication.asked > taking.ready:
+            yield violations.LostNotification(session=taking.name, number=number, notification=publication.name)
 
 
 def history_is_complete(record: FaultRecord) -> Broken:
     """Who asks for a history gets all of it that is not trimmed."""
-    seen = _seen(record)
-    for taking in record.takings.values():
-        if taking.since == "now" or taking.ending != NEVER or taking.ready == NEVER:
-            continue
-        for number, publication in record.publications.items():
-            if publication.name is None or publication.asked > taking.ready:
-                continue
+    for taking, number, publication in _missed(record):
+        if taking.since != "now" and publication.name is not None and publication.confirmed <= taking.ready:
             origin, sequence = publication.name
-            if sequence <= taking.ready_trimmed[origin] or publication.confirmed > taking.ready:
-                continue
-            if (taking.name, number) not in seen and _is_missing(record, taking, publication):
+            if sequence > taking.ready_trimmed[origin]:
                 yield violations.HistoryLost(
                     session=taking.name, number=number, notification=publication.name, since=taking.since
                 )
@@ -97,12 +82,10 @@ def nothing_outside_the_filter(record: FaultRecord) -> Broken:
     for handing in record.handings:
         taking = record.takings[handing.name]
         publication = record.publications[_number(handing)]
-        wishes = taking.wishes
-        # What was published after a filter was known to be in force is judged by that one and later ones.
-        first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
-        possible = [wish for wish in wishes[first:] if wish.asked < handing.moment]
+        wishes = taking.wishes_from(publication.asked)
+        possible = [wish for wish in wishes if wish.asked < handing.moment]
         if not any(wish.filter.matches(handing.envelope.notification) for wish in possible):
-            yield violations.Outside(**_about(handing), filter=str(wishes[first].filter))
+            yield violations.Outside(**_about(handing), filter=str(wishes[0].filter))
 
 
 def nothing_after_its_end(record: FaultRecord) -> Broken:
@@ -310,18 +293,21 @@ CHECKS: tuple[Callable[[FaultRecord], Broken], ...] = (
 )
 
 
-def _seen(record: FaultRecord) -> set[tuple[str, int]]:
-    return {(handing.name, _number(handing)) for handing in record.handings if handing.seen}
-
-
-def _is_missing(record: FaultRecord, taking: Taking, publication: WantedPublication) -> bool:
-    """Whether what did not come should have come."""
-    return (
-        not _expires(publication)
-        and _is_recent(record, taking, publication)
-        and _is_owed(taking, publication)
-        and not _was_hurried(record, taking, publication)
-    )
+def _missed(record: FaultRecord) -> Iterator[tuple[Taking, int, WantedPublication]]:
+    """What subscriptions select that became ready and are there to the end, and did not come to them."""
+    seen = {(handing.name, _number(handing)) for handing in record.handings if handing.seen}
+    for taking in record.takings.values():
+        if taking.ending != NEVER or taking.ready == NEVER:
+            continue
+        for number, publication in record.publications.items():
+            if (
+                (taking.name, number) not in seen  # the cheapest question
+                and not _expires(publication)
+                and _is_recent(record, taking, publication)
+                and _is_owed(taking, publication)
+                and not _was_hurried(record, taking, publication)
+            ):
+                yield taking, number, publication
 
 
 def _was_hurried(record: FaultRecord, taking: Taking, publication: WantedPublication) -> bool:
@@ -341,9 +327,8 @@ def _was_hurried(record: FaultRecord, taking: Taking, publication: WantedPublica
 
 def _is_owed(taking: Taking, publication: WantedPublication) -> bool:
     """Whether every filter that may have been in force selects it."""
-    wishes = taking.wishes
-    first = max([place for place, wish in enumerate(wishes) if wish.known < publication.asked], default=0)
-    possible = [wish for wish in wishes[first:] if wish is wishes[first] or wish.asked < publication.confirmed]
+    first, *later = taking.wishes_from(publication.asked)
+    possible = [first, *[wish for wish in later if wish.asked < publication.confirmed]]
     return all(wish.filter.matches(publication.notification) for wish in possible)
 
 

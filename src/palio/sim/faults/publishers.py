@@ -84,8 +84,7 @@ class FaultPublisher:
                 record.publications[number] = publication
                 publication.asked = record.tick()
             notifications.append(publication.notification)
-        numbers = [one[0] for one in say.contents]
-        world.note(self.name, f"publishes {_numbers(numbers)} (request {self._request})", *numbers)
+        world.note(self.name, f"publishes {say.named} (request {self._request})", *say.numbers)
         self._post(Publish(tuple(notifications), self._request))
         if say.identified:
             world.after(_PATIENCE * (0.5 + world.chance("patience", say.number)), self._again, say)
@@ -102,9 +101,8 @@ class FaultPublisher:
                 if say is None:
                     return
                 self._ended.add(say.number)
-                numbers = [one[0] for one in say.contents]
-                self.world.note(self.name, f"is told that {_numbers(numbers)} is {origin}#{sequence}", *numbers)
-                for offset, number in enumerate(numbers):
+                self.world.note(self.name, f"is told that {say.named} is {origin}#{sequence}", *say.numbers)
+                for offset, number in enumerate(say.numbers):
                     publication = record.publications[number]
                     name = (origin, sequence + offset)
                     if publication.name is None:
@@ -116,8 +114,7 @@ class FaultPublisher:
             case Refused(error=error) if answer.kind == "publish":
                 say = self._waiting.pop(answer.number, None)
                 if say is not None:
-                    numbers = [one[0] for one in say.contents]
-                    self.world.note(self.name, f"is refused {_numbers(numbers)}: {error}", *numbers)
+                    self.world.note(self.name, f"is refused {say.named}: {error}", *say.numbers)
                     self.world.after(1.0, self.say, say)
 
     def lost(self) -> None:
@@ -132,11 +129,7 @@ class FaultPublisher:
     def unanswered(self) -> list[str]:
         found = [*self._backlog, *self._waiting.values()]
         return [
-            f"{self.name} has no answer about {_numbers([one[0] for one in say.contents])}"
+            f"{self.name} has no answer about {say.named}"
             for say in found
             if say.identified and say.number not in self._ended
         ]
-
-
-def _numbers(numbers: list[int]) -> str:
-    return ", ".join(f"n={number}" for number in numbers)

@@ -26,29 +26,11 @@ if TYPE_CHECKING:
 
 # What a subscription is at a broker; "absent" and "down" are the beginning and the end of transitions only.
 PHASES = (
-    "looked for",
-    "asked for",
-    "wanted",
-    "storing",
-    "behind",
-    "asking",
-    "catching up",
-    "changing",
-    "live",
-    "leaving",
-    "handing over",
-    "removing",
-)
+    "looked for", "asked for", "wanted", "storing", "behind", "asking", "catching up", "changing", "live",
+    "leaving", "handing over", "removing",
+)  # fmt: skip
 # What else a broker may be in the middle of.
-CIRCUMSTANCES = (
-    "journaling",
-    "spooling",
-    "full disk",
-    "slow disk",
-    "busy",
-    "link cut",
-    "link lagging",
-)
+CIRCUMSTANCES = ("journaling", "spooling", "full disk", "slow disk", "busy", "link cut", "link lagging")
 STATES = PHASES + CIRCUMSTANCES
 _KINDS: dict[type, str] = {
     steps.PauseBroker: "pause",
@@ -62,12 +44,8 @@ _KINDS: dict[type, str] = {
     steps.Refilter: "change",
     steps.End: "end",
 }
-MANNERS = ("closes", "detaches", "vanishes", "moves")
 # What happens. A broker that joins has no state before.
-HAPPENINGS = ("crash", *_KINDS.values(), *MANNERS)
-
-# Meetings that no run can have, with the reason.
-IMPOSSIBLE: dict[tuple[str, str], str] = {}
+HAPPENINGS = ("crash", *_KINDS.values(), *steps.MANNERS)
 
 # How a subscription gets from one phase to another at a broker; each of these has been seen.
 TRANSITIONS: dict[str, tuple[str, ...]] = {
@@ -220,7 +198,6 @@ class Reckoning:
     def rows(self) -> list[Reached]:
         """Everything that can be reached, also what was not, the rarest first."""
         known = {("meeting", what, state) for what in HAPPENINGS for state in STATES}
-        known -= {("meeting", *pair) for pair in IMPOSSIBLE}
         known |= {("transition", one, other) for one, others in TRANSITIONS.items() for other in others}
         rows = [Reached(*key, self._times[key], self._runs[key]) for key in known | set(self._times)]
         return sorted(rows, key=lambda row: (row.runs, row.times, row.kind, row.what, row.state))

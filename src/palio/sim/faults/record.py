@@ -31,8 +31,6 @@ class StoryLine(NamedTuple):
 
 
 class WantedPublication(msgspec.Struct, eq=False):
-    """A notification that somebody wants to be published."""
-
     publisher: str
     broker: str
     notification: Notification
@@ -63,6 +61,11 @@ class Taking(msgspec.Struct, eq=False):
     # From when it was told that it is paused until it asked to go on, or to end.
     halts: list[tuple[int, int]] = []
     rewound: bool = False  # whether it ever asked for everything once more
+
+    def wishes_from(self, moment: int) -> list[SubscriptionWish]:
+        """The last one that was known to be in force before a moment, and all later ones."""
+        known = [place for place, wish in enumerate(self.wishes) if wish.known < moment]
+        return self.wishes[max(known, default=0) :]
 
 
 class Handing(NamedTuple):

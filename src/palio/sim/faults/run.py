@@ -123,9 +123,8 @@ class Stage:
         for number in range(scenario.publishers):
             name = f"p{number}"
             place = stations[0] if scenario.scene else chance.choice(stations)
-            publisher = self.clients.publishers[name] = FaultPublisher(
-                self.world, name, place, advertises=scenario.advertisements
-            )
+            publisher = FaultPublisher(self.world, name, place, advertises=scenario.advertisements)
+            self.clients.publishers[name] = publisher
             if not scenario.late:
                 publisher.connect()
         self.world.run(until=30.0)
@@ -230,13 +229,7 @@ class Stage:
             case steps.Shift(publisher=publisher, broker=broker):
                 clients.shift(publisher, broker)
             case steps.Take():
-                taker = clients.takers[step.name] = FaultConsumer(
-                    self.world,
-                    step,
-                    impatient=self._scenario.anew,
-                    batched=self._scenario.batched,
-                    retries=self._scenario.retries,
-                )
+                taker = clients.takers[step.name] = FaultConsumer(self.world, step, self._scenario)
                 taker.connect(step.broker)
             case steps.Leave(name=name) if name in clients.takers:
                 clients.takers[name].leave(step.manner, step.seconds, step.broker)
@@ -253,4 +246,4 @@ class Stage:
 
 
 def _about(step: steps.Say | steps.OfTaker) -> object:
-    return step.contents[0][0] if isinstance(step, steps.Say) else step.name
+    return step.numbers[0] if isinstance(step, steps.Say) else step.name

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from palio.sim.faults.knots import Word
 from palio.sim.faults.station import CrashPlan
 from palio.sim.faults.steps import Step
-from palio.sim.scenario import AnyScenario, Shape, Topology, WrongScenario
-
-Strategy = Literal["flooding", "simple", "identity", "covering", "merging"]
-
+from palio.sim.scenario import AnyScenario, Shape, StrategyName, Topology
 
 # Fields that say how often something goes wrong, or is done by clients, and the most of it in a soak.
-TROUBLE: dict[str, int] = {
-    "crashes": 3,
-    "pauses": 3,
-    "cuts": 4,
-    "partitions": 2,
-    "lags": 3,
-    "full_disks": 2,
-    "slow_disks": 2,
-    "jumps": 3,
-    "leaves": 5,
-    "refilters": 2,
-    "ends": 1,
-    "joins": 2,
-    "shifts": 2,
-}
+TROUBLE = {
+    "crashes": 3, "pauses": 3, "cuts": 4, "partitions": 2, "lags": 3, "full_disks": 2, "slow_disks": 2,
+    "jumps": 3, "leaves": 5, "refilters": 2, "ends": 1, "joins": 2, "shifts": 2,
+}  # fmt: skip
 
 
 class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
@@ -41,7 +25,7 @@ class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     shape: Shape = "line"
     topology: Topology = "acyclic"
     brokers: int = 3
-    strategy: Strategy = "covering"
+    strategy: StrategyName = "covering"
     merging_excess: float = 0.0
     advertisements: bool = False
 
@@ -83,8 +67,5 @@ class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     keep: tuple[int, ...] | None = None  # of the steps only these, by number, to look at a failure
 
     def __post_init__(self) -> None:
-        for field in ("brokers", "publishers", "takers", "page", "attempts", "outbox"):
-            if getattr(self, field) < 1:
-                raise WrongScenario(field, "There must be at least one.")
-        if not self.length > 0:
-            raise WrongScenario("length", "It must be more than nothing.")
+        self._demand_some("brokers", "publishers", "takers", "page", "attempts", "outbox")
+        self._demand_more_than_nothing("length")

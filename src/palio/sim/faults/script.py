@@ -13,16 +13,9 @@ from palio.sim.faults.scenario import FaultScenario
 from palio.sim.topologies import Layout
 
 FILTERS = (
-    "n > 0",
-    "kind = 1",
-    "kind = 2",
-    "kind > 1",
-    "kind = 1 and v > 3",
-    "v < 5",
-    "v > 2 and v < 8",
-    "kind = 3 or v = 7",
-    "kind = 2 and v >= 5",
-)
+    "n > 0", "kind = 1", "kind = 2", "kind > 1", "kind = 1 and v > 3", "v < 5", "v > 2 and v < 8",
+    "kind = 3 or v = 7", "kind = 2 and v >= 5",
+)  # fmt: skip
 
 
 def drawn_steps(scenario: FaultScenario, layout: Layout) -> tuple[steps.Step, ...]:
@@ -70,10 +63,8 @@ class _Drawing:
             self._moments = [self._chance.uniform(0.1, 0.6) * scenario.length]
 
     def _broker(self) -> str:
-        chance = self._chance
-        return chance.choice(
-            self._popular if chance.random() < (0.8 if self._close else 0.4) else self._brokers
-        )
+        popular = self._chance.random() < (0.8 if self._close else 0.4)
+        return self._chance.choice(self._popular if popular else self._brokers)
 
     def _time(self, share: float = 0.95) -> float:
         chance = self._chance
@@ -211,13 +202,10 @@ class _Drawing:
         """Some brokers on one side, the others on the other: all links between them are cut."""
         chance = self._chance
         side = set(chance.sample(range(len(self._brokers)), chance.randint(1, max(1, len(self._brokers) // 2))))
-        links = tuple(
-            number
-            for number, link in enumerate(self._layout.links)
-            if (link.one in side) != (link.other in side)
-        )
-        if links:
-            yield steps.Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
+        links = enumerate(self._layout.links)
+        between = tuple(number for number, link in links if (link.one in side) != (link.other in side))
+        if between:
+            yield steps.Cut(time=self._time(), links=between, seconds=self._span(), noticed=self._noticed())
 
     def _lag(self) -> steps.Step:
         chance = self._chance
@@ -231,5 +219,5 @@ class _Drawing:
         time, name = self._time(), chance.choice(self._takers)
         if chance.random() < 0.2:
             return steps.Twice(time=time, name=name, brokers=(self._broker(), self._broker()))
-        manner = chance.choice(("closes", "detaches", "vanishes", "moves"))
+        manner = chance.choice(steps.MANNERS)
         return steps.Leave(time=time, name=name, manner=manner, seconds=self._span(), broker=self._broker())

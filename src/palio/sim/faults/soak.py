@@ -12,28 +12,21 @@ from functools import partial
 from random import Random
 from typing import Any
 
-import msgspec
-
 from palio.sim.faults.knots import KNOTS, WORDS
 from palio.sim.faults.reach import FaultReach, counts
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.scenario import Shape
-from palio.sim.soak import COMBINATIONS, in_order
+from palio.sim.soak import COMBINATIONS, Soaked, in_order
 
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
 _EVEN = 0.25  # the share of runs that are not mixed
 _FIRST_KNOTS = tuple(word for word in KNOTS if word != "roaming")
 
 
-class FaultSoaked(msgspec.Struct, frozen=True):
-    """What came of one seed."""
+class FaultSoaked(Soaked[FaultScenario], frozen=True):
+    """What came of one seed, and what it came across where that was measured."""
 
-    seed: int
-    scenario: FaultScenario
-    violations: tuple[str, ...]
-    deliveries: int
-    messages: int
     reached: tuple[tuple[str, str, str, int], ...] = ()  # kind, what, state, times
 
 

@@ -63,6 +63,7 @@ class FaultyStation:
         self.handling = self.writing = False
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class FaultyLine:
     """One direction of a link. Messages of an earlier epoch are lost.
 
@@ -70,14 +71,10 @@ class FaultyLine:
     the one that it was told of last, as a real broker writes to the connection that it has.
     """
 
-    __slots__ = ("arrival", "coming", "epoch", "up", "used")
-
-    def __init__(self) -> None:
-        self.up = False
-        self.epoch = 0
-        self.used = -1  # the epoch of the connection that its broker uses
-        self.coming: deque[int] = deque()  # those of which it will be told
-        self.arrival = 0.0
+    epoch: int = 0
+    used: int = -1  # the epoch of the connection that its broker uses
+    coming: deque[int] = field(default_factory=deque)  # those of which it will be told
+    arrival: float = 0.0
 
     def begin(self) -> None:
         """Its broker is told of the next connection, and uses it."""

@@ -1,18 +1,22 @@
-"""Steps: what goes wrong, and what clients do, in a run with faults. `str` of a step is a sentence.
+"""Steps: what goes wrong, and what clients do, in a run with faults. `str` of a step is its sentence.
 
 Everything that a step needs is in it, so that leaving others out does not change it.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import msgspec
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=str.lower):
+    sentence: ClassVar[str]
     number: int = 0
     time: float = 0.0
+
+    def __str__(self) -> str:
+        return self.sentence.format(**msgspec.structs.asdict(self))
 
 
 # What goes wrong.
@@ -21,34 +25,24 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=s
 class Crash(_Step, frozen=True, kw_only=True):
     """A broker ends after so many more effects, and begins anew later. A share of its writes survives."""
 
+    sentence = "{broker} will crash after {effects} more effects, for {down:.1f} s."
     broker: str
     effects: int
     share: float
     down: float
 
-    def __str__(self) -> str:
-        return f"{self.broker} will crash after {self.effects} more effects, for {self.down:.1f} s."
-
 
 class PauseBroker(_Step, frozen=True, kw_only=True, tag="pause"):
-    """A broker does nothing for a while."""
-
+    sentence = "{broker} does nothing for {seconds:.1f} s."
     broker: str
     seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.broker} does nothing for {self.seconds:.1f} s."
 
 
 class Slow(_Step, frozen=True, kw_only=True):
-    """A broker needs so long for each message for a while."""
-
+    sentence = "{broker} needs {each:.2f} s for each message, for {seconds:.1f} s."
     broker: str
     seconds: float
     each: float
-
-    def __str__(self) -> str:
-        return f"{self.broker} needs {self.each:.2f} s for each message, for {self.seconds:.1f} s."
 
 
 class Cut(_Step, frozen=True, kw_only=True):
@@ -63,54 +57,38 @@ class Cut(_Step, frozen=True, kw_only=True):
 
 
 class Lag(_Step, frozen=True, kw_only=True):
-    """A link is slower for a while."""
-
+    sentence = "The link {link} takes {more:.2f} s more for {seconds:.1f} s."
     link: int
     seconds: float
     more: float
 
-    def __str__(self) -> str:
-        return f"The link {self.link} takes {self.more:.2f} s more for {self.seconds:.1f} s."
-
 
 class Full(_Step, frozen=True, kw_only=True):
-    """A disk is full for a while."""
-
+    sentence = "The disk of {broker} is full for {seconds:.1f} s."
     broker: str
     seconds: float
-
-    def __str__(self) -> str:
-        return f"The disk of {self.broker} is full for {self.seconds:.1f} s."
 
 
 class SlowDisk(_Step, frozen=True, kw_only=True):
-    """A disk needs so long for each write for a while."""
-
+    sentence = "The disk of {broker} needs {each:.2f} s for each write, for {seconds:.1f} s."
     broker: str
     seconds: float
     each: float
-
-    def __str__(self) -> str:
-        return f"The disk of {self.broker} needs {self.each:.2f} s for each write, for {self.seconds:.1f} s."
 
 
 class Jump(_Step, frozen=True, kw_only=True):
     """The clock of a broker is set: forward, or a little back."""
 
+    sentence = "The clock of {broker} jumps by {by:+.1f} s."
     broker: str
     by: float
-
-    def __str__(self) -> str:
-        return f"The clock of {self.broker} jumps by {self.by:+.1f} s."
 
 
 class Join(_Step, frozen=True, kw_only=True):
     """A broker that was never there before joins the network."""
 
+    sentence = "{broker} joins the network."
     broker: str
-
-    def __str__(self) -> str:
-        return f"{self.broker} joins the network."
 
 
 # What clients do.
@@ -125,91 +103,79 @@ class Say(_Step, frozen=True, kw_only=True):
     priority: int = 4
     lifetime: float | None = None
 
+    @property
+    def numbers(self) -> list[int]:
+        return [one[0] for one in self.contents]
+
+    @property
+    def named(self) -> str:
+        return ", ".join(f"n={number}" for number in self.numbers)
+
     def __str__(self) -> str:
-        return f"{self.publisher} wants to publish {', '.join(f'n={one[0]}' for one in self.contents)}."
+        return f"{self.publisher} wants to publish {self.named}."
 
 
 class Shift(_Step, frozen=True, kw_only=True):
     """A publisher goes on at another broker; what is not confirmed yet it sees to at the former one."""
 
+    sentence = "{publisher} goes on at {broker}."
     publisher: str
     broker: str
-
-    def __str__(self) -> str:
-        return f"{self.publisher} goes on at {self.broker}."
 
 
 class Take(_Step, frozen=True, kw_only=True):
     """A client takes a durable subscription for the first time."""
 
+    sentence = "{name} wants `{filter}` at {broker}, since {since}."
     name: str
     broker: str
     filter: str
     since: str | float = "now"
 
-    def __str__(self) -> str:
-        return f"{self.name} wants `{self.filter}` at {self.broker}, since {self.since}."
-
 
 class Leave(_Step, frozen=True, kw_only=True):
     """A client goes away, and comes back: to the same broker, or to another. `manner` is how it goes."""
 
+    sentence = "{name} {manner}; it comes back to {broker} in {seconds:.1f} s."
     name: str
-    manner: str  # closes, detaches or vanishes
+    manner: str
     seconds: float
     broker: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.manner}; it comes back to {self.broker} in {self.seconds:.1f} s."
 
 
 class Twice(_Step, frozen=True, kw_only=True):
     """A client connects twice at the same time, and goes on with the second one."""
 
+    sentence = "{name} connects to {brokers[0]} and to {brokers[1]}."
     name: str
     brokers: tuple[str, str]
 
-    def __str__(self) -> str:
-        return f"{self.name} connects to {self.brokers[0]} and to {self.brokers[1]}."
-
 
 class Refilter(_Step, frozen=True, kw_only=True):
-    """A client changes its filter."""
-
+    sentence = "{name} wants `{filter}` from now on."
     name: str
     filter: str
 
-    def __str__(self) -> str:
-        return f"{self.name} wants `{self.filter}` from now on."
-
 
 class Halt(_Step, frozen=True, kw_only=True):
-    """A client pauses its subscription for a while."""
-
+    sentence = "{name} pauses its subscription for {seconds:.1f} s."
     name: str
     seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.name} pauses its subscription for {self.seconds:.1f} s."
 
 
 class Rewind(_Step, frozen=True, kw_only=True):
     """A client moves its subscription back to the beginning of everything."""
 
+    sentence = "{name} wants everything once more."
     name: str
-
-    def __str__(self) -> str:
-        return f"{self.name} wants everything once more."
 
 
 class End(_Step, frozen=True, kw_only=True):
-    """A client ends its subscription."""
-
+    sentence = "{name} ends its subscription."
     name: str
 
-    def __str__(self) -> str:
-        return f"{self.name} ends its subscription."
 
+MANNERS = ("closes", "detaches", "vanishes", "moves")  # in which a client leaves
 
 Fault: TypeAlias = Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Join
 OfTaker: TypeAlias = Take | Leave | Twice | Refilter | Halt | Rewind | End

@@ -7,6 +7,7 @@ several together, and then also as the last thing that it says before it leaves 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
@@ -35,6 +36,7 @@ from palio.sim.faults.station import FaultyStation
 from palio.sim.faults.steps import Take
 
 if TYPE_CHECKING:
+    from palio.sim.faults.scenario import FaultScenario
     from palio.sim.faults.world import World
 
 _ATTACH_WITHIN = 15.0  # seconds until a taker tries again
@@ -47,20 +49,12 @@ _RETRY = Retry(attempts=4, first_pause=0.2, longest_pause=2.0)
 class FaultConsumer:
     """The client of one durable subscription, in one session after the other."""
 
-    def __init__(
-        self,
-        world: World,
-        take: Take,
-        *,
-        impatient: bool = False,
-        batched: bool = False,
-        retries: bool = False,
-    ) -> None:
+    def __init__(self, world: World, take: Take, scenario: FaultScenario) -> None:
         self.world = world
-        self._batched = batched  # whether it acknowledges several deliveries at once
+        self._batched = scenario.batched  # whether it acknowledges several deliveries at once
         self._batches: dict[str, list[int]] = {}  # by session: what will be acknowledged together
-        self._impatient = impatient  # whether it begins anew at times, if its home cannot be reached
-        self._retries = retries  # whether it says how what it rejects is to be tried again
+        self._impatient = scenario.anew  # whether it begins anew at times, if its home cannot be reached
+        self._retries = scenario.retries  # whether it says how what it rejects is to be tried again
         self.name = take.name
         self.broker = take.broker
         self.session = ""  # the present one
@@ -128,9 +122,13 @@ class FaultConsumer:
             self._close(session)
             self.connect(self.broker)
 
-    def _if_still(self, session: str, do: object, *arguments: object) -> None:
-        if session == self.session and not self.away and callable(do):
+    def _if_still(self, session: str, do: Callable[..., None], *arguments: object) -> None:
+        if session == self.session and not self.away:
             do(*arguments)
+
+    def _connect_soon(self, session: str) -> None:
+        self.attached = False
+        self.world.after(1.0, self._if_still, session, self.connect, self.broker)
 
     def _post(self, session: str, message: object) -> None:
         broker = self.sessions.get(session)
@@ -180,10 +178,9 @@ class FaultConsumer:
         self._looking = {session: place for session, place in self._looking.items() if place != broker}
         if self.broker == broker and not self.away:
             self.attached = False
-            world = self.world
-            places = list(world.stations)
-            place = broker
+            world, place = self.world, broker
             if not world.calm and world.chance("elsewhere", self.session) < 0.25:
+                places = list(world.stations)
                 place = places[int(world.chance("where", self.session) * len(places))]
             world.after(0.3, self._if_still, self.session, self.connect, place)
         else:
@@ -288,8 +285,8 @@ class FaultConsumer:
             case Paused() | Sought():
                 self._steered(session, answer)
             case Refused(_, "NotHome", _) if session == self.session and taking.ending == NEVER:
-                self.attached, self._rewinding = False, ""
-                world.after(1.0, self._if_still, session, self.connect, self.broker)
+                self._rewinding = ""
+                self._connect_soon(session)
             case DurableReady():
                 if taking.ready == NEVER:
                     taking.ready = record.moment
@@ -309,18 +306,15 @@ class FaultConsumer:
             case Ended() if not self._looking:
                 taking.ended = record.tick()
             case Taken() if session == self.session and not self.away:
-                self.attached = False
-                world.after(1.0, self._if_still, session, self.connect, self.broker)
+                self._connect_soon(session)
             case Refused(_, "HomeUnreachable", _) if session == self.session:
                 anew = self._impatient and world.chance("anew", session, world.now) < 0.4
                 world.after(1.5, self._if_still, session, self._attach, session, anew)
             case Refused(_, "HistoryUnavailable", _) if session == self.session:
-                self.attached = False
-                world.after(1.0, self._if_still, session, self.connect, self.broker)
+                self._connect_soon(session)
             case Refused(_, "NotTaker", _) if session == self.session:
                 if answer.kind in ("change", "finish"):
-                    self.attached = False
-                    world.after(1.0, self._if_still, session, self.connect, self.broker)
+                    self._connect_soon(session)
 
     def _steered(self, session: str, answer: Paused | Sought) -> None:
         if isinstance(answer, Sought):
@@ -333,37 +327,24 @@ class FaultConsumer:
         self._ask()
 
     def handed(self, station: FaultyStation, hand: Hand) -> None:
-        for delivery, attempt, envelope in hand.deliveries:
+        for handed in hand.deliveries:
             seen = hand.session in self.sessions
-            self._note(station, (delivery, attempt, envelope), seen)
+            self._note(station, handed, seen)
             if seen:
-                self._think(hand.session, delivery, attempt)
+                self._think(hand.session, handed[0], handed[1])
 
     def _note(self, station: FaultyStation, handed: tuple[int, int, Envelope], seen: bool) -> None:
         world, record = self.world, self.world.record
         delivery, attempt, envelope = handed
         number = envelope.notification["n"]
-        world.note(
-            self.name,
+        what = (
             f"{'gets' if seen else 'is gone and does not get'} delivery {delivery} from {station.name}, "
-            f"attempt {attempt}: {envelope.origin}#{envelope.sequence} (n={number})",
-            self.name,
-            number,
+            f"attempt {attempt}: {envelope.origin}#{envelope.sequence} (n={number})"
         )
-        record.handings.append(
-            Handing(
-                record.tick(),
-                world.now,
-                station.last,
-                station.name,
-                self.name,
-                delivery,
-                attempt,
-                envelope,
-                seen,
-                self._life(station),
-            )
-        )
+        world.note(self.name, what, self.name, number)
+        when = record.tick(), world.now, station.last
+        life = self._life(station)
+        record.handings.append(Handing(*when, station.name, self.name, *handed, seen, life))
 
     def _life(self, station: FaultyStation) -> str:
         """Which one of its name it is; it may have ended just after it delivered something."""
@@ -384,8 +365,7 @@ class FaultConsumer:
             rejected = self._rejected(delivery, attempt) if self._retries else Rejected(self.name, (delivery,))
             world.after(0.02, self._post, session, rejected)
         elif luck < 0.9:
-            late = Acknowledged(self.name, (delivery,))
-            world.after(40.0 * (luck - 0.8) + 1.0, self._post, session, late)
+            world.after(40.0 * (luck - 0.8) + 1.0, self._post, session, Acknowledged(self.name, (delivery,)))
 
     def _collect(self, session: str, delivery: int, luck: float) -> None:
         """Acknowledge something together with others: when there are some, or after a while."""
@@ -415,14 +395,11 @@ class FaultConsumer:
             if not self._ended:
                 found.append(f"{self.name} has not been told that it has ended")
             return found
-        if not self.attached:
-            found.append(f"{self.name} is not attached")
-        if taking.ready == NEVER:
-            found.append(f"{self.name} has not been told that it is ready")
-        if taking.wishes[-1].known == NEVER:
-            found.append(f"{self.name} has not been told that its filter has changed")
-        if self._is_halted != self._halted:
-            found.append(f"{self.name} has not been told that it is paused, or goes on")
-        if self._rewinds:
-            found.append(f"{self.name} has not been told that it gets everything once more")
-        return found
+        open_ends = {
+            "is not attached": not self.attached,
+            "has not been told that it is ready": taking.ready == NEVER,
+            "has not been told that its filter has changed": taking.wishes[-1].known == NEVER,
+            "has not been told that it is paused, or goes on": self._is_halted != self._halted,
+            "has not been told that it gets everything once more": self._rewinds > 0,
+        }
+        return found + [f"{self.name} {what}" for what, is_so in open_ends.items() if is_so]

@@ -17,162 +17,102 @@ class BrokenPromise(Violation, frozen=True, kw_only=True):
 
 
 class LostNotification(BrokenPromise, frozen=True, kw_only=True):
-    """A confirmed notification that a subscription should have got and did not."""
-
-    def __str__(self) -> str:
-        return f"{self.session} was ready before {self._it} was published, which was confirmed and never came."
+    sentence = "{session} was ready before {it} was published, which was confirmed and never came."
 
 
 class HistoryLost(BrokenPromise, frozen=True, kw_only=True):
     """A notification of the time from which on the subscription wanted everything."""
 
+    sentence = "{session} wanted everything since {since}, and {it} of that never came."
     since: str | float
-
-    def __str__(self) -> str:
-        return f"{self.session} wanted everything since {self.since}, and {self._it} of that never came."
 
 
 class Outside(BrokenPromise, frozen=True, kw_only=True):
-    """Something that the subscription's filter does not select."""
-
+    sentence = "{session} got {it}, which its filter `{filter}` does not select."
     filter: str
-
-    def __str__(self) -> str:
-        return f"{self.session} got {self._it}, which its filter `{self.filter}` does not select."
 
 
 class AfterEnd(BrokenPromise, frozen=True, kw_only=True):
-    """Something for a subscription that has ended."""
-
-    def __str__(self) -> str:
-        return f"{self.session} got {self._it} after it had been told that it has ended."
+    sentence = "{session} got {it} after it had been told that it has ended."
 
 
 class AfterDone(BrokenPromise, frozen=True, kw_only=True):
-    """Something once more whose acknowledgement had been answered."""
-
-    def __str__(self) -> str:
-        return f"{self.session} got {self._it} again, although its acknowledgement had been answered."
+    sentence = "{session} got {it} again, although its acknowledgement had been answered."
 
 
 class Disorder(BrokenPromise, frozen=True, kw_only=True):
     """First deliveries of a publisher the wrong way round."""
 
+    sentence = "{session} got {it} for the first time after the younger n={after}."
     after: int
-
-    def __str__(self) -> str:
-        return f"{self.session} got {self._it} for the first time after the younger n={self.after}."
 
 
 class Unmarked(BrokenPromise, frozen=True, kw_only=True):
-    """A redelivery that claims to be the first delivery."""
-
-    def __str__(self) -> str:
-        return f"{self.session} got {self._it} again without a mark that it is a redelivery."
+    sentence = "{session} got {it} again without a mark that it is a redelivery."
 
 
 class TwoDeliveries(BrokenPromise, frozen=True, kw_only=True):
-    """One notification under two delivery numbers."""
-
+    sentence = "{session} got {it} as delivery {deliveries[0]} and as delivery {deliveries[1]}."
     deliveries: tuple[int, int]
-
-    def __str__(self) -> str:
-        one, other = self.deliveries
-        return f"{self.session} got {self._it} as delivery {one} and as delivery {other}."
 
 
 class OneDelivery(BrokenPromise, frozen=True, kw_only=True):
-    """Two notifications under one delivery number."""
-
+    sentence = "{session} got both {it} and n={other} as delivery {delivery}."
     delivery: int
     other: int
-
-    def __str__(self) -> str:
-        return f"{self.session} got both {self._it} and n={self.other} as delivery {self.delivery}."
 
 
 class BegunAgain(BrokenPromise, frozen=True, kw_only=True):
     """A subscription that is another one than before, though nobody has ended it."""
 
-    def __str__(self) -> str:
-        return (
-            f"{self.session} got {self._it} from another subscription of its name, and had not ended the first."
-        )
+    sentence = "{session} got {it} from another subscription of its name, and had not ended the first."
 
 
 class Ghost(BrokenPromise, frozen=True, kw_only=True):
-    """A taker that is not connected."""
-
+    sentence = "At {broker} the taker of {session} was {taker}, which is not connected."
     broker: str
     taker: str
 
-    def __str__(self) -> str:
-        return f"At {self.broker} the taker of {self.session} was {self.taker}, which is not connected."
-
 
 class PublishedTwice(BrokenPromise, frozen=True, kw_only=True):
-    """A notification with an id that is in the journal twice."""
-
+    sentence = "{it} was published once and is in the journal also as {other[0]}#{other[1]}."
     other: tuple[str, int]
-
-    def __str__(self) -> str:
-        return "{} was published once and is in the journal also as {}#{}.".format(self._it, *self.other)
 
 
 class SequenceReused(BrokenPromise, frozen=True, kw_only=True):
-    """A sequence that was seen or confirmed and given to another notification."""
-
+    sentence = "{it} has the sequence that n={other} had."
     other: int
-
-    def __str__(self) -> str:
-        return f"{self._it} has the sequence that n={self.other} had."
 
 
 class ConfirmedTooEarly(BrokenPromise, frozen=True, kw_only=True):
-    """A confirmation of something that is not on disk."""
-
-    def __str__(self) -> str:
-        return f"{self._it} was confirmed and is not on disk."
+    sentence = "{it} was confirmed and is not on disk."
 
 
 class NeverSaid(BrokenPromise, frozen=True, kw_only=True):
     """A delivery of something that no origin has in its journal, or not so."""
 
-    def __str__(self) -> str:
-        return f"{self.session} got {self._it}, which was never on disk at its origin."
+    sentence = "{session} got {it}, which was never on disk at its origin."
 
 
 class Expired(BrokenPromise, frozen=True, kw_only=True):
-    """A delivery of something that had outlived its lifetime."""
-
+    sentence = "{session} got {it} {late:.3f} s after the end of its lifetime."
     late: float
-
-    def __str__(self) -> str:
-        return f"{self.session} got {self._it} {self.late:.3f} s after the end of its lifetime."
 
 
 class TrimmedTooFar(BrokenPromise, frozen=True, kw_only=True):
-    """A journal that was trimmed beyond the position of a subscription."""
-
+    sentence = (
+        "The journal of {origin} was trimmed up to {upto}, and {session} has everything only up to {position}."
+    )
     origin: str
     upto: int
     position: int
-
-    def __str__(self) -> str:
-        return (
-            f"The journal of {self.origin} was trimmed up to {self.upto}, and {self.session} has "
-            f"everything only up to {self.position}."
-        )
 
 
 class WrongEpoch(BrokenPromise, frozen=True, kw_only=True):
     """An event or a mark that says of all brokers that it has met that they are in one epoch, and is wrong."""
 
+    sentence = "{broker} sent {notification[0]}#{notification[1]} with an epoch that it was not in."
     broker: str
-
-    def __str__(self) -> str:
-        origin, sequence = self.notification or ("", 0)
-        return f"{self.broker} sent {origin}#{sequence} with an epoch that it was not in."
 
 
 class WrongHomes(BrokenPromise, frozen=True, kw_only=True):
@@ -189,46 +129,27 @@ class WrongHomes(BrokenPromise, frozen=True, kw_only=True):
 
 
 class Unanswered(BrokenPromise, frozen=True, kw_only=True):
-    """A client that waits for something although all faults are long over."""
-
+    sentence = "Long after the last fault, {what}."
     what: str
-
-    def __str__(self) -> str:
-        return f"Long after the last fault, {self.what}."
 
 
 class DuringPause(BrokenPromise, frozen=True, kw_only=True):
-    """Something that was delivered while the subscription was paused."""
-
-    def __str__(self) -> str:
-        return f"{self.session} was paused, and {self._it} was delivered all the same."
+    sentence = "{session} was paused, and {it} was delivered all the same."
 
 
 class Unquiet(BrokenPromise, frozen=True, kw_only=True):
-    """A network that goes on and on after the last fault."""
-
+    sentence = "The network does not fall silent: {reason}."
     reason: str
-
-    def __str__(self) -> str:
-        return f"The network does not fall silent: {self.reason}."
 
 
 class TooMuchInMemory(BrokenPromise, frozen=True, kw_only=True):
-    """More in the memory of a broker than its settings allow."""
-
+    sentence = "{broker} had {found} of {what} in memory, of which {allowed} are allowed."
     broker: str
     what: str
     found: int
     allowed: int
 
-    def __str__(self) -> str:
-        return f"{self.broker} had {self.found} of {self.what} in memory, of which {self.allowed} are allowed."
-
 
 class EndedWithError(BrokenPromise, frozen=True, kw_only=True):
-    """A broker that ended with an error of its own."""
-
+    sentence = "A broker ended with an error: {error}."
     error: str
-
-    def __str__(self) -> str:
-        return f"A broker ended with an error: {self.error}."

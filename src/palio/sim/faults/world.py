@@ -77,9 +77,8 @@ class World:
         self.queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self.handled = 0
-        self.connected: dict[str, set[str]] = defaultdict(
-            set
-        )  # by broker: the sessions that it has been told of
+        # By broker: the sessions that it has been told of.
+        self.connected: dict[str, set[str]] = defaultdict(set)
         names = [f"b{number}" for number in range(layout.size)]
         self.stations = {name: FaultyStation(name, Disk(archived=archived)) for name in names}
         self.wires = [
@@ -314,7 +313,6 @@ class World:
             self.post(station, timer, "timer")
 
     def jump(self, station: FaultyStation, by: float) -> None:
-        """Set a clock."""
         station.offset += by
         for name, (_, at) in list(station.timers.items()):
             self._set_timer(station, name, at)
@@ -373,7 +371,7 @@ class World:
         wire = station.wires[broker]
         line = wire.lines[station.name]
         check_epochs(self, station, message)
-        if line.up and line.used == line.epoch:
+        if wire.up and line.used == line.epoch:
             now = self.now
             arrival = line.arrival = max(line.arrival, now + wire.latency + wire.more)
             self.after(arrival - now, self._arrive, wire, station.name, line.epoch, message)
@@ -391,7 +389,6 @@ class World:
             self.note(wire.one.name, f"is connected with {wire.other.name} again")
         kinds = {wire.one.name: wire.link.kind, wire.other.name: wire.link.other_kind}
         for line in wire.lines.values():
-            line.up = True
             line.epoch += 1
         for end in (wire.one, wire.other):
             neighbour = wire.opposite(end.name).name
@@ -408,7 +405,6 @@ class World:
             return
         wire.up = False
         for line in wire.lines.values():
-            line.up = False
             line.epoch += 1
         epoch = wire.lines[wire.one.name].epoch
         for end, delay in zip((wire.one, wire.other), (*noticed, *noticed)[:2], strict=True):
@@ -426,8 +422,6 @@ class World:
         self.note(station.name, f"closes its link with {broker}: {reason}")
         if wire.up:
             wire.up = False
-            for line in wire.lines.values():
-                line.up = False
             wire.lines[broker].epoch += 1
             epoch = wire.lines[wire.one.name].epoch
             self.after(2 * wire.latency + wire.more, self._notice, wire, wire.opposite(station.name), epoch)
