@@ -1,5 +1,4 @@
-"""`Admission`: authentication, limits and fencing of connections. They tell of it here, and the router hears of
-it.
+"""`Admission`: authentication, limits and fencing of connections, of which the router hears from here.
 
 Whoever greets must be somebody, with the right to what it greets as, and within the limits on connections. A
 client that connects again takes the place of its old connection. Of two links to the same neighbour one stays.

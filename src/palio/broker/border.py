@@ -62,9 +62,7 @@ _OWN_BUSINESS = (MoveOut, MoveIn, MovedIn, Differs, NotHere, Newer)
 
 
 class Border:
-    """What may leave by a link, and what may come. A message that may not is None; `UnlistedMessage` is raised
-    for a kind that is not known here.
-    """
+    """What may leave by a link, and come; None for what may not. Raises `UnlistedMessage` for other kinds."""
 
     def __init__(self, exports: Filter, imports: Filter, withheld: Counter[str]) -> None:
         self._exports = exports

@@ -191,9 +191,7 @@ class BrokerConnection(asyncio.Protocol):
             self._take()
 
     def _take(self) -> None:
-        """Reads messages. Throttling: who makes the broker think for long has to wait as long before
-        the next.
-        """
+        """Reads messages. Throttling: who makes the broker think for long has to wait as long."""
         waiting = self._waiting
         while waiting and self.state not in (
             ConnectionState.DRAINING,

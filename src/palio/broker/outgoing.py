@@ -1,5 +1,4 @@
-"""Outgoing frames of one connection: collected, written together, and bounded when the other end is a slow
-consumer.
+"""Outgoing frames of one connection: collected, written together, and bounded for slow consumers.
 
 Frames of one turn of the event loop are written at once. While the transport is full they wait here, in
 their order. Answers and durable deliveries always wait (both are bounded by what was asked for); events of

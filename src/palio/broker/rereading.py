@@ -1,6 +1,4 @@
-"""`Rereading`: hot reload of tokens, rights and certificates, which may change at any time and count soon
-after.
-"""
+"""`Rereading`: hot reload of tokens, rights and certificates, which may change at any time."""
 
 from __future__ import annotations
 

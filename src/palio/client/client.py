@@ -251,8 +251,7 @@ class Client(QueryMethods):
         backoff: Backoff | float | None = None,
         timeout: float | None = None,
     ) -> Subscription[Any]:
-        """Ask for all that the filter selects. Returns when the broker holds it, or (`ready`) the whole
-        network.
+        """Ask for all that the filter selects. Returns when the broker or (`ready`) the whole network knows.
 
         `limit` and `when_full` bound what waits here for a slow reader.
 

@@ -1,6 +1,4 @@
-"""Dispatch: what comes without being asked for goes to whom it is for: events, requests, replies, and other
-news.
-"""
+"""Dispatch: what comes without being asked for (events, requests, replies, news) goes to whom it is for."""
 
 from __future__ import annotations
 

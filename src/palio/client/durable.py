@@ -236,8 +236,7 @@ class DurableSubscription(Subscription[Content_co]):
     # For its user
 
     async def change(self, filter: str | Filter) -> Changed:
-        """Change the filter in place, at one point of each journal. Returns examples of what that drops and
-        adds.
+        """Change the filter in place, at one point of each journal. Returns examples of what it drops and adds.
 
         Raises `RequestTimeout`, or what the broker refuses with.
         """

@@ -1,6 +1,4 @@
-"""`SessionHandle`: what a client asks for that lasts, such as a subscription. It is asked for again on each new
-connection.
-"""
+"""`SessionHandle`: what a client asks for that lasts, such as a subscription, on each new connection."""
 
 from __future__ import annotations
 

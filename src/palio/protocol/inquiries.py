@@ -28,9 +28,7 @@ UNTOLD = "It does not say why."
 
 
 class Request(WireMessage, frozen=True):
-    """Request and reply: ask all that take this notification. After `timeout` seconds what is missing is given
-    up.
-    """
+    """Ask all that take this notification. After `timeout` seconds what is missing is given up."""
 
     number: Number
     notification: Notification
@@ -159,9 +157,7 @@ class Enquire(WireMessage, frozen=True):
 
 
 class Answered(WireMessage, frozen=True):
-    """Reply between brokers: from the sender or behind it, or (`last`) that no more will come; `missing` did
-    not answer.
-    """
+    """Reply from the sender or behind it, or (`last`) that no more will come; `missing` did not answer."""
 
     origin: str
     sequence: Number

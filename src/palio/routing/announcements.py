@@ -64,9 +64,7 @@ class Announcements:
     # Links
 
     def link_established(self, link: NeighbourLink, component: Component) -> list[Effect]:
-        """Handles a new link of the graph: tell the neighbour all there is to know, and everyone of the
-        link.
-        """
+        """Handles a new link of the graph: the neighbour is told everything, and everyone of the link."""
         name = link.broker
         states = [state for state in self.graph.states.values() if state.broker != self._broker]
         effects: list[Effect] = [Send(name, state) for state in states]
@@ -166,9 +164,7 @@ class Announcements:
             yield Interest(broker, Update(known.version, add=rows, advertise=advertisements), whole=True)
 
     def _answered(self, broker: str, version: int, source: str | None) -> list[Effect]:
-        """Notes that a neighbour has answered, or sent such an update itself: it knows all versions up to this
-        one.
-        """
+        """Notes that a neighbour has answered, or sent such an update itself: it knows all up to this one."""
         effects: list[Effect] = []
         echoes = self._echoes.get(broker, {})
         for asked in [asked for asked in echoes if asked <= version]:

@@ -1,6 +1,4 @@
-"""Requests of clients: subscribing, advertising, publishing and all else that a session asks for, and the
-answers.
-"""
+"""Requests of clients: subscribing, advertising, publishing and all else that a session asks for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Inquiries (see `protocol.inquiries`) at one broker: requests and replies, traces and watches, as the router
-sees them.
-"""
+"""Inquiries (see `protocol.inquiries`) at one broker, as the router sees them."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ class InquiryRouting:
         self.watching.links_changed()
 
     def session_closed(self, session: str) -> None:
-        """Handles the end of a session: its questions are forgotten, and it will not reply to those of
-        others.
-        """
+        """Forgets the questions of a session that has ended; it will not reply to those of others."""
         self._echoes.session_closed(session)
         self._requests.session_closed(session)
         self.watching.session_closed(session)

@@ -1,5 +1,4 @@
-"""Recovery: what a broker finds on disk when it begins: its standing, its subscriptions, and ids for
-deduplication.
+"""Recovery: what a broker finds on disk when it begins: its standing, its subscriptions, known ids.
 
 A subscription or a letter that cannot be read does not keep the broker from starting: it is put aside.
 """
@@ -45,9 +44,7 @@ Letters = dict[int, list[tuple[int, int, Envelope]]]
 
 
 def enter(backend: Backend, connection: Connection, broker: str) -> tuple[StoreStanding, int]:
-    """Fencing: begin another life (incarnation) of a broker. Returns how far its store is, and the number of
-    that life.
-    """
+    """Fencing: begin another life (incarnation) of a broker. Returns how far its store is, and its number."""
     table = schema.brokers
     mine = table.c.name == to_column(broker)
     found = connection.execute(table.select().where(mine)).first()

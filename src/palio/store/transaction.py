@@ -133,9 +133,7 @@ class Transaction:
         return answers
 
     def finish(self, swept: int) -> StoreStanding | None:
-        """Make the last write of a transaction. Returns how far the store is with it; None if nothing
-        changed.
-        """
+        """Make the last write of a transaction. Returns how far the store is; None if nothing changed."""
         before = self._before
         standing = StoreStanding(
             self._broker,
@@ -252,9 +250,7 @@ class Transaction:
         return read(self._connection, self._broker, self._name, effect, head=self._head, trimmed=self.trimmed)
 
     def _held(self, upto: int) -> int:
-        """Retention holds: up to which sequence, at the most, no reader that is no subscription needs
-        anything.
-        """
+        """Retention holds: up to where, at the most, no reader that is no subscription needs anything."""
         self._flush_facts()
         held = self._connection.execute(_HELD, {"broker": self._broker, "kind": FactKind.HELD.value}).scalar()
         return upto if held is None else min(upto, int(held))

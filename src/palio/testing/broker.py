@@ -24,9 +24,7 @@ PATIENCE = DurableSettings(tick=0.05, settle_within=0.01)
 
 
 class Broker:
-    """A broker in this event loop. `async with` starts it and gives its address; `with` starts it in a
-    thread.
-    """
+    """A broker. `async with` starts it and gives its address; `with` starts it in a thread."""
 
     def __init__(self, settings: Settings, clock: Clock | None, extensions: Sequence[Installer] = ()) -> None:
         self._settings = settings
@@ -109,9 +107,7 @@ class Broker:
             await running.stop()
 
     async def crash(self) -> None:
-        """End it without a word: what was on its way is lost, what was in the journal is there at the next
-        start.
-        """
+        """End it without a word: what was on its way is lost, what was in the journal is not."""
         running = self.running
         self._host.crash()
         for connection in list(running.connections):

@@ -1,6 +1,4 @@
-"""Pause, resume and seek: messages that steer a durable subscription from outside, without disturbing its
-taker.
-"""
+"""Pause, resume and seek: a durable subscription is steered from outside, and its taker not disturbed."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ class Resume(Numbered, frozen=True):
 
 
 class Seek(Numbered, frozen=True):
-    """Move a durable subscription to another position: `since` a time, "all" or "now", or `after` a position of
-    some origins.
+    """Seek: `since` a time, "all" or "now", or `after` a position of some origins.
 
     What follows comes, also what had been acknowledged, as far back as journals and lakes have it; what is
     before and was not acknowledged is dropped. With `dry` nothing is done: only what would be dropped is said.
@@ -41,9 +38,7 @@ class Paused(Numbered, frozen=True):
 
 
 class Sought(Numbered, frozen=True):
-    """Answers `Seek`: it is moved, on disk. So many deliveries were dropped; `unread` if journals may have had
-    more of them.
-    """
+    """Answers `Seek`: on disk. So many deliveries were dropped; `unread` if journals may have had more."""
 
     name: str
     dropped: Number

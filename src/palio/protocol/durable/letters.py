@@ -139,9 +139,7 @@ class Browse(msgspec.Struct, frozen=True, tag="browse"):
 
 
 class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
-    """Answers `Browse`: everything after one sequence up to another, in order; unless that cannot be
-    read now.
-    """
+    """Answers `Browse`: all after one sequence up to another, in order; unless it cannot be read now."""
 
     number: Number
     after: Number

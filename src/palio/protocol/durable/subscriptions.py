@@ -105,9 +105,7 @@ class Discard(Numbered, frozen=True):
 
 
 class Attached(Numbered, frozen=True):
-    """Answers `Attach`: the session is the taker now; the subscription is on disk at this home, with this
-    filter in force.
-    """
+    """Answers `Attach`: the session is the taker of what is on disk at this home, with this filter."""
 
     name: str
     home: str
@@ -117,26 +115,20 @@ class Attached(Numbered, frozen=True):
 
 
 class DurableReady(WireMessage, frozen=True):
-    """The durable subscription is ready: what is confirmed to its publisher from now on, anywhere in reach,
-    will be delivered.
-    """
+    """It is ready: what is confirmed to a publisher from now on, anywhere in reach, will be delivered."""
 
     name: str
 
 
 class Done(Numbered, frozen=True):
-    """Answers `Acknowledged`: these acknowledgements are on disk, and the events will not be delivered
-    again.
-    """
+    """Answers `Acknowledged`: that is on disk, and the events will not be delivered again."""
 
     name: str
     deliveries: tuple[Number, ...]
 
 
 class Changed(Numbered, frozen=True):
-    """Answers `Change`: the new filter is in force; examples of what it drops and of what it adds, if there are
-    any.
-    """
+    """Answers `Change`: the new filter is in force; examples of what it drops and adds, if there are any."""
 
     name: str
     drops: str | None

@@ -67,9 +67,7 @@ class CatchingUp:
                 self._homes.changes[name].asked = True
 
     def collect(self, names: Iterable[str]) -> None:
-        """Begin to buffer what comes live, as everyone is asked how far the journals are: nothing may be
-        missed.
-        """
+        """Begin to buffer what comes live, as everyone is asked how far the journals are."""
         for name in names:
             durable = self._homes.subscriptions.get(name)
             if durable is not None and durable.state is HomeState.BEHIND:
@@ -81,8 +79,7 @@ class CatchingUp:
         return tuple([(here[name].identity, name) for name in names if name in here])
 
     def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
-        """Starts the catch-up: everyone in reach knows the filters, and how far the journals are, in one epoch
-        (invariant 5).
+        """Starts the catch-up: in one epoch, all know the filters and say how far they are (invariant 5).
 
         With `everyone`, these are all brokers that were ever heard of: none of them trims what we need.
         """

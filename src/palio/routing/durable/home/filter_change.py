@@ -79,9 +79,7 @@ class FilterChanges:
         self._settling.set()
 
     def write(self, durable: Durable, change: FilterChange) -> None:
-        """Writes the new filter, which is in force from the agreed position on; the old one has everything up
-        to there.
-        """
+        """Writes the new filter, in force from the agreed position on; the old one has everything before."""
         if change.writing:
             return
         change.writing = True

@@ -1,6 +1,4 @@
-"""The life cycle of durable subscriptions at this home: creating, adopting, ending, and recovering them after a
-restart.
-"""
+"""The life cycle of durable subscriptions at this home: creating, adopting, ending, recovering."""
 
 from __future__ import annotations
 
@@ -165,9 +163,7 @@ class Lifecycle:
         self.finish(durable, then=lambda: self._desk.answer(session, answer))
 
     def retire(self, durable: Durable) -> None:
-        """Ends a subscription because another one of that name was created later, while this one could not be
-        reached.
-        """
+        """Ends one because another of its name was created later, while this one could not be reached."""
         self._takers.tell_taken(durable)
         self.finish(durable)
 

@@ -88,9 +88,7 @@ class Relocation:
             self._tick.set()
 
     def detach(self, session: str, message: Detach) -> None:
-        """Detach a session: it does not want the subscription any more, or does not take it any more. Raises
-        `NotTaker`.
-        """
+        """Detach a session that wants or takes the subscription no more. Raises `NotTaker`."""
         if not self._wishes.withdraw(session, message.name):
             self._takers.detach(self._homes.of(session, message.name))
 
@@ -234,9 +232,7 @@ class Relocation:
             self._lifecycle.finish(durable, "handed over")
 
     def again(self) -> bool:
-        """Retry: write again what was not answered, give up what cannot be reached. Returns whether anything
-        waits.
-        """
+        """Retry what was not answered, give up what cannot be reached. Returns whether anything waits."""
         for name, wish in list(self._wishes.by_name.items()):
             durable = self._homes.subscriptions.get(name)
             if wish.until <= self._desk.now:

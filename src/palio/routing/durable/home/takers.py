@@ -63,9 +63,7 @@ class Takers:
             self.welcome(durable)
 
     def treat(self, durable: Durable, attach: Attach) -> None:
-        """Applies the retry policy and the bound on deliveries in flight: the subscription's, else its taker's,
-        else the broker's.
-        """
+        """Applies the retry policy and the bound in flight: the subscription's, its taker's or the broker's."""
         durable.asked = attach.number
         patience = attach.patience or self._desk.settings.patience
         durable.outbox.patience = patience if durable.retry is None else durable.retry.applied(patience)

@@ -124,9 +124,7 @@ class JournalHistory:
         self._tick.set()
 
     def survey(self, session: str, message: journals.Survey) -> None:
-        """Begins a survey (a count). Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or
-        `NotAllowed`.
-        """
+        """Begins a survey. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if not 1 <= message.buckets <= MAX_BUCKETS:
             raise WrongSurvey("buckets", f"It is from 1 to {MAX_BUCKETS:,}.")
         if not 0 <= message.samples <= MAX_SAMPLES:
@@ -231,9 +229,7 @@ class JournalHistory:
     # What ends without an answer
 
     def again(self) -> bool:
-        """Retry: ask again, and give up who has said nothing for too long. Returns whether anything is waited
-        for.
-        """
+        """Retry, and give up who has said nothing for too long. Returns whether anything is waited for."""
         now = self._desk.now
         for number, survey in list(self._surveys.items()):
             if survey.until is not None and survey.until <= now:
@@ -263,9 +259,7 @@ class JournalHistory:
         return bool(self._surveys) or bool(self._lists) or waiting
 
     def scope_changed(self, owner: str) -> None:
-        """Ends surveys whose owner's rights have changed: what was counted before and after must not be one
-        sum.
-        """
+        """Ends surveys of an owner with other rights: what was counted before and after is no one sum."""
         for number, survey in list(self._surveys.items()):
             if owner_of(survey.session) == owner:
                 del self._surveys[number]

@@ -51,9 +51,7 @@ class CountingLinks:
 
 @dataclass(eq=False, repr=False)
 class Membership:
-    """The members of the network, on disk and at the neighbours. `changed` hear, in this order, that the epoch
-    is another.
-    """
+    """The members of the network. `listeners` hear, in this order, that the epoch is another."""
 
     _desk: Desk
     _topology: Topology
@@ -153,9 +151,7 @@ class Membership:
             self._desk.answer(session, forgot)
 
     def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
-        """Removes a member: wait no more for it, and keep nothing for its subscriptions. False if that is no
-        news.
-        """
+        """Removes a member: nobody waits for it, nothing is kept for it. False if that is no news."""
         was_known = broker in self._topology.known
         if not self._topology.forget(broker, version):
             return False

@@ -80,9 +80,7 @@ class OriginJournal:
         *,
         publisher: str,
     ) -> Append | None:
-        """Deduplicates and numbers notifications. Returns what to append; nothing if all of them are known
-        already.
-        """
+        """Deduplicates and numbers notifications. Returns what to append; nothing if all are known."""
         self._forget_old(now)
         fresh: list[Envelope] = []
         sequences: list[int] = []
@@ -120,9 +118,7 @@ class OriginJournal:
         return envelopes
 
     def failed(self, token: int) -> list[PendingPublish]:
-        """Handles an append that failed, and with it all after it. Returns the requests that are not carried
-        out by that.
-        """
+        """Handles that an append failed, and all after it. Returns the requests that are not carried out."""
         self._appending.clear()
         self.head = self.stored
         self._recent = {key: known for key, known in self._recent.items() if known <= self.stored}
@@ -154,9 +150,7 @@ class OriginJournal:
         return FactKind.READER.of(reader, self._homes[reader])
 
     def register(self, reader: str, home: str) -> bool:
-        """Registers a reader: everything that there is is kept for it. Returns whether it is new, or new at
-        that home.
-        """
+        """Registers a reader: all there is is kept for it. Returns whether it is new, or new at that home."""
         if self._homes.get(reader) == home:
             return False
         if reader in self.readers:
@@ -189,9 +183,7 @@ class OriginJournal:
         return {reader: sequence for reader, sequence in self.readers.items() if sequence < self.stored}
 
     def trimmable(self, now: float) -> int:
-        """Retention: the sequence up to which no reader needs anything, and nobody who looks back expects
-        anything.
-        """
+        """Retention: up to where no reader needs anything, and nobody who looks back expects anything."""
         return min(self.unneeded(), self._old(now))
 
     def unneeded(self) -> int:

@@ -1,5 +1,4 @@
-"""Retention holds: readers of this broker's journal that are no subscriptions (the lake, queries that come back
-later).
+"""Retention holds: readers of this broker's journal that are no subscriptions, such as a lake.
 
 Each says up to where it has everything, and what follows is kept for it, also from one life of the broker
 to the next. The store has these facts, too, and trims beyond none of them, whoever asks: so a reader that
