@@ -148,21 +148,9 @@ class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
     broken: bool = False
 
 
-Content: TypeAlias = (
-    Fetch
-    | Page
-    | ReaderEnded
-    | MoveOut
-    | MoveIn
-    | MovedIn
-    | Differs
-    | NotHere
-    | Newer
-    | Count
-    | Counted
-    | Browse
-    | Browsed
-)
+JournalContent: TypeAlias = Fetch | Page | ReaderEnded | Count | Counted | Browse | Browsed
+RelocationContent: TypeAlias = MoveOut | MoveIn | MovedIn | Differs | NotHere | Newer
+Content: TypeAlias = JournalContent | RelocationContent
 
 
 class Carry(WireMessage, frozen=True):
