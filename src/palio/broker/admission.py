@@ -140,8 +140,7 @@ class Admission:
         """Counts and logs a connection that ends for what was said on it, or a request for what it shows."""
         self._counts.refused[type(problem).__name__] += 1
         self._log.warning(
-            "A connection was refused.",
-            extra={"connection": name, "address": address, "reason": str(problem)},
+            "A connection was refused.", extra={"connection": name, "address": address, "reason": str(problem)}
         )
 
     def gave_up(self, connection: BrokerConnection) -> None:

@@ -20,11 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.store import schema
-from palio.store.errors import (
-    JournalTrimmed,
-    NoSuchJournal,
-    StoreCorrupt,
-)
+from palio.store.errors import JournalTrimmed, NoSuchJournal, StoreCorrupt
 from palio.store.lake.reading import Archive
 from palio.store.opening import backend_of, refusal
 from palio.store.reading import DamagedRow, Entry, JournalSelection, StoredRow

@@ -62,9 +62,7 @@ UPDATE = _one(
 )
 DELETE = _one("End a subscription", "", answers={204: Given("It is gone.")})
 PAUSE = _one(
-    "Pause a subscription",
-    "Nothing is delivered until it is resumed; what comes is kept.",
-    PausedSubscription,
+    "Pause a subscription", "Nothing is delivered until it is resumed; what comes is kept.", PausedSubscription
 )
 RESUME = _one("Resume a subscription", "It delivers again.", PausedSubscription)
 SEEK = _one(

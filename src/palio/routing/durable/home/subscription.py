@@ -59,11 +59,7 @@ class HomeState(Enum):
 
 
 TRANSITIONS: dict[HomeState, dict[str, HomeState]] = {
-    HomeState.STORING: {
-        "stored": HomeState.BEHIND,
-        "moving": HomeState.MOVING,
-        "finished": HomeState.ENDED,
-    },
+    HomeState.STORING: {"stored": HomeState.BEHIND, "moving": HomeState.MOVING, "finished": HomeState.ENDED},
     HomeState.BEHIND: {
         "complete": HomeState.LIVE,
         "interrupted": HomeState.BEHIND,

@@ -65,12 +65,7 @@ class Takers:
         """Tell the taker, if there is one, that it is the taker of what is on disk, and let it have that."""
         if durable.taker is not None:
             attached = subscriptions.Attached(
-                durable.name,
-                self._desk.broker,
-                created,
-                durable.filter,
-                durable.paused,
-                number=durable.asked,
+                durable.name, self._desk.broker, created, durable.filter, durable.paused, number=durable.asked
             )
             self._desk.answer(durable.taker, attached)
             if durable.ready_told:
