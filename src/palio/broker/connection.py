@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
 LONG_THOUGHT = 0.05
+# States in which nothing more is taken from the other end.
+_ENDED = (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED)
 
 
 def _require_name(name: str) -> None:
@@ -193,11 +195,7 @@ class BrokerConnection(asyncio.Protocol):
     def _take(self) -> None:
         """Reads messages. Throttling: who makes the broker think for long has to wait as long."""
         waiting = self._waiting
-        while waiting and self.state not in (
-            ConnectionState.DRAINING,
-            ConnectionState.MOVED,
-            ConnectionState.CLOSED,
-        ):
+        while waiting and self.state not in _ENDED:
             payload = waiting.popleft()
             began = self._loop.time()
             kind: type | None = None
@@ -358,7 +356,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def refuse(self, problem: PalioError) -> None:
         """End the connection with the reason, as an answer."""
-        if self.state in (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED):
+        if self.state in _ENDED:
             return
         self.broker.refused(problem, self.address, self.name)
         self._conversation.refuse(problem)
@@ -379,7 +377,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def end(self, reason: str, *, quietly: bool = False, event: str = "ending") -> None:
         """End the connection in order: what was said before still goes out."""
-        if self.state in (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED):
+        if self.state in _ENDED:
             return
         self.reason = reason
         was_live = self.is_live
