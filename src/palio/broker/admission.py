@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from palio.broker.access import Access
@@ -27,42 +28,34 @@ from palio.routing.links import COUNTERPART
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
 
 
+@dataclass(eq=False, repr=False)
 class Admission:
     """Admits and dismisses connections. `handle` lets the router take a message of a source."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        access: Access,
-        guard: RequestGuard,
-        registry: Registry,
-        *,
-        counts: BrokerCounts,
-        handle: Callable[[Any, str], None],
-        log: logging.Logger,
-    ) -> None:
-        self._name = settings.name
-        self._limits = settings.limits
-        self._access = access
-        self._guard = guard
-        self._registry = registry
-        self._counts = counts
-        self._handle = handle
-        self._log = log
-        self._by_address = ConnectionTally(settings.limits.connections_per_address)
-        self._by_principal = ConnectionTally(settings.limits.connections_per_principal)
+    _settings: Settings
+    _access: Access
+    _guard: RequestGuard
+    _registry: Registry
+    _counts: BrokerCounts
+    _handle: Callable[[Any, str], None]
+    _log: logging.Logger
+
+    def __post_init__(self) -> None:
+        limits = self._settings.limits
+        self._by_address = ConnectionTally(limits.connections_per_address)
+        self._by_principal = ConnectionTally(limits.connections_per_principal)
         self.is_closed = False  # nobody comes in any more
 
     # Beginnings
 
     def connected(self, connection: BrokerConnection) -> None:
         """Handles a connection that was accepted or dialled."""
-        connections = self._registry.connections
+        connections, most = self._registry.connections, self._settings.limits.connections
         connections[connection] = None
         try:
             self._by_address.add(connection.host)
-            if len(connections) > self._limits.connections:
-                raise TooManyConnections(self._limits.connections)
+            if len(connections) > most:
+                raise TooManyConnections(most)
         except TooManyConnections as problem:
             connection.refuse(problem)
 
@@ -80,7 +73,7 @@ class Admission:
 
     def admit_peer(self, connection: BrokerConnection, name: str) -> None:
         """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
-        if name == self._name:
+        if name == self._settings.name:
             raise ProtocolViolation(f"The broker {name} cannot be its own neighbour.")
         known = self._registry.links.get(name)
         if known is None:
@@ -88,7 +81,7 @@ class Admission:
         if not connection.may_replace(known):
             raise AlreadyLinked(name)
         # If both have dialled, the connection that the broker with the smaller name made is the one to keep.
-        keep_dialled = self._name < name
+        keep_dialled = self._settings.name < name
         if (known.peer is not None) == keep_dialled and (connection.peer is not None) != keep_dialled:
             raise AlreadyLinked(name)
         known.end("Another connection takes the place of this one.")

@@ -83,7 +83,7 @@ class BrokerServer:
         self._runner = runner = EffectRunner(registry, self.storing, counts, self._host, log)
         guard = RequestGuard(settings, self.now)
         self._admission = admission = Admission(
-            settings, self.access, guard, registry, counts=counts, handle=runner.handle, log=log
+            settings, self.access, guard, registry, counts, runner.handle, log
         )
         self._rereading = Rereading(self.access, registry, runner.handle, log)
         self._dialling = Dialling(self)

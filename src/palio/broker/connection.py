@@ -163,21 +163,10 @@ class BrokerConnection(asyncio.Protocol):
             self._conversation = Conversation(heartbeat, decode, self.put, frame_limit=GREETING_FRAME)
             return
         # Who was dialled may go on right after its welcome; who dials has to wait for it.
+        peer, limit = self.peer, settings.limits.peer_frame(settings.durable)
+        greet = Greet(PROTOCOL, Role.PEER, settings.name, self._token, peer.kind, peer.cost, settings.heartbeat)
         self._conversation = Conversation(
-            heartbeat,
-            decode,
-            self.put,
-            greet=Greet(
-                PROTOCOL,
-                Role.PEER,
-                settings.name,
-                self._token,
-                kind=self.peer.kind,
-                cost=self.peer.cost,
-                heartbeat=settings.heartbeat,
-            ),
-            hears=FROM_BROKERS,
-            frame_limit=settings.limits.peer_frame(settings.durable),
+            heartbeat, decode, self.put, greet=greet, hears=FROM_BROKERS, frame_limit=limit
         )
 
     def data_received(self, data: bytes) -> None:

@@ -6,6 +6,7 @@ answered here, too.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from palio.broker.border import bounced
@@ -29,23 +30,15 @@ from palio.protocol.subjects import subject_of
 _HELD = frozenset((Subscribe, Advertise, Watch))
 
 
+@dataclass(eq=False, repr=False)
 class Intake:
     """Takes messages of connections, and hands them to the router."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        guard: RequestGuard,
-        runner: EffectRunner,
-        inspection: Inspection,
-        counts: BrokerCounts,
-    ) -> None:
-        self._name = settings.name
-        self._subscriptions = settings.limits.subscriptions
-        self._guard = guard
-        self._runner = runner
-        self._inspection = inspection
-        self._counts = counts
+    _settings: Settings
+    _guard: RequestGuard
+    _runner: EffectRunner
+    _inspection: Inspection
+    _counts: BrokerCounts
 
     def take(self, message: Any, connection: BrokerConnection, size: int) -> None:
         """Handles a message from a client or a neighbour, which came in so many bytes."""
@@ -53,7 +46,7 @@ class Intake:
             try:
                 if size > MAX_EVENT:
                     require_deliverable(message)
-                name, limit = connection.name, self._subscriptions
+                name, limit = connection.name, self._settings.limits.subscriptions
                 if type(message) in _HELD and self._runner.router.is_full(name, limit):
                     raise TooManySubscriptions(limit)
                 message = self._guard.check(message, connection.principal, name)
@@ -70,7 +63,7 @@ class Intake:
                 connection.refuse(problem)
                 return
             if taken is None:
-                if (answer := bounced(message, self._name)) is not None:
+                if (answer := bounced(message, self._settings.name)) is not None:
                     connection.say(answer)
                 return
             message = taken

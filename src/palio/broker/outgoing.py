@@ -35,14 +35,11 @@ class OutgoingStatistics(msgspec.Struct, frozen=True):
     dropped: dict[str, int]
 
 
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """A frame that waits, and how many events it brings, which may be dropped."""
 
-    __slots__ = ("data", "events")
-
-    def __init__(self, data: bytes, events: int) -> None:
-        self.data = data
-        self.events = events
+    data: bytes
+    events: int
 
 
 class Outgoing:
