@@ -100,7 +100,6 @@ class Admission:
         self._handle(Open(), name)
 
     def linked(self, connection: BrokerConnection, kind: LinkKind, cost: float) -> None:
-        """Handles a new link to a neighbour."""
         self._registry.links[connection.name] = connection
         self._log.info("A link is up.", extra={"neighbour": connection.name, "address": connection.address})
         self._handle(LinkUp(kind, cost), connection.name)
@@ -120,7 +119,6 @@ class Admission:
             self._handle(Close(), name)
 
     def disconnected(self, connection: BrokerConnection, *, was_live: bool) -> None:
-        """Handles a connection that is gone."""
         if self._registry.remove(connection):
             self._by_address.remove(connection.host)
             if connection.principal.name:

@@ -204,7 +204,6 @@ class BrokerServer:
 
     @property
     def store(self) -> Store | None:
-        """The store, where there is one."""
         return self.storing.store
 
     @property

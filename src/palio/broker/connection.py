@@ -352,7 +352,6 @@ class BrokerConnection(asyncio.Protocol):
         self.end(str(problem), quietly=True)
 
     def _refuse_stranger(self, spoken: str) -> None:
-        """Refuses somebody who speaks another protocol."""
         if spoken != "HTTP" or self.peer is not None or self._transport is None:
             advice = " Use palio:// for this port, or give the broker a certificate." if spoken == "TLS" else ""
             self.refuse(NotPalio(spoken, advice))

@@ -34,7 +34,6 @@ Delivery: TypeAlias = tuple[int, int, Envelope]
 
 
 def halves(items: tuple[Item, ...]) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """The first and the second half."""
     middle = len(items) // 2
     return items[:middle], items[middle:]
 

@@ -81,6 +81,5 @@ class Intake:
             self._refuse(connection, message, problem)
 
     def _refuse(self, connection: BrokerConnection, request: Any, problem: PalioError) -> None:
-        """Refuses a request of a client."""
         self._counts.refused_requests[type(problem).__name__] += 1
         connection.say(Refused.of(subject_of(request), problem, request.number))

@@ -116,7 +116,6 @@ class Outgoing:
             self._holes = 0
 
     def flush(self) -> None:
-        """Write what is ready."""
         if self._ready and self._transport is not None:
             data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
             self._frames += len(self._ready)

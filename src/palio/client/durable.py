@@ -118,7 +118,6 @@ class DurableSubscription(Subscription[Content_co]):
     # What comes
 
     def hand(self, deliveries: list[tuple[int, int, Event[Any]]]) -> None:
-        """Handles deliveries."""
         if self._draining or not self._attached:
             # They come again: to whoever attaches next, or to this one, as what was handed out to whoever took
             # its events on this connection before it.

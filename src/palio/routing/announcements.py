@@ -87,7 +87,6 @@ class Announcements:
         return [Send(name, state) for name in self._links]
 
     def hear_links(self, source: str, state: LinkState) -> list[Effect]:
-        """Handles a `LinkState` that a neighbour passes on."""
         if state.broker == self._broker or not self.graph.learn(state):
             return []
         return [Send(name, state) for name in self._links if name != source]

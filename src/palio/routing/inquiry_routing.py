@@ -38,11 +38,9 @@ class InquiryRouting:
         }
 
     def link_gained(self) -> None:
-        """Handles a new neighbour."""
         self.watching.links_changed()
 
     def link_lost(self, broker: str) -> None:
-        """Handles the loss of a neighbour."""
         self._echoes.link_lost(broker)
         self.watching.links_changed()
 
@@ -53,7 +51,6 @@ class InquiryRouting:
         self.watching.session_closed(session)
 
     def on_timer(self, name: str) -> None:
-        """Handles a timeout of inquiries."""
         self._echoes.on_timer()
 
     def statistics(self) -> EchoStatistics:

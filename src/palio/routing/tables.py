@@ -80,14 +80,12 @@ class Side(Generic[Item]):
         other._partner = self
 
     def hold(self, item: Item, holder: Any) -> TableEntry[Item]:
-        """Adds an entry of a local session."""
         entry, fresh = self.table.hold(item, holder)
         if fresh:
             self._entered(entry)
         return entry
 
     def let_go(self, entry: TableEntry[Item], holder: Any) -> None:
-        """Removes an entry of a local session."""
         if self.table.let_go(entry, holder):
             self._left(entry)
 
@@ -113,7 +111,6 @@ class Side(Generic[Item]):
     def drop(
         self, rows: dict[int, TableEntry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
     ) -> None:
-        """Removes rows that came on a port."""
         for number in remove:
             if number not in rows:
                 raise UnknownRow(number)

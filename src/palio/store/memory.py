@@ -81,7 +81,6 @@ class MemoryStore:
         return self._recovered, self._place.incarnation
 
     def submit(self, effects: Sequence[StoreEffect]) -> None:
-        """Let effects be carried out, in order. Never waits."""
         self._recovered = None
         if self._crashed:
             return  # whoever submits it is about to hear of the crash
@@ -153,7 +152,6 @@ class MemoryStore:
             self._place.in_use = False
 
     def close(self, timeout: float | None = None) -> bool:
-        """Carry out all that was submitted, then close."""
         if not self._crashed:
             self._queue.close()
             self.complete()

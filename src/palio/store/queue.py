@@ -40,7 +40,6 @@ class Queue:
         self.bytes = 0
 
     def put(self, effects: Sequence[StoreEffect]) -> None:
-        """Submit effects to be written."""
         one = QueuedEffects(effects, _size(effects))
         with self._condition:
             self._waiting.append(one)
@@ -109,7 +108,6 @@ class Queue:
 
 
 def appends_of(effects: Iterable[StoreEffect]) -> list[Append]:
-    """The appends among some effects."""
     return [effect for effect in effects if isinstance(effect, Append)]
 
 

@@ -42,7 +42,6 @@ decode_body = msgspec.msgpack.Decoder(Body).decode
 
 
 def encode_body(body: Body) -> bytes:
-    """The bytes of a notification."""
     return _encode(body)
 
 

@@ -127,7 +127,6 @@ class SqlStore:
         return self._recovered, self.incarnation
 
     def submit(self, effects: Sequence[StoreEffect]) -> None:
-        """Let effects be carried out, in order. Never waits."""
         self._recovered = None
         if self._queue.closed:
             raise StoreError("The store is closed.")
@@ -136,7 +135,6 @@ class SqlStore:
 
     @property
     def queued_bytes(self) -> int:
-        """About how many bytes are submitted and not completed: a broker stops reading when they are many."""
         return self._queue.bytes
 
     def record(self, kind: str, key: str) -> bytes | None:
@@ -168,7 +166,6 @@ class SqlStore:
         )
 
     def lake_statistics(self) -> LakeStatistics | None:
-        """How reading the lake is going, where there is one."""
         return None if self._lake is None else self._lake.statistics()
 
     def close(self, timeout: float | None = 30.0) -> bool:

@@ -258,7 +258,6 @@ class Transaction:
     # What was gathered
 
     def flush(self) -> None:
-        """Write what was gathered."""
         backend, connection, broker = self._backend, self._connection, self._broker
         if self._journal:
             backend.append(connection, self._journal)

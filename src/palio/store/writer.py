@@ -275,7 +275,6 @@ class Writer:
                 log.debug("Closing a connection: %s", problem)
 
     def _reconnect(self) -> None:
-        """Retry the connection."""
         if self.broken is None:
             try:
                 self._connect()

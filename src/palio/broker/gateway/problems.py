@@ -85,12 +85,10 @@ class WrongMethod(PalioError):
 
 
 def error_name(problem: PalioError) -> str:
-    """The name of the native error."""
     return problem.error if isinstance(problem, RefusedByBroker) else type(problem).__name__
 
 
 def status_of(problem: PalioError) -> int:
-    """The status that an error is answered with."""
     return STATUSES.get(error_name(problem), 400)
 
 

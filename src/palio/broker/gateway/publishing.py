@@ -101,7 +101,6 @@ class HttpPublishing:
         self._threads = asyncio.Semaphore(THREADS)
 
     def extension(self) -> Extension:
-        """Publishing, as a part of the gateway."""
         routes = (Route("POST", "/events", self._publish, PUBLISH),)
         return Extension(name="publishing", routes=routes, stop=self._stop)
 

@@ -86,7 +86,6 @@ class Resources:
         self._sinks = sinks
 
     def extension(self) -> Extension:
-        """Subscriptions, as a part of the gateway."""
         link = "subscriptions", "durable subscriptions that were made over HTTP"
         routes = (
             Route("POST", _ALL, self._create, CREATE),

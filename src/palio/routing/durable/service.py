@@ -109,7 +109,6 @@ class Service:
             self.parts.spooling.take(holder, envelope)
 
     def link_lost(self, neighbour: str) -> None:
-        """Handles a link of this broker that went down."""
         self.parts.polling.link_lost(neighbour)
         self.parts.membership.link_lost(neighbour)
 
@@ -122,7 +121,6 @@ class Service:
         self.parts.membership.change()
 
     def scope_changed(self, owner: str) -> None:
-        """Handles a change of what an owner may see."""
         self.parts.history.scope_changed(owner)
         self.parts.going_live.scope_changed(owner)
 
@@ -132,14 +130,12 @@ class Service:
             part.session_closed(session)
 
     def on_timer(self, name: str) -> None:
-        """Handles a timer of durable delivery."""
         if name.startswith(DELIVER):
             self.parts.takers.on_timer(name.removeprefix(DELIVER))
         elif name in self._timers:
             self._timers[name]()
 
     def statistics(self) -> DurableStatistics:
-        """How durable delivery at this broker is doing."""
         return statistics_of(self.parts)
 
     def phases(self) -> dict[str, str]:

@@ -112,7 +112,6 @@ class LakeEvents:
             file.rows.append((sequence, micros / 1e6, publisher or "", Notification.of_body(body)))
 
     def close(self) -> None:
-        """Close all files."""
         for file in self._files:
             file.close()
 

@@ -76,7 +76,6 @@ class LakeState(msgspec.Struct, frozen=True):
     files: dict[str, LakeFile]
 
     def events(self) -> list[LakeFile]:
-        """The files with events."""
         return [one for one in self.files.values() if not one.quarantine]
 
     def quarantine(self) -> list[LakeFile]:

@@ -47,7 +47,6 @@ class Lifecycle:
     _tick: Alarm
 
     def recover(self, recovered: Recovered) -> None:
-        """Recovers the subscriptions that are on disk."""
         paused = set(values_of(FactKind.PAUSED, recovered.facts))
         for identity in paused - {stored.identity for stored in recovered.subscriptions}:
             self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(identity), None))

@@ -94,7 +94,6 @@ class Steering:
         self._set(session, self._homes.named(message.name), message, True)
 
     def resume(self, session: str, message: Resume) -> None:
-        """Resumes a paused subscription."""
         durable = self._homes.named(message.name)
         self._set(session, durable, message, False)
         self._takers.go_on(durable)
@@ -106,7 +105,6 @@ class Steering:
         self._desk.effects.append(SaveFact(token, FactKind.PAUSED.of(durable.identity), 1 if paused else None))
 
     def seek(self, session: str, message: Seek) -> None:
-        """Moves a subscription to another position."""
         durable = self._homes.named(message.name)
         place = SoughtPlace(message, self._desk.now)
         if message.dry:

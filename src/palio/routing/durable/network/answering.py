@@ -41,7 +41,6 @@ class Answering:
     _tick: Alarm
 
     def hear(self, source: str, ask: Ask) -> None:
-        """Handles a question from a neighbour."""
         if self._polling.hear(ask, source):
             self.answer(ask)
 

@@ -61,7 +61,6 @@ class Membership:
     _listeners: tuple[Callable[[], None], ...]
 
     def link_gained(self, neighbour: str) -> None:
-        """Handles a link of this broker that came up."""
         if neighbour in self._topology.known:
             self._count_when_saved(neighbour)
         if neighbour not in self._links.counting:
@@ -69,7 +68,6 @@ class Membership:
             self.change()
 
     def link_lost(self, neighbour: str) -> None:
-        """Handles a link of this broker that went down."""
         self._links.counting.discard(neighbour)
         self.change()
 

@@ -78,7 +78,6 @@ class Retention:
             self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
 
     def hear_end(self, sender: str, letter: ReaderEnded) -> None:
-        """Handles a `ReaderEnded` from the home of a reader."""
         self.end(letter.reader)
         self.trim()
 
