@@ -78,8 +78,7 @@ class Queue:
         taken: list[Append] = []
         with self._condition:
             for one in self._waiting:
-                appends = [effect for effect in one.effects if isinstance(effect, Append)]
-                if appends:
+                if appends := appends_of(one.effects):
                     taken += appends
                     size = _size(appends)
                     one.effects = [effect for effect in one.effects if not isinstance(effect, Append)]

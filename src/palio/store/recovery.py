@@ -22,7 +22,7 @@ from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence
 from palio.store.records import decode_letter, decode_retry, from_column, to_column
-from palio.store.transaction import StoredSubscription, StoreStanding
+from palio.store.transaction import KeptSubscriptions, StoredSubscription, StoreStanding
 
 _TIME = text("SELECT time FROM palio_journal WHERE broker = :broker AND sequence = :head")
 _LAST_ID_TIME = text("SELECT max(time) FROM palio_ids WHERE broker = :broker")
@@ -77,7 +77,7 @@ def unchanged(connection: Connection, standing: StoreStanding, incarnation: int)
 
 def recover(
     connection: Connection, standing: StoreStanding, store: str, *, retention: float, remembered: int
-) -> tuple[Recovered, dict[str, StoredSubscription]]:
+) -> tuple[Recovered, KeptSubscriptions]:
     """Recovers all that is on disk. Raises `StoreCorrupt`."""
     try:
         return _recover(connection, standing, retention, remembered)
@@ -87,7 +87,7 @@ def recover(
 
 def _recover(
     connection: Connection, standing: StoreStanding, retention: float, remembered: int
-) -> tuple[Recovered, dict[str, StoredSubscription]]:
+) -> tuple[Recovered, KeptSubscriptions]:
     number = standing.broker
     facts = connection.execute(schema.facts.select().where(schema.facts.c.broker == number)).all()
     table = schema.subscriptions

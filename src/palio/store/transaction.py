@@ -13,9 +13,10 @@ beginning is left to be read elsewhere (`earlier`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import msgspec
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, StoreEffect, Trim
@@ -54,6 +55,9 @@ class StoredSubscription(msgspec.Struct, frozen=True):
     dead: bool = False
 
 
+KeptSubscriptions: TypeAlias = dict[str, StoredSubscription]  # by name
+
+
 class StoreStanding(msgspec.Struct, frozen=True):
     """How far a broker's store is. `newest` is the newest time in the span of the head."""
 
@@ -75,7 +79,7 @@ class Transaction:
         backend: Backend,
         connection: Connection,
         standing: StoreStanding,
-        kept: dict[str, StoredSubscription],
+        kept: KeptSubscriptions,
         *,
         archived: bool = False,
     ) -> None:
@@ -261,11 +265,8 @@ class Transaction:
         backend, connection, broker = self._backend, self._connection, self._broker
         if self._journal:
             backend.append(connection, self._journal)
-            connection.execute(
-                _SPAN, [{"broker": broker, "span": n, "newest": t} for n, t in self._spans.items()]
-            )
-            self._journal, self._spans = [], {}
-            self._wrote = True
+        self._execute(_SPAN, [{"broker": broker, "span": n, "newest": t} for n, t in self._spans.items()])
+        self._journal, self._spans = [], {}
         fresh = [row for key in self._fresh if (row := self._spool.pop(key, None)) is not None]
         if fresh:
             backend.spool(connection, fresh)
@@ -280,22 +281,13 @@ class Transaction:
                 backend.drop(connection, table, gone)
             self._wrote = self._wrote or bool(letters)
             letters.clear()
-        if self._positions:
-            connection.execute(
-                _POSITION,
-                [
-                    {"subscription": number, "origin": to_column(origin), "sequence": sequence}
-                    for (number, origin), sequence in self._positions.items()
-                ],
-            )
-            self._positions = {}
-            self._wrote = True
-        if self._numbers:
-            connection.execute(
-                _NUMBER, [{"subscription": n, "next_delivery": d} for n, d in self._numbers.items()]
-            )
-            self._numbers = {}
-            self._wrote = True
+        positions = [
+            {"subscription": number, "origin": to_column(origin), "sequence": sequence}
+            for (number, origin), sequence in self._positions.items()
+        ]
+        self._execute(_POSITION, positions)
+        self._execute(_NUMBER, [{"subscription": n, "next_delivery": d} for n, d in self._numbers.items()])
+        self._positions, self._numbers = {}, {}
         if self._records:
             keyed.write(connection, broker, self._records)
             self._records = {}
@@ -309,7 +301,10 @@ class Transaction:
                 for fact, value in self._facts.items()
                 if (value is not None) is wanted
             ]
-            if rows:
-                self._connection.execute(statement, rows)
-                self._wrote = True
+            self._execute(statement, rows)
         self._facts = {}
+
+    def _execute(self, statement: TextClause, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            self._connection.execute(statement, rows)
+            self._wrote = True
