@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -70,9 +69,7 @@ class Broker:
         await self.start()
         return self.address
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         await self.stop()
 
     def __enter__(self) -> str:
@@ -81,9 +78,7 @@ class Broker:
         self._thread.run(self.start())
         return self.address
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         assert self._thread is not None
         self._thread.run(self.stop())
         self._thread.stop()
