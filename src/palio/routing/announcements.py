@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.peers import Component, Interest, Known, LinkState, Update
@@ -32,15 +34,12 @@ from palio.routing.waves import Wave, Waves
 INCARNATION_BITS = 30  # versions have at most 62 bits on the wire
 
 
-class Announced:
+class Announced(msgspec.Struct, eq=False):
     """What is known of the interest of one other broker."""
 
-    __slots__ = ("advertisements", "rows", "version")
-
-    def __init__(self) -> None:
-        self.version = -1
-        self.rows: dict[int, TableEntry[Filter]] = {}
-        self.advertisements: dict[int, TableEntry[Advertisement]] = {}
+    version: int = -1
+    rows: dict[int, TableEntry[Filter]] = {}
+    advertisements: dict[int, TableEntry[Advertisement]] = {}
 
 
 class Announcements:

@@ -43,9 +43,8 @@ class Side(Generic[Item]):
         self._arriving: dict[TableEntry[Item], None] = {}  # for the index
         self._partner: Side[Any] | None = None
         self._draws = False
-        self.noticed: Callable[[TableEntry[Item], int], None] | None = (
-            None  # hears of who enters (1) and leaves (-1)
-        )
+        # Hears of who enters (1) and leaves (-1).
+        self.noticed: Callable[[TableEntry[Item], int], None] | None = None
 
     def be_indexed(self, matches: SharedMatches | None, hints: Hints | None = None) -> None:
         """Keep an index over the entries; or use one for all brokers, whose nodes are the entries' places."""
@@ -63,15 +62,15 @@ class Side(Generic[Item]):
             self._enter_index(index)
         return index.match(notification)
 
-    def match_all(self, notifications: list[Notification]) -> list[list[TableEntry[Item]]]:
-        """The entries that each of several notifications satisfies, read from their bytes."""
+    def match_all(self, envelopes: Sequence[Envelope]) -> list[list[TableEntry[Item]]]:
+        """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
         if self._matches is not None:
-            return [self.match(notification) for notification in notifications]
+            return [self.match(envelope.notification) for envelope in envelopes]
         index = self._index
         assert index is not None
         if self._arriving:
             self._enter_index(index)
-        return index.match_encoded([notification.body.attributes for notification in notifications])
+        return index.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
 
     def attract(self, other: Side[Any]) -> None:
         """Entries of this side draw those of the other one that they overlap to the ports where they came."""
@@ -170,14 +169,6 @@ class Tables:
         self.filters.be_indexed(facts.matches if by_node else None, configuration.hints)
         if attract:
             self.advertisements.attract(self.filters)
-
-    def match(self, notification: Notification) -> list[TableEntry[Filter]]:
-        """The entries that a notification satisfies."""
-        return self.filters.match(notification)
-
-    def match_all(self, envelopes: Sequence[Envelope]) -> list[list[TableEntry[Filter]]]:
-        """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
-        return self.filters.match_all([envelope.notification for envelope in envelopes])
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on."""

@@ -72,17 +72,16 @@ class TooManySurveys(PalioError):
         )
 
 
-class _Surveying:
+class _Surveying(msgspec.Struct, eq=False):
     """A survey of a session here: which origins are counting, and up to which part each was heard."""
 
-    def __init__(self, session: str, message: journals.Survey, count: Count, until: float) -> None:
-        self.session = session
-        self.message = message
-        self.count = count
-        self.tally = SurveyTally(count)
-        self.counting: dict[str, tuple[int, float]] = {}  # by origin: the next part, and until when
-        self.missing: set[str] = set()
-        self.until: float | None = until  # while the network is being asked
+    session: str
+    message: journals.Survey
+    count: Count
+    tally: SurveyTally
+    until: float | None  # while the network is being asked
+    counting: dict[str, tuple[int, float]] = {}  # by origin: the next part, and until when
+    missing: set[str] = msgspec.field(default_factory=set)
 
 
 class _Replaying(msgspec.Struct, eq=False):
@@ -133,7 +132,7 @@ class JournalHistory:
         until = self._until(message)
         narrow = self._desk.scopes.exactly(session, message.filter, "count these")
         count = Count(number, narrow, message.since, until, message.buckets, message.samples)
-        self._surveys[number] = _Surveying(session, message, count, self._patience())
+        self._surveys[number] = _Surveying(session, message, count, SurveyTally(count), self._patience())
         self._find_origins(number)
         self._tick.set()
 

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from palio.protocol.durable.journals import Forget, Forgot
 from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
-from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.introduced import Introduced
@@ -154,10 +153,9 @@ class Membership:
         if not self._topology.forget(broker, version):
             return False
         self._introduced.forget(broker)  # first on disk: it will be no news again after a crash
-        fact = FactKind.FORGOTTEN.of(broker)
-        self._desk.effects.append(SaveFact(self._desk.token(then), fact, version))
+        self._desk.save(FactKind.FORGOTTEN.of(broker), version, then)
         if was_known and broker not in self._topology.known:
-            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.KNOWN.of(broker), None))
+            self._desk.save(FactKind.KNOWN.of(broker), None)
             self._retention.end_all_at(broker)
         return True
 

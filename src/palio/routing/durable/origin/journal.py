@@ -50,7 +50,7 @@ class OriginJournal:
         self._marks: deque[tuple[float, int]] = deque()  # at some moments, how far the journal was
         self.head = self.stored = recovered.head
         self.trimmed = recovered.trimmed
-        self._archived = recovered.archived
+        self.is_archived = recovered.archived  # what was trimmed can still be read
         self.readers: dict[str, int] = {}
         # By others than durable subscriptions, see `journal_holds`.
         self.held = values_of(FactKind.HELD, recovered.facts)
@@ -136,14 +136,9 @@ class OriginJournal:
         return ended
 
     @property
-    def is_archived(self) -> bool:
-        """Whether what was trimmed can still be read."""
-        return self._archived
-
-    @property
     def begins(self) -> int:
         """The sequence after which something may be read."""
-        return 0 if self._archived else self.trimmed
+        return 0 if self.is_archived else self.trimmed
 
     def fact(self, reader: str) -> Fact:
         """What the store knows a reader by."""
