@@ -154,7 +154,7 @@ class BrokerConnection(asyncio.Protocol):
         self.host = str(host)
         self.address = f"{host}:{port}"
         self._converse()
-        self.broker.connected(self)
+        self.broker.admission.connected(self)
 
     def _converse(self) -> None:
         settings = self.broker.settings
@@ -211,9 +211,6 @@ class BrokerConnection(asyncio.Protocol):
         self._take()
         self._read_or_wait()
 
-    def eof_received(self) -> bool:
-        return False
-
     def connection_lost(self, exception: Exception | None) -> None:
         if self.is_live and self._waiting:
             self._take()  # what was said before the end was meant, as far as it is no long thought again
@@ -222,7 +219,7 @@ class BrokerConnection(asyncio.Protocol):
         if not self.reason:
             self.reason = f"The connection was lost: {exception}." if exception else "The other end closed it."
         self.go("lost")
-        self.broker.disconnected(self, was_live=was_live and not moved)
+        self.broker.admission.disconnected(self, was_live=was_live and not moved)
         if not self.closed.done():
             self.closed.set_result(self.reason)
 
@@ -263,7 +260,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _greeted(self, greet: Greet) -> None:
         _require_name(greet.name)
-        self.broker.admit(self, greet)
+        self.broker.admission.admit(self, greet)
         is_client = greet.role is Role.CLIENT
         self.name = self.principal.own(greet.name) if is_client else greet.name
         self.role = greet.role
@@ -276,16 +273,16 @@ class BrokerConnection(asyncio.Protocol):
             frame_limit=limits.frame if is_client else limits.peer_frame(settings.durable),
         )
         self.go("greeted")
-        self.broker.greeted(self, greet)
+        self.broker.admission.greeted(self, greet)
 
     def _welcomed(self, welcome: Welcome) -> None:
         assert self.peer is not None
         _require_name(welcome.broker)
         self.name = welcome.broker
         self.role = Role.PEER
-        self.broker.admit_peer(self, welcome.broker)
+        self.broker.admission.admit_peer(self, welcome.broker)
         self.go("greeted")
-        self.broker.linked(self, self.peer.kind, self.peer.cost)
+        self.broker.admission.linked(self, self.peer.kind, self.peer.cost)
 
     # Saying
 
@@ -347,7 +344,7 @@ class BrokerConnection(asyncio.Protocol):
         """End the connection with the reason, as an answer."""
         if self.state in _ENDED:
             return
-        self.broker.refused(problem, self.address, self.name)
+        self.broker.admission.refused(problem, self.address, self.name)
         self._conversation.refuse(problem)
         self.end(str(problem), quietly=True)
 
@@ -359,7 +356,7 @@ class BrokerConnection(asyncio.Protocol):
         reached = self._transport.get_extra_info("sockname")
         other = NotPalio(spoken, f" {where_http_is(self.broker, reached)}")
         if self.state is ConnectionState.CONNECTING:
-            self.broker.refused(other, self.address)
+            self.broker.admission.refused(other, self.address)
             self._transport.write(http_answer(str(other)))
             self.end(str(other), quietly=True)
 
@@ -373,7 +370,7 @@ class BrokerConnection(asyncio.Protocol):
             self.say(Bye(reason, event == "taken over"))
         self.go("refused" if self.state is ConnectionState.CONNECTING else event)
         if was_live:
-            self.broker.ended(self)
+            self.broker.admission.ended(self)
         self.outgoing.resume()
         if self._transport is not None:
             self._transport.close()
@@ -384,5 +381,5 @@ class BrokerConnection(asyncio.Protocol):
             return
         if not self.reason:
             self.reason = reason
-            self.broker.gave_up(self)
+            self.broker.admission.gave_up(self)
         self._transport.abort()

@@ -48,7 +48,7 @@ class HttpServer:
         listening = socket.create_server((host, port), family=family)
         settings = self._broker.settings
         patience = {
-            "callers": Callers(settings.limits, self._broker.refused),
+            "callers": Callers(settings.limits, self._broker.admission.refused),
             "head_within": settings.gateway.body_within,
             "taken_within": 2 * settings.gateway.stalled,  # streams end themselves before that, and say so
         }

@@ -35,7 +35,7 @@ class ClientRequests:
         self._asking = asking
         self._sequence = 0
         self._handlers: dict[type, Callable[[str, Any], object]] = {
-            Open: self._on_open,
+            Open: lambda session, message: self._core.sessions.open(session),
             Close: self._on_close,
             requests.Subscribe: lambda session, message: self._hold(session, message, message.filter),
             requests.Advertise: self._on_advertise,
@@ -67,9 +67,6 @@ class ClientRequests:
             self._core.effects.append(
                 Reply(session, requests.Refused.of(subject_of(message), problem, message.number))
             )
-
-    def _on_open(self, session: str, message: Open) -> None:
-        self._core.sessions.open(session)
 
     def _on_close(self, session: str, message: Close) -> None:
         self._core.sessions.close(session)

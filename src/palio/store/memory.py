@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,6 +19,8 @@ from palio.sim.faults.disk import Disk
 from palio.store.contract import MOST_RECORDS, Completed, StoreStatistics
 from palio.store.errors import StoreError, StoreInUse
 from palio.store.queue import Queue, payload
+
+Soon: TypeAlias = Callable[[Callable[[], None]], object]
 
 
 class MemoryPlace:
@@ -32,13 +35,7 @@ class MemoryPlace:
 class MemoryStore:
     """A `Store` in memory."""
 
-    def __init__(
-        self,
-        place: MemoryPlace,
-        recovered: Recovered,
-        completed: Completed,
-        soon: Callable[[Callable[[], None]], object],
-    ) -> None:
+    def __init__(self, place: MemoryPlace, recovered: Recovered, completed: Completed, soon: Soon) -> None:
         self._place = place
         self._recovered: Recovered | None = recovered
         self._completed = completed
@@ -55,7 +52,7 @@ class MemoryStore:
         *,
         broker: str,
         completed: Completed,
-        soon: Callable[[Callable[[], None]], object],
+        soon: Soon,
         retention: float = DurableSettings().retention,
         remembered: int = DurableSettings().remembered,
     ) -> MemoryStore:

@@ -285,7 +285,7 @@ class Subscriptions:
         self._kept[kept.key] = kept
         self._filters[kept.key] = filter
         if kept.definition.sink is not None:
-            pusher = Pusher(self._broker, self._sinks, kept, filter, counts=self._pushes, gone=self._gone)
+            pusher = Pusher(self._broker, self._sinks, kept, filter, self._pushes, self._gone)
             self._pushers[kept.key] = pusher
             pusher.start()
 

@@ -27,8 +27,8 @@ class FilterChanges:
 
     _desk: Desk
     _homes: Homes
-    _filters: Side[Filter]
     _writing: Writing
+    _filters: Side[Filter]
     _handing: HandingOut
     _spooling: Spooling
     _settling: Alarm

@@ -69,11 +69,11 @@ class GoingLive:
 
     _desk: Desk
     _topology: Topology
+    _polling: Polling
+    _answering: Answering
     _homes: Homes
     _catching_up: CatchingUp
     _changes: FilterChanges
-    _polling: Polling
-    _answering: Answering
     _settling: Alarm
     _tick: Alarm
     _begin_wave: Callable[[WaveEnded], None]

@@ -55,10 +55,10 @@ class Introductions:
     _journal: OriginJournal
     _introduced: Introduced
     _topology: Topology
-    _retention: Retention
-    _endings: Endings
     _polling: Polling
     _answering: Answering
+    _retention: Retention
+    _endings: Endings
 
     def __post_init__(self) -> None:
         self._waiting: int | None = None  # for the answer to this question
