@@ -1,7 +1,6 @@
 """`Intake`: what connections bring, on its way to the router: past the guard for clients, a border for others.
 
-What a client may not ask is answered, and the router does not hear of it. Questions about the broker itself are
-answered here, too.
+What a client may not ask is answered here, and so are questions about the broker itself.
 """
 
 from __future__ import annotations

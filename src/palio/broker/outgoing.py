@@ -66,13 +66,9 @@ class Outgoing:
         transport.set_write_buffer_limits(high=HIGH_WATER)
 
     def statistics(self) -> OutgoingStatistics:
+        dropped = dict(self._dropped)
         return OutgoingStatistics(
-            self._frames,
-            self._bytes,
-            self._events,
-            self._waiting_bytes,
-            self._waiting_events,
-            dict(self._dropped),
+            self._frames, self._bytes, self._events, self._waiting_bytes, self._waiting_events, dropped
         )
 
     def put(self, payload: bytes, events: int = 0) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from palio.broker.access.principal import Principal
+from palio.broker.access.principal import Principal, failed
 from palio.broker.access.rights import Allowance
 from palio.broker.limits import Rates, TooManyAttributes, require_name
 from palio.broker.settings import Limits, Settings
@@ -111,11 +111,8 @@ class RequestGuard:
         if self._refuses_wider and not allowed.covers(filter):
             beyond = allowed.counterexample(filter)
             example = f", such as {beyond.to_json()}" if beyond is not None else ""
-            raise NotAllowed(
-                principal.name,
-                "subscribe to all of this",
-                f"the filter asks for more than it may see{example}.",
-            )
+            reason = f"the filter asks for more than it may see{example}."
+            raise NotAllowed(principal.name, "subscribe to all of this", reason)
         if allowed != _EVERYTHING:
             self._narrowed(filter, allowed, principal.name)
         return message
@@ -166,7 +163,8 @@ class RequestGuard:
             found = index.match_encoded([one.body.attributes for one in notifications])
             if not all(found):
                 position = found.index([])
-                principal.require_publish(notifications[position], position)
+                what = "publish this" if not position else f"publish notification {position} of the request"
+                raise NotAllowed(principal.name, what, f"{failed(allowed.explain(notifications[position]))}.")
         if self._limits.attributes < MAX_ATTRIBUTES:
             for notification in notifications:
                 if (got := len(notification.attributes)) > self._limits.attributes:

@@ -1,8 +1,7 @@
 """The settings of a broker: a file (`palio.toml`), then the environment, then flags; the later ones win.
 
 Everything has a default: a broker without any settings listens on the loopback interface of this machine only,
-and keeps what it has to keep in `./palio-data`. What is wrong is said with the path of the setting and its
-origin.
+and keeps what it has to keep in `./palio-data`. What is wrong is said with its path and its origin.
 """
 
 from __future__ import annotations

@@ -79,8 +79,7 @@ class Event(Attributes, msgspec.Struct, Generic[Content_co], array_like=True, eq
     """A notification that has come: `event["price"]`, `event.number("price")`, `"price" in event`.
 
     `value` is what its subscription decodes events into (`subscribe(…, into=Quote)`), or else the notification.
-    (`origin`, `sequence`) names it in the whole network. `attempt` counts how often a durable subscription has
-    handed it out.
+    (`origin`, `sequence`) names it in the whole network. `attempt` counts how often it was handed out.
     """
 
     origin: str

@@ -21,8 +21,7 @@ from palio.model.notification import Notification
 from palio.protocol.base import Moment, Number, Numbered, WireMessage
 from palio.protocol.envelope import Envelope
 
-# Why a taker could not reply, in a sentence or two. Where not everything may be said or seen, it is only that
-# it could not.
+# Why a taker could not reply, in a sentence or two. Where not everything may be said, only that it could not.
 Problem: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
 UNTOLD = "It does not say why."
 

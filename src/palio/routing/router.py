@@ -104,7 +104,7 @@ class Router:
         effects = core.begin(now)
         core.forwarding.forget_routes()
         if name == ECHOES:
-            self._asking.on_timer(name)
+            self._asking.on_timer()
         elif core.durable is not None:
             core.durable.on_timer(name)
         if core.durable is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, cast
+from typing import Any, Generic, TypeAlias, cast
 
 from palio.matching import MatchIndex
 from palio.matching.hints import Hints
@@ -21,6 +21,8 @@ from palio.routing.table import Identity, Item, Port, Settled, Simple, Table, Ta
 # Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
 # Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
 MAX_ARRIVING = 256
+
+Rows: TypeAlias = dict[int, TableEntry[Item]]  # by their numbers
 
 
 class UnknownRow(PalioError):
@@ -89,11 +91,7 @@ class Side(Generic[Item]):
             self._left(entry)
 
     def receive(
-        self,
-        rows: dict[int, TableEntry[Item]],
-        add: Iterable[tuple[int, Item]],
-        port: Port,
-        broker: str | None = None,
+        self, rows: Rows[Item], add: Iterable[tuple[int, Item]], port: Port, broker: str | None = None
     ) -> None:
         """Adds rows that came on a port, in the graph of some broker; they are noted by number."""
         table = self.table
@@ -107,9 +105,7 @@ class Side(Generic[Item]):
             if self._draws:
                 self._ports_changed(entry)
 
-    def drop(
-        self, rows: dict[int, TableEntry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
-    ) -> None:
+    def drop(self, rows: Rows[Item], remove: Iterable[int], port: Port, broker: str | None = None) -> None:
         for number in remove:
             if number not in rows:
                 raise UnknownRow(number)

@@ -2,8 +2,7 @@
 
 Rows are matched by their bytes, many at a time; only what is selected becomes a notification. A read for the
 core looks at a bounded number of sequences, so that nothing else waits for long behind it; what was found then
-reaches only so far, and who asked asks again. With a time from which on events are wanted, whole spans that are
-older are passed over.
+reaches only so far, and who asked asks again. Whole spans that are older than what is wanted are passed over.
 """
 
 from __future__ import annotations

@@ -89,7 +89,10 @@ def _recover(
     connection: Connection, standing: StoreStanding, retention: float, remembered: int
 ) -> tuple[Recovered, KeptSubscriptions]:
     number = standing.broker
-    facts = connection.execute(schema.facts.select().where(schema.facts.c.broker == number)).all()
+    facts = [
+        (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)
+        for row in connection.execute(schema.facts.select().where(schema.facts.c.broker == number))
+    ]
     table = schema.subscriptions
     found = connection.execute(
         table.select().where(table.c.broker == number).order_by(table.c.subscription)
@@ -110,12 +113,7 @@ def _recover(
         head=standing.head,
         trimmed=standing.trimmed,
         recent=tuple(deque(_recent(connection, standing, retention), maxlen=remembered)),
-        facts=tuple(
-            [
-                (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)
-                for row in facts
-            ]
-        ),
+        facts=tuple(facts),
         subscriptions=tuple(
             [
                 Subscribed(

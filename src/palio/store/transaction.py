@@ -81,7 +81,7 @@ class Transaction:
         standing: StoreStanding,
         kept: KeptSubscriptions,
         *,
-        archived: bool = False,
+        archived: bool,
     ) -> None:
         self._backend = backend
         self._archived = archived
@@ -138,16 +138,9 @@ class Transaction:
 
     def finish(self, swept: int) -> StoreStanding | None:
         """Make the last write of a transaction. Returns how far the store is; None if nothing changed."""
-        before = self._before
+        before, groups = self._before, self._before.groups + 1
         standing = StoreStanding(
-            self._broker,
-            self._name,
-            before.groups + 1,
-            self._head,
-            self.trimmed,
-            swept,
-            self._newest,
-            self._time,
+            self._broker, self._name, groups, self._head, self.trimmed, swept, self._newest, self._time
         )
         if not self._wrote and (standing.trimmed, standing.swept) == (before.trimmed, before.swept):
             return None

@@ -156,13 +156,9 @@ class Writer:
             rows = max(MIN_SWEPT, 2 * transaction.appended)
             swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
         standing = transaction.finish(swept)
+        after = standing or self.standing
         outcome = _GroupOutcome(
-            group,
-            standing or self.standing,
-            transaction.changed,
-            answers,
-            transaction.bytes,
-            transaction.earlier,
+            group, after, transaction.changed, answers, transaction.bytes, transaction.earlier
         )
         if standing is None:
             begun.rollback()

@@ -147,7 +147,8 @@ class Pusher:
             await asyncio.gather(hearing, *under_way, return_exceptions=True)
 
     def _attach(self) -> Attach:
-        settings, config = self._settings, self._kept.definition.config
+        settings, definition = self._settings, self._kept.definition
+        config = definition.config
         several = 1 if self._kept.rate is not None else config.in_flight or settings.push_in_flight
         in_flight = 1 if self._streak else several
         patience = Patience(
@@ -159,12 +160,7 @@ class Pusher:
         )
         # Whoever changes the filter elsewhere means it.
         return Attach(
-            self._kept.definition.id,
-            self._filter,
-            in_flight=in_flight,
-            patience=patience,
-            as_is=True,
-            retry=config.retry,
+            definition.id, self._filter, in_flight=in_flight, patience=patience, as_is=True, retry=config.retry
         )
 
     async def _deliver(self, visitor: Visitor, number: int, envelope: Envelope) -> None:

@@ -14,7 +14,6 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.home.homes import FilterChange
 from palio.routing.durable.home.subscription import Durable, HomeState
-from palio.routing.durable.housekeeping import keep_house
 from palio.routing.durable.statistics import DurableStatistics, phases_of, statistics_of
 from palio.routing.occurrences import Failed, Found, Stored
 
@@ -84,7 +83,7 @@ class Service:
         }
         self._timers: dict[str, Callable[[], None]] = {
             SYNC: parts.going_live.settled,
-            TICK: partial(keep_house, parts),
+            TICK: self._tick,
             ABANDON: parts.lifecycle.abandon,
         }
 
@@ -134,6 +133,25 @@ class Service:
             self.parts.takers.on_timer(name.removeprefix(DELIVER))
         elif name in self._timers:
             self._timers[name]()
+
+    def _tick(self) -> None:
+        """Housekeeping: sends progress, and retries what was not answered, as long as it is waited for."""
+        parts = self.parts
+        parts.tick.rang()
+        if parts.letters.ways_missing:
+            parts.letters.ways_missing = False
+            parts.answering.answer(parts.polling.ask())  # whoever answers shows the way to it
+        parts.letters.again()
+        if parts.telling.tell():
+            parts.letters.ways_missing = True
+        parts.spooling.save_positions()
+        if parts.desk.settings.keep:
+            parts.retention.trim()  # what is old enough, also if there is no reader at all
+        parts.going_live.again()
+        waiting = parts.catching_up.fetch_again() | parts.relocation.again() | parts.history.again()
+        waiting |= parts.introductions.look()
+        if waiting or parts.going_live.is_under_way:
+            parts.tick.set()
 
     def statistics(self) -> DurableStatistics:
         return statistics_of(self.parts)

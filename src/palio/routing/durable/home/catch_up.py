@@ -32,8 +32,7 @@ FROM_NOW = -1.0
 class CatchingUp:
     """Catch-up of the durable subscriptions here: what each has missed, and has to fetch from journals.
 
-    `settling` is set when one is to be brought up to date, `tick` when a page that does not come is to be asked
-    for again.
+    `settling` is set when one is to be brought up to date, `tick` when a page is waited for.
     """
 
     _desk: Desk
@@ -89,8 +88,7 @@ class CatchingUp:
             if durable is None or durable.state is not HomeState.BEHIND:
                 continue
             if durable.collecting is None or (name in changes and not changes[name].asked):
-                # It is another one of that name, or its filter was changed meanwhile: the answers say nothing
-                # about these.
+                # It is another one of that name, or has another filter by now: the answers are not about it.
                 durable.collecting = None
                 self._settling.set()
                 continue

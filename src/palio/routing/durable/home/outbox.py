@@ -84,13 +84,7 @@ class Outbox:
         return delivery
 
     def back(
-        self,
-        number: int,
-        failure: Failure,
-        *,
-        may_give_up: bool,
-        delay: float | None = None,
-        last: bool = False,
+        self, number: int, failure: Failure, *, may_give_up: bool, delay: float | None, last: bool
     ) -> bool:
         """Redelivers what has failed, after a pause or the delay. Returns False after its last attempt.
 

@@ -156,19 +156,9 @@ class Serving:
         self._tell(self._counting.pop(key), last=True, broken=True)
 
     def _tell(self, counting: _Counting, *, last: bool, broken: bool = False) -> None:
-        tally, number = counting.tally, counting.count.number
-        histogram, samples = tuple(tally.histogram), tuple(tally.samples)
-        counted = Counted(
-            number,
-            counting.part,
-            tally.total,
-            tally.first,
-            tally.last,
-            histogram,
-            samples,
-            last=last,
-            broken=broken,
-        )
+        tally = counting.tally
+        found = tally.total, tally.first, tally.last, tuple(tally.histogram), tuple(tally.samples)
+        counted = Counted(counting.count.number, counting.part, *found, last=last, broken=broken)
         counting.part += 1
         counting.told_at = self._desk.now
         counting.tally = SurveyTally(counting.count)
