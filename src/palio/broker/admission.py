@@ -1,5 +1,4 @@
-"""`Admission`: authentication, limits and fencing of connections. They tell of it here, and the router hears of
-it.
+"""`Admission`: authentication, limits and fencing of connections, of which the router hears from here.
 
 Whoever greets must be somebody, with the right to what it greets as, and within the limits on connections. A
 client that connects again takes the place of its old connection. Of two links to the same neighbour one stays.
@@ -9,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from palio.broker.access import Access
@@ -28,42 +28,34 @@ from palio.routing.links import COUNTERPART
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
 
 
+@dataclass(eq=False, repr=False)
 class Admission:
     """Admits and dismisses connections. `handle` lets the router take a message of a source."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        access: Access,
-        guard: RequestGuard,
-        registry: Registry,
-        *,
-        counts: BrokerCounts,
-        handle: Callable[[Any, str], None],
-        log: logging.Logger,
-    ) -> None:
-        self._name = settings.name
-        self._limits = settings.limits
-        self._access = access
-        self._guard = guard
-        self._registry = registry
-        self._counts = counts
-        self._handle = handle
-        self._log = log
-        self._by_address = ConnectionTally(settings.limits.connections_per_address)
-        self._by_principal = ConnectionTally(settings.limits.connections_per_principal)
+    _settings: Settings
+    _access: Access
+    _guard: RequestGuard
+    _registry: Registry
+    _counts: BrokerCounts
+    _handle: Callable[[Any, str], None]
+    _log: logging.Logger
+
+    def __post_init__(self) -> None:
+        limits = self._settings.limits
+        self._by_address = ConnectionTally(limits.connections_per_address)
+        self._by_principal = ConnectionTally(limits.connections_per_principal)
         self.is_closed = False  # nobody comes in any more
 
     # Beginnings
 
     def connected(self, connection: BrokerConnection) -> None:
         """Handles a connection that was accepted or dialled."""
-        connections = self._registry.connections
+        connections, most = self._registry.connections, self._settings.limits.connections
         connections[connection] = None
         try:
             self._by_address.add(connection.host)
-            if len(connections) > self._limits.connections:
-                raise TooManyConnections(self._limits.connections)
+            if len(connections) > most:
+                raise TooManyConnections(most)
         except TooManyConnections as problem:
             connection.refuse(problem)
 
@@ -81,7 +73,7 @@ class Admission:
 
     def admit_peer(self, connection: BrokerConnection, name: str) -> None:
         """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
-        if name == self._name:
+        if name == self._settings.name:
             raise ProtocolViolation(f"The broker {name} cannot be its own neighbour.")
         known = self._registry.links.get(name)
         if known is None:
@@ -89,7 +81,7 @@ class Admission:
         if not connection.may_replace(known):
             raise AlreadyLinked(name)
         # If both have dialled, the connection that the broker with the smaller name made is the one to keep.
-        keep_dialled = self._name < name
+        keep_dialled = self._settings.name < name
         if (known.peer is not None) == keep_dialled and (connection.peer is not None) != keep_dialled:
             raise AlreadyLinked(name)
         known.end("Another connection takes the place of this one.")
@@ -108,7 +100,6 @@ class Admission:
         self._handle(Open(), name)
 
     def linked(self, connection: BrokerConnection, kind: LinkKind, cost: float) -> None:
-        """Handles a new link to a neighbour."""
         self._registry.links[connection.name] = connection
         self._log.info("A link is up.", extra={"neighbour": connection.name, "address": connection.address})
         self._handle(LinkUp(kind, cost), connection.name)
@@ -128,7 +119,6 @@ class Admission:
             self._handle(Close(), name)
 
     def disconnected(self, connection: BrokerConnection, *, was_live: bool) -> None:
-        """Handles a connection that is gone."""
         if self._registry.remove(connection):
             self._by_address.remove(connection.host)
             if connection.principal.name:
@@ -141,8 +131,7 @@ class Admission:
         """Counts and logs a connection that ends for what was said on it, or a request for what it shows."""
         self._counts.refused[type(problem).__name__] += 1
         self._log.warning(
-            "A connection was refused.",
-            extra={"connection": name, "address": address, "reason": str(problem)},
+            "A connection was refused.", extra={"connection": name, "address": address, "reason": str(problem)}
         )
 
     def gave_up(self, connection: BrokerConnection) -> None:

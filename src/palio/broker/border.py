@@ -16,55 +16,31 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from palio.broker.unlisted import UnlistedMessage
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
-from palio.protocol.durable.letters import (
-    Browse,
-    Browsed,
-    Carry,
-    Count,
-    Counted,
-    Differs,
-    Fetch,
-    MovedIn,
-    MoveIn,
-    MoveOut,
-    Newer,
-    NotHere,
-    Page,
-    ReaderEnded,
-)
+from palio.protocol import inquiries, peers
+from palio.protocol.durable import letters
 from palio.protocol.durable.peers import Ask, Introduction, Marks, Told, TopologyChanged
 from palio.protocol.envelope import Envelope
-from palio.protocol.inquiries import UNTOLD, Answered, Enquire, Hop, Probe, Probed
-from palio.protocol.peers import (
-    Acknowledge,
-    Forward,
-    Goodbye,
-    Hello,
-    Interest,
-    Joined,
-    Known,
-    LinkState,
-    Update,
-)
 
 Changes: TypeAlias = dict[type, Callable[[Any, Filter], Any]]  # by kind: what passes of it, of what is allowed
 
 _EVERYTHING = Filter()
 # How brokers are linked, what they want, and how far they are.
-_AS_THEY_ARE = (Hello, Goodbye, Joined, Update, Acknowledge, LinkState, Interest, Known, Marks, Probed)
-# In letters: where durable subscriptions live.
-_OWN_BUSINESS = (MoveOut, MoveIn, MovedIn, Differs, NotHere, Newer)
+_AS_THEY_ARE = (
+    *(peers.Hello, peers.Goodbye, peers.Joined, peers.Update, peers.Acknowledge, peers.LinkState),
+    *(peers.Interest, peers.Known, Marks, inquiries.Probed),
+)
+# In letters: questions about journals, and where durable subscriptions live.
+_QUESTIONS = (letters.Fetch, letters.Browse, letters.Count)
+_HOMES = (letters.MoveOut, letters.MoveIn, letters.MovedIn, letters.Differs, letters.NotHere, letters.Newer)
 
 
 class Border:
-    """What may leave by a link, and what may come. A message that may not is None; `UnlistedMessage` is raised
-    for a kind that is not known here.
-    """
+    """What may leave by a link, and come; None for what may not. Raises `UnlistedMessage` for other kinds."""
 
     def __init__(self, exports: Filter, imports: Filter, withheld: Counter[str]) -> None:
         self._exports = exports
@@ -72,44 +48,44 @@ class Border:
         self._withheld = withheld
         self._changes: Changes = {
             **dict.fromkeys(_AS_THEY_ARE, lambda message, allowed: message),
-            Forward: self._forward,
-            Enquire: self._question,
-            Probe: lambda message, allowed: None,
-            Answered: self._reply,
-            Ask: lambda message, allowed: msgspec.structs.replace(
+            peers.Forward: self._forward,
+            inquiries.Enquire: self._question,
+            inquiries.Probe: lambda message, allowed: None,
+            inquiries.Answered: self._reply,
+            Ask: lambda message, allowed: replace(
                 message, about=None, readers=tuple([(reader, "") for reader, _ in message.readers])
             ),
-            Told: lambda message, allowed: msgspec.structs.replace(
+            Told: lambda message, allowed: replace(
                 message, homes=(), introductions=tuple([_anonymous(one) for one in message.introductions])
             ),
-            TopologyChanged: lambda message, allowed: msgspec.structs.replace(message, forgotten=()),
+            TopologyChanged: lambda message, allowed: replace(message, forgotten=()),
         }
         self._letters: Changes = {
-            ReaderEnded: lambda content, allowed: content,
-            **dict.fromkeys((Page, Browsed), self._page),
-            Counted: lambda content, allowed: msgspec.structs.replace(
+            letters.ReaderEnded: lambda content, allowed: content,
+            **dict.fromkeys((letters.Page, letters.Browsed), self._page),
+            letters.Counted: lambda content, allowed: replace(
                 content, samples=self._seen(content.samples, allowed)
             ),
-            **dict.fromkeys(_OWN_BUSINESS, lambda content, allowed: None),
-            **dict.fromkeys((Fetch, Browse, Count), lambda content, allowed: content),
+            **dict.fromkeys(_HOMES, lambda content, allowed: None),
+            **dict.fromkeys(_QUESTIONS, lambda content, allowed: content),
         }
-        self._letters_coming = self._letters | dict.fromkeys((Fetch, Browse, Count), self._narrowed)
+        self._letters_coming = self._letters | dict.fromkeys(_QUESTIONS, self._narrowed)
 
     def leaving(self, message: Any) -> Any:
         """Filters what leaves by the link: what of a message goes out."""
-        if type(message) is Carry:
+        if type(message) is letters.Carry:
             return self._letter(message, self._letters, self._exports)
         return _changed(message, self._changes, self._exports)
 
     def coming(self, message: Any) -> Any:
         """Filters what comes by the link: what of a message is taken in."""
-        if type(message) is Carry:
+        if type(message) is letters.Carry:
             return self._letter(message, self._letters_coming, self._imports)
         return _changed(message, self._changes, self._imports)
 
-    def _letter(self, carry: Carry, changes: Changes, allowed: Filter) -> Carry | None:
+    def _letter(self, carry: letters.Carry, changes: Changes, allowed: Filter) -> letters.Carry | None:
         content = _changed(carry.content, changes, allowed)
-        return None if content is None else msgspec.structs.replace(carry, content=content)
+        return None if content is None else replace(carry, content=content)
 
     # What is changed on its way
 
@@ -118,32 +94,32 @@ class Border:
         self._withheld["border"] += len(envelopes) - len(kept)
         return kept
 
-    def _forward(self, message: Forward, allowed: Filter) -> Forward | None:
+    def _forward(self, message: peers.Forward, allowed: Filter) -> peers.Forward | None:
         kept = self._seen(message.envelopes, allowed)
-        return Forward(kept) if kept else None
+        return peers.Forward(kept) if kept else None
 
-    def _question(self, message: Enquire, allowed: Filter) -> Enquire | None:
+    def _question(self, message: inquiries.Enquire, allowed: Filter) -> inquiries.Enquire | None:
         return message if self._seen((message.envelope,), allowed) else None
 
-    def _reply(self, message: Answered, allowed: Filter) -> Answered | None:
+    def _reply(self, message: inquiries.Answered, allowed: Filter) -> inquiries.Answered | None:
         if message.problem is not None:  # which no filter can be asked about
-            message = msgspec.structs.replace(message, problem=UNTOLD)
+            message = replace(message, problem=inquiries.UNTOLD)
         if message.notification is None or allowed.matches(message.notification):
             return message
         self._withheld["border"] += 1
-        return msgspec.structs.replace(message, notification=None) if message.last else None
+        return replace(message, notification=None) if message.last else None
 
-    def _page(self, content: Page | Browsed, allowed: Filter) -> Any:
-        return msgspec.structs.replace(content, envelopes=self._seen(content.envelopes, allowed))
+    def _page(self, content: letters.Page | letters.Browsed, allowed: Filter) -> Any:
+        return replace(content, envelopes=self._seen(content.envelopes, allowed))
 
-    def _narrowed(self, content: Fetch | Browse | Count, allowed: Filter) -> Any:
+    def _narrowed(self, content: letters.Fetch | letters.Browse | letters.Count, allowed: Filter) -> Any:
         """A question about what is in the journals here, for what may leave."""
         try:
             exported = content.filter.intersect(self._exports)
             _ = exported.form  # it may have to go on to another broker
         except FilterTooLarge:
             return None
-        return msgspec.structs.replace(content, filter=exported)
+        return replace(content, filter=exported)
 
 
 def _changed(message: Any, changes: Changes, allowed: Filter) -> Any:
@@ -166,9 +142,9 @@ def border(exports: Filter | None, imports: Filter | None, withheld: Counter[str
 
 def bounced(message: Any, broker: str) -> Any:
     """What the border itself answers to a question that may not pass; None if nobody waits for an answer."""
-    if isinstance(message, Enquire):
-        return Answered(message.envelope.origin, message.envelope.sequence, last=True)
-    if isinstance(message, Probe):
-        hop = Hop(broker, problem="This broker is in another domain, which does not tell.")
-        return Probed(message.envelope.origin, message.envelope.sequence, hop)
+    if isinstance(message, inquiries.Enquire):
+        return inquiries.Answered(message.envelope.origin, message.envelope.sequence, last=True)
+    if isinstance(message, inquiries.Probe):
+        hop = inquiries.Hop(broker, problem="This broker is in another domain, which does not tell.")
+        return inquiries.Probed(message.envelope.origin, message.envelope.sequence, hop)
     return None

@@ -82,9 +82,7 @@ class BrokerServer:
         self.storing = StoreBridge(settings.limits.unwritten, registry.read, log)
         self._runner = runner = EffectRunner(registry, self.storing, counts, self._host, log)
         guard = RequestGuard(settings, self.now)
-        self._admission = admission = Admission(
-            settings, self.access, guard, registry, counts=counts, handle=runner.handle, log=log
-        )
+        self.admission = Admission(settings, self.access, guard, registry, counts, runner.handle, log)
         self._rereading = Rereading(self.access, registry, runner.handle, log)
         self._dialling = Dialling(self)
         self._installers = tuple(extensions)
@@ -106,15 +104,6 @@ class BrokerServer:
         self.take = intake.take
         self.inspected = intake.inspected
         self.will_flush = registry.will_flush
-        self.connected = admission.connected
-        self.admit = admission.admit
-        self.admit_peer = admission.admit_peer
-        self.greeted = admission.greeted
-        self.linked = admission.linked
-        self.ended = admission.ended
-        self.disconnected = admission.disconnected
-        self.refused = admission.refused
-        self.gave_up = admission.gave_up
         self.refresh_access = self._rereading.refresh
 
     # Beginning and end
@@ -180,7 +169,7 @@ class BrokerServer:
         """Say goodbye to everyone, write what is to be written, and end."""
         if self._stopping:
             return
-        self._stopping = self._admission.is_closed = True
+        self._stopping = self.admission.is_closed = True
         self._dialling.stop()
         if self._server is not None:
             self._server.close()
@@ -204,7 +193,6 @@ class BrokerServer:
 
     @property
     def store(self) -> Store | None:
-        """The store, where there is one."""
         return self.storing.store
 
     @property

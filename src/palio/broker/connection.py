@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
 LONG_THOUGHT = 0.05
+# States in which nothing more is taken from the other end.
+_ENDED = (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED)
 
 
 def _require_name(name: str) -> None:
@@ -152,7 +154,7 @@ class BrokerConnection(asyncio.Protocol):
         self.host = str(host)
         self.address = f"{host}:{port}"
         self._converse()
-        self.broker.connected(self)
+        self.broker.admission.connected(self)
 
     def _converse(self) -> None:
         settings = self.broker.settings
@@ -161,21 +163,10 @@ class BrokerConnection(asyncio.Protocol):
             self._conversation = Conversation(heartbeat, decode, self.put, frame_limit=GREETING_FRAME)
             return
         # Who was dialled may go on right after its welcome; who dials has to wait for it.
+        peer, limit = self.peer, settings.limits.peer_frame(settings.durable)
+        greet = Greet(PROTOCOL, Role.PEER, settings.name, self._token, peer.kind, peer.cost, settings.heartbeat)
         self._conversation = Conversation(
-            heartbeat,
-            decode,
-            self.put,
-            greet=Greet(
-                PROTOCOL,
-                Role.PEER,
-                settings.name,
-                self._token,
-                kind=self.peer.kind,
-                cost=self.peer.cost,
-                heartbeat=settings.heartbeat,
-            ),
-            hears=FROM_BROKERS,
-            frame_limit=settings.limits.peer_frame(settings.durable),
+            heartbeat, decode, self.put, greet=greet, hears=FROM_BROKERS, frame_limit=limit
         )
 
     def data_received(self, data: bytes) -> None:
@@ -191,15 +182,9 @@ class BrokerConnection(asyncio.Protocol):
             self._take()
 
     def _take(self) -> None:
-        """Reads messages. Throttling: who makes the broker think for long has to wait as long before
-        the next.
-        """
+        """Reads messages. Throttling: who makes the broker think for long has to wait as long."""
         waiting = self._waiting
-        while waiting and self.state not in (
-            ConnectionState.DRAINING,
-            ConnectionState.MOVED,
-            ConnectionState.CLOSED,
-        ):
+        while waiting and self.state not in _ENDED:
             payload = waiting.popleft()
             began = self._loop.time()
             kind: type | None = None
@@ -226,9 +211,6 @@ class BrokerConnection(asyncio.Protocol):
         self._take()
         self._read_or_wait()
 
-    def eof_received(self) -> bool:
-        return False
-
     def connection_lost(self, exception: Exception | None) -> None:
         if self.is_live and self._waiting:
             self._take()  # what was said before the end was meant, as far as it is no long thought again
@@ -237,7 +219,7 @@ class BrokerConnection(asyncio.Protocol):
         if not self.reason:
             self.reason = f"The connection was lost: {exception}." if exception else "The other end closed it."
         self.go("lost")
-        self.broker.disconnected(self, was_live=was_live and not moved)
+        self.broker.admission.disconnected(self, was_live=was_live and not moved)
         if not self.closed.done():
             self.closed.set_result(self.reason)
 
@@ -278,7 +260,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _greeted(self, greet: Greet) -> None:
         _require_name(greet.name)
-        self.broker.admit(self, greet)
+        self.broker.admission.admit(self, greet)
         is_client = greet.role is Role.CLIENT
         self.name = self.principal.own(greet.name) if is_client else greet.name
         self.role = greet.role
@@ -291,16 +273,16 @@ class BrokerConnection(asyncio.Protocol):
             frame_limit=limits.frame if is_client else limits.peer_frame(settings.durable),
         )
         self.go("greeted")
-        self.broker.greeted(self, greet)
+        self.broker.admission.greeted(self, greet)
 
     def _welcomed(self, welcome: Welcome) -> None:
         assert self.peer is not None
         _require_name(welcome.broker)
         self.name = welcome.broker
         self.role = Role.PEER
-        self.broker.admit_peer(self, welcome.broker)
+        self.broker.admission.admit_peer(self, welcome.broker)
         self.go("greeted")
-        self.broker.linked(self, self.peer.kind, self.peer.cost)
+        self.broker.admission.linked(self, self.peer.kind, self.peer.cost)
 
     # Saying
 
@@ -360,14 +342,13 @@ class BrokerConnection(asyncio.Protocol):
 
     def refuse(self, problem: PalioError) -> None:
         """End the connection with the reason, as an answer."""
-        if self.state in (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED):
+        if self.state in _ENDED:
             return
-        self.broker.refused(problem, self.address, self.name)
+        self.broker.admission.refused(problem, self.address, self.name)
         self._conversation.refuse(problem)
         self.end(str(problem), quietly=True)
 
     def _refuse_stranger(self, spoken: str) -> None:
-        """Refuses somebody who speaks another protocol."""
         if spoken != "HTTP" or self.peer is not None or self._transport is None:
             advice = " Use palio:// for this port, or give the broker a certificate." if spoken == "TLS" else ""
             self.refuse(NotPalio(spoken, advice))
@@ -375,13 +356,13 @@ class BrokerConnection(asyncio.Protocol):
         reached = self._transport.get_extra_info("sockname")
         other = NotPalio(spoken, f" {where_http_is(self.broker, reached)}")
         if self.state is ConnectionState.CONNECTING:
-            self.broker.refused(other, self.address)
+            self.broker.admission.refused(other, self.address)
             self._transport.write(http_answer(str(other)))
             self.end(str(other), quietly=True)
 
     def end(self, reason: str, *, quietly: bool = False, event: str = "ending") -> None:
         """End the connection in order: what was said before still goes out."""
-        if self.state in (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED):
+        if self.state in _ENDED:
             return
         self.reason = reason
         was_live = self.is_live
@@ -389,7 +370,7 @@ class BrokerConnection(asyncio.Protocol):
             self.say(Bye(reason, event == "taken over"))
         self.go("refused" if self.state is ConnectionState.CONNECTING else event)
         if was_live:
-            self.broker.ended(self)
+            self.broker.admission.ended(self)
         self.outgoing.resume()
         if self._transport is not None:
             self._transport.close()
@@ -400,5 +381,5 @@ class BrokerConnection(asyncio.Protocol):
             return
         if not self.reason:
             self.reason = reason
-            self.broker.gave_up(self)
+            self.broker.admission.gave_up(self)
         self._transport.abort()

@@ -18,8 +18,7 @@ a broker; whoever starts one (`palio up`, `palio network up`, `palio.testing`) h
    `PalioError`), keeps the broker from starting: it must not run without what the extension keeps. With any
    other error there, the extension stays off.
 3. *No two things have the same name*: an extension, a route, a question. That is found out when it is added.
-4. Extensions begin in the order in which they were added and end in the reverse one. Periodic work is done
-   between the two.
+4. Extensions begin in the order in which they were added, end in the reverse one, and work in between.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ much may come together in one effect of the router: many events, many handles, a
 
 1. No payload that leaves here has more than `MAX_FRAME` bytes, and those with several events about `MAX_BATCH`.
 2. What is cut says the same as before: every handle gets every event once, and events keep their order.
-3. What does not fit by itself is given back as None, in its place, for the caller to deal with: nothing waits
-   behind it.
+3. What does not fit by itself is given back as None, in its place, for the caller to deal with.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ Delivery: TypeAlias = tuple[int, int, Envelope]
 
 
 def halves(items: tuple[Item, ...]) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """The first and the second half."""
     middle = len(items) // 2
     return items[:middle], items[middle:]
 

@@ -48,7 +48,7 @@ class HttpServer:
         listening = socket.create_server((host, port), family=family)
         settings = self._broker.settings
         patience = {
-            "callers": Callers(settings.limits, self._broker.refused),
+            "callers": Callers(settings.limits, self._broker.admission.refused),
             "head_within": settings.gateway.body_within,
             "taken_within": 2 * settings.gateway.stalled,  # streams end themselves before that, and say so
         }
@@ -60,7 +60,7 @@ class HttpServer:
             ws_max_size=MAX_MESSAGE,
             ws_per_message_deflate=False,  # what is small on the wire is small here, too
             h11_max_incomplete_event_size=MAX_HEAD,
-            limit_concurrency=self._broker.settings.limits.connections,
+            limit_concurrency=settings.limits.connections,
             log_config=None,
             log_level="critical",  # what matters is in the broker's own log
             access_log=False,
@@ -69,9 +69,7 @@ class HttpServer:
         )
         config.load()
         if self._broker.tls is not None:
-            config.ssl = (
-                self._broker.tls.context
-            )  # that of all ports, whose certificate is read again on change
+            config.ssl = self._broker.tls.context  # of all ports; its certificate is read again on change
         self._server = _Server(config)
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[listening]))
         return int(listening.getsockname()[1])

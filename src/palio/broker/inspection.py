@@ -1,6 +1,4 @@
-"""Inspection: what can be asked about a broker itself (`palio subs`, `peers`, `stats`, `dlq`, …), as plain
-data.
-"""
+"""Inspection: what can be asked about a broker itself (`palio subs`, `peers`, `stats`, …), as plain data."""
 
 from __future__ import annotations
 

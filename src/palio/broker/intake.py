@@ -1,11 +1,11 @@
 """`Intake`: what connections bring, on its way to the router: past the guard for clients, a border for others.
 
-What a client may not ask is answered, and the router does not hear of it. Questions about the broker itself are
-answered here, too.
+What a client may not ask is answered here, and so are questions about the broker itself.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from palio.broker.border import bounced
@@ -29,23 +29,15 @@ from palio.protocol.subjects import subject_of
 _HELD = frozenset((Subscribe, Advertise, Watch))
 
 
+@dataclass(eq=False, repr=False)
 class Intake:
     """Takes messages of connections, and hands them to the router."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        guard: RequestGuard,
-        runner: EffectRunner,
-        inspection: Inspection,
-        counts: BrokerCounts,
-    ) -> None:
-        self._name = settings.name
-        self._subscriptions = settings.limits.subscriptions
-        self._guard = guard
-        self._runner = runner
-        self._inspection = inspection
-        self._counts = counts
+    _settings: Settings
+    _guard: RequestGuard
+    _runner: EffectRunner
+    _inspection: Inspection
+    _counts: BrokerCounts
 
     def take(self, message: Any, connection: BrokerConnection, size: int) -> None:
         """Handles a message from a client or a neighbour, which came in so many bytes."""
@@ -53,7 +45,7 @@ class Intake:
             try:
                 if size > MAX_EVENT:
                     require_deliverable(message)
-                name, limit = connection.name, self._subscriptions
+                name, limit = connection.name, self._settings.limits.subscriptions
                 if type(message) in _HELD and self._runner.router.is_full(name, limit):
                     raise TooManySubscriptions(limit)
                 message = self._guard.check(message, connection.principal, name)
@@ -70,7 +62,7 @@ class Intake:
                 connection.refuse(problem)
                 return
             if taken is None:
-                if (answer := bounced(message, self._name)) is not None:
+                if (answer := bounced(message, self._settings.name)) is not None:
                     connection.say(answer)
                 return
             message = taken
@@ -88,6 +80,5 @@ class Intake:
             self._refuse(connection, message, problem)
 
     def _refuse(self, connection: BrokerConnection, request: Any, problem: PalioError) -> None:
-        """Refuses a request of a client."""
         self._counts.refused_requests[type(problem).__name__] += 1
         connection.say(Refused.of(subject_of(request), problem, request.number))

@@ -80,8 +80,7 @@ class ConnectionTally:
 
 
 class Rates:
-    """Rate limits on publishing, by client: a token bucket that fills at the rate, and holds what one second
-    gives.
+    """Rate limits on publishing: a token bucket a client, which fills at the rate and holds a second of it.
 
     Where clients have principals, those of one principal have one bucket: who connects again wins nothing.
     """

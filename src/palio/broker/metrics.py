@@ -50,9 +50,7 @@ class Metrics(Collector):
             "wasted": ("Notifications of no use here or behind.", forwarding.wasted),
         }
         for what, (help_text, value) in counters.items():
-            family = CounterMetricFamily(f"palio_notifications_{what}", help_text, labels=("broker",))
-            family.add_metric((name,), value)
-            yield family
+            yield _counter(f"palio_notifications_{what}", help_text, name, value)
         for metric, help_text, counts in (
             ("palio_dropped", "Events that were dropped, by reason.", own.dropped),
             ("palio_refused_connections", "Connections that were refused, by error.", own.refused),
@@ -102,15 +100,11 @@ class Metrics(Collector):
         name, statistics = self._broker.settings.name, self._broker.store.statistics()
         yield _gauge("palio_store_queued_bytes", "Bytes that wait for the disk.", name, statistics.queued_bytes)
         yield _gauge("palio_journal_head", "The last sequence of the journal.", name, statistics.head)
-        counters = {"palio_store_commits": ("Group commits.", statistics.commits)}
+        yield _counter("palio_store_commits", "Group commits.", name, statistics.commits)
         if (lake := self._broker.store.lake_statistics()) is not None:
-            counters["palio_lake_pages"] = ("Pages of history that were read in the lake.", lake.pages)
-            counters["palio_lake_events"] = ("Events that were found there.", lake.events)
-            counters["palio_lake_failures"] = ("Pages that could not be read there.", lake.failures)
-        for metric, (help_text, value) in counters.items():
-            family = CounterMetricFamily(metric, help_text, labels=("broker",))
-            family.add_metric((name,), value)
-            yield family
+            yield _counter("palio_lake_pages", "Pages of history that were read in the lake.", name, lake.pages)
+            yield _counter("palio_lake_events", "Events that were found there.", name, lake.events)
+            yield _counter("palio_lake_failures", "Pages that could not be read there.", name, lake.failures)
 
     def _of_gateway(self) -> Iterator[Metric]:
         statistics = self._broker.gateway_statistics()
@@ -128,21 +122,22 @@ class Metrics(Collector):
         yield from (requests, pushes)
         yield _gauge("palio_http_streams", "Event streams that are open.", name, statistics.streams)
         yield _gauge("palio_http_subscriptions", "Subscriptions as resources.", name, statistics.subscriptions)
-        cut_off = CounterMetricFamily(
-            "palio_http_streams_cut_off", "Event streams that were not read any more.", labels=("broker",)
-        )
-        cut_off.add_metric((name,), statistics.streams_cut_off)
-        yield cut_off
+        help_text = "Event streams that were not read any more."
+        yield _counter("palio_http_streams_cut_off", help_text, name, statistics.streams_cut_off)
 
     def _of_extensions(self) -> Iterator[Metric]:
-        failures = CounterMetricFamily(
-            "palio_extension_failures",
-            "Mistakes of extensions, by what has failed.",
-            labels=("broker", "extension", "what"),
-        )
+        labels = ("broker", "extension", "what")
+        help_text = "Mistakes of extensions, by what has failed."
+        failures = CounterMetricFamily("palio_extension_failures", help_text, labels=labels)
         for (extension, what), count in sorted(self._broker.extensions.failures.items()):
             failures.add_metric((self._broker.settings.name, extension, what), count)
         yield failures
+
+
+def _counter(metric: str, help_text: str, broker: str, value: float) -> Metric:
+    family = CounterMetricFamily(metric, help_text, labels=("broker",))
+    family.add_metric((broker,), value)
+    return family
 
 
 def _gauge(metric: str, help_text: str, broker: str, value: float) -> Metric:

@@ -1,5 +1,4 @@
-"""Outgoing frames of one connection: collected, written together, and bounded when the other end is a slow
-consumer.
+"""Outgoing frames of one connection: collected, written together, and bounded for slow consumers.
 
 Frames of one turn of the event loop are written at once. While the transport is full they wait here, in
 their order. Answers and durable deliveries always wait (both are bounded by what was asked for); events of
@@ -36,14 +35,11 @@ class OutgoingStatistics(msgspec.Struct, frozen=True):
     dropped: dict[str, int]
 
 
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """A frame that waits, and how many events it brings, which may be dropped."""
 
-    __slots__ = ("data", "events")
-
-    def __init__(self, data: bytes, events: int) -> None:
-        self.data = data
-        self.events = events
+    data: bytes
+    events: int
 
 
 class Outgoing:
@@ -70,13 +66,9 @@ class Outgoing:
         transport.set_write_buffer_limits(high=HIGH_WATER)
 
     def statistics(self) -> OutgoingStatistics:
+        dropped = dict(self._dropped)
         return OutgoingStatistics(
-            self._frames,
-            self._bytes,
-            self._events,
-            self._waiting_bytes,
-            self._waiting_events,
-            dict(self._dropped),
+            self._frames, self._bytes, self._events, self._waiting_bytes, self._waiting_events, dropped
         )
 
     def put(self, payload: bytes, events: int = 0) -> None:
@@ -120,7 +112,6 @@ class Outgoing:
             self._holes = 0
 
     def flush(self) -> None:
-        """Write what is ready."""
         if self._ready and self._transport is not None:
             data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
             self._frames += len(self._ready)

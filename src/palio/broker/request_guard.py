@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from palio.broker.access.principal import Principal
+from palio.broker.access.principal import Principal, failed
 from palio.broker.access.rights import Allowance
 from palio.broker.limits import Rates, TooManyAttributes, require_name
 from palio.broker.settings import Limits, Settings
@@ -28,76 +28,15 @@ from palio.model.errors import FilterTooLarge, NotAllowed
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import MAX_ATTRIBUTES
-from palio.protocol import frames
-from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.protocol.durable.journals import (
-    Forget,
-    Forgot,
-    GoOn,
-    Held,
-    Hold,
-    JournalsListed,
-    JournalTrimmed,
-    ListJournals,
-    Replay,
-    Replayed,
-    Survey,
-    Surveyed,
-    TrimJournal,
-)
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Attached,
-    Change,
-    Changed,
-    Detach,
-    Discard,
-    Discarded,
-    Done,
-    DurableReady,
-    Finish,
-    Rejected,
-    Requeue,
-    Requeued,
-    Taken,
-)
-from palio.protocol.inquiries import (
-    UNTOLD,
-    Hop,
-    Request,
-    Requested,
-    Respond,
-    Responded,
-    Trace,
-    Traced,
-    Wanted,
-    Watch,
-)
-from palio.protocol.requests import (
-    Accepted,
-    Advertise,
-    Ended,
-    Publish,
-    Published,
-    Ready,
-    Refused,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from palio.protocol import frames, inquiries, requests
+from palio.protocol.durable import control, journals
+from palio.protocol.durable import subscriptions as durable
+from palio.protocol.vocabulary import FROM_CLIENTS
 from palio.routing.scopes import owner_of
 
 _EVERYTHING = Filter()
 # Requests about a durable subscription, whose refusals name it.
-_ABOUT_NAMES = frozenset(
-    kind.__name__.lower()
-    for kind in (
-        *(Attach, Change, Acknowledged, Rejected, Detach, Finish, Requeue, Discard),
-        *(Pause, Resume, Seek),
-    )
-)
+_ABOUT_NAMES = frozenset(kind.__name__.lower() for kind in FROM_CLIENTS if hasattr(kind, "name"))
 
 
 class RequestGuard:
@@ -109,35 +48,22 @@ class RequestGuard:
         self._rates = Rates(settings.limits.publish_rate, now)
         self._publishing: dict[Filter, MatchIndex] = {}
         self._checks: dict[type, Callable[[Any, Principal, str], Any]] = {
-            Subscribe: self._subscribing,
-            Unsubscribe: self._cancelling,
-            Unadvertise: self._cancelling,
-            Survey: self._asking,
-            Replay: self._asking,
-            Attach: self._asking_by_name,
-            Change: self._asking_by_name,
-            Acknowledged: _named,
-            Rejected: _named,
-            Detach: _named,
-            Finish: _named,
-            Pause: _named,
-            Resume: _named,
-            Seek: _named,
-            Requeue: _of_anybody,
-            Discard: _of_anybody,
-            Forget: _forgetting,
-            ListJournals: _listing,
-            Hold: _journaling,
-            TrimJournal: _journaling,
-            Publish: self._publish,
-            Request: self._one,
-            Respond: self._one,
-            Trace: self._tracing,
-            Advertise: self._advertising,
-            Watch: self._advertising,
+            requests.Subscribe: self._subscribing,
+            **dict.fromkeys((requests.Unsubscribe, requests.Unadvertise), self._cancelling),
+            **dict.fromkeys((journals.Survey, journals.Replay), self._asking),
+            **dict.fromkeys((durable.Attach, durable.Change), self._asking_by_name),
+            **dict.fromkeys((durable.Acknowledged, durable.Rejected, durable.Detach, durable.Finish), _named),
+            **dict.fromkeys((control.Pause, control.Resume, control.Seek), _named),
+            **dict.fromkeys((durable.Requeue, durable.Discard), _of_anybody),
+            journals.Forget: _forgetting,
+            journals.ListJournals: _listing,
+            **dict.fromkeys((journals.Hold, journals.TrimJournal), _journaling),
+            requests.Publish: self._publish,
+            **dict.fromkeys((inquiries.Request, inquiries.Respond), self._one),
+            inquiries.Trace: self._tracing,
+            **dict.fromkeys((requests.Advertise, inquiries.Watch), self._advertising),
             # About what the session itself has asked for before.
-            Release: _as_it_is,
-            GoOn: _as_it_is,
+            **dict.fromkeys((requests.Release, journals.GoOn), _as_it_is),
         }
 
     def check(self, message: Any, principal: Principal, session: str) -> Any:
@@ -163,11 +89,13 @@ class RequestGuard:
             raise FilterTooLarge(limit=self._limits.filter, got=length, what="characters")
         _ = item.form
 
-    def _cancelling(self, message: Unsubscribe | Unadvertise, principal: Principal, session: str) -> Any:
-        self._bounded(message.filter if type(message) is Unsubscribe else message.advertisement)  # type: ignore[union-attr]
+    def _cancelling(
+        self, message: requests.Unsubscribe | requests.Unadvertise, principal: Principal, session: str
+    ) -> Any:
+        self._bounded(message.filter if type(message) is requests.Unsubscribe else message.advertisement)  # type: ignore[union-attr]
         return message
 
-    def _subscribing(self, message: Subscribe, principal: Principal, session: str) -> Any:
+    def _subscribing(self, message: requests.Subscribe, principal: Principal, session: str) -> Any:
         require_name("a subscription", message.handle)
         return self._asking(message, principal, session)
 
@@ -183,11 +111,8 @@ class RequestGuard:
         if self._refuses_wider and not allowed.covers(filter):
             beyond = allowed.counterexample(filter)
             example = f", such as {beyond.to_json()}" if beyond is not None else ""
-            raise NotAllowed(
-                principal.name,
-                "subscribe to all of this",
-                f"the filter asks for more than it may see{example}.",
-            )
+            reason = f"the filter asks for more than it may see{example}."
+            raise NotAllowed(principal.name, "subscribe to all of this", reason)
         if allowed != _EVERYTHING:
             self._narrowed(filter, allowed, principal.name)
         return message
@@ -207,20 +132,20 @@ class RequestGuard:
 
     # Giving events
 
-    def _publish(self, message: Publish, principal: Principal, session: str) -> Publish:
+    def _publish(self, message: requests.Publish, principal: Principal, session: str) -> requests.Publish:
         self._require(message.notifications, principal)
         self._rates.require(principal.name or session, len(message.notifications))
         if message.publisher and principal.name:
             return msgspec.structs.replace(message, publisher=principal.own(message.publisher))
         return message
 
-    def _one(self, message: Request | Respond, principal: Principal, session: str) -> Any:
+    def _one(self, message: inquiries.Request | inquiries.Respond, principal: Principal, session: str) -> Any:
         if message.notification is not None:
             self._require((message.notification,), principal)
             self._rates.require(principal.name or session, 1)
-        elif isinstance(message, Respond) and message.problem is not None:
+        elif isinstance(message, inquiries.Respond) and message.problem is not None:
             if principal.rights.publish != _EVERYTHING:  # a text is nothing that a filter allows
-                message = msgspec.structs.replace(message, problem=UNTOLD)
+                message = msgspec.structs.replace(message, problem=inquiries.UNTOLD)
         return message
 
     def _require(self, notifications: tuple[Notification, ...], principal: Principal) -> None:
@@ -238,13 +163,16 @@ class RequestGuard:
             found = index.match_encoded([one.body.attributes for one in notifications])
             if not all(found):
                 position = found.index([])
-                principal.require_publish(notifications[position], position)
+                what = "publish this" if not position else f"publish notification {position} of the request"
+                raise NotAllowed(principal.name, what, f"{failed(allowed.explain(notifications[position]))}.")
         if self._limits.attributes < MAX_ATTRIBUTES:
             for notification in notifications:
                 if (got := len(notification.attributes)) > self._limits.attributes:
                     raise TooManyAttributes(limit=self._limits.attributes, got=got)
 
-    def _advertising(self, message: Advertise | Watch, principal: Principal, session: str) -> Any:
+    def _advertising(
+        self, message: requests.Advertise | inquiries.Watch, principal: Principal, session: str
+    ) -> Any:
         advertisement: Advertisement = message.advertisement
         require_name("an advertisement", message.handle)
         self._bounded(advertisement)
@@ -255,7 +183,7 @@ class RequestGuard:
 
     # Looking
 
-    def _tracing(self, message: Trace, principal: Principal, session: str) -> Trace:
+    def _tracing(self, message: inquiries.Trace, principal: Principal, session: str) -> inquiries.Trace:
         rights, notification = principal.rights, message.notification
         for allowed in (rights.publish, rights.subscribe):
             if allowed is not None and allowed.matches(notification):
@@ -294,35 +222,35 @@ def _named(message: Any, principal: Principal, session: str) -> Any:
     return msgspec.structs.replace(message, name=principal.own(message.name))
 
 
-def _of_anybody(message: Requeue | Discard, principal: Principal, session: str) -> Any:
+def _of_anybody(message: durable.Requeue | durable.Discard, principal: Principal, session: str) -> Any:
     """Checks a request about dead letters: one's own, or with the right to it those of `owner/name`."""
     if principal.may(Allowance.DLQ) and "/" in message.name:
         return message
     return _named(message, principal, session)
 
 
-def _forgetting(message: Forget, principal: Principal, session: str) -> Forget:
+def _forgetting(message: journals.Forget, principal: Principal, session: str) -> journals.Forget:
     principal.require(Allowance.FORGET, "let a broker be forgotten")
     return message
 
 
-def _listing(message: ListJournals, principal: Principal, session: str) -> ListJournals:
+def _listing(message: journals.ListJournals, principal: Principal, session: str) -> journals.ListJournals:
     """How much was published is told to those who may see some of it."""
     if principal.rights.subscribe is None:
         principal.require(Allowance.JOURNAL, "ask how far the journals are")
     return message
 
 
-def _journaling(message: Hold | TrimJournal, principal: Principal, session: str) -> Any:
+def _journaling(message: journals.Hold | journals.TrimJournal, principal: Principal, session: str) -> Any:
     principal.require(Allowance.JOURNAL, "say how long a journal is kept")
     return message
 
 
-def _redacted(hop: Hop, owner: str) -> Hop | None:
+def _redacted(hop: inquiries.Hop, owner: str) -> inquiries.Hop | None:
     """Of a way, only where the owner itself would get something; None if that is nowhere."""
     recipients = tuple([one for one in hop.recipients if owner_of(one.name) == owner])
     onward = tuple([kept for one in hop.onward if (kept := _redacted(one, owner)) is not None])
-    return Hop(hop.broker, recipients, onward) if recipients or onward else None
+    return inquiries.Hop(hop.broker, recipients, onward) if recipients or onward else None
 
 
 # The way out
@@ -334,30 +262,35 @@ def _with_own_name(answer: Any, principal: Principal) -> Any:
     return msgspec.structs.replace(answer, name=principal.called(answer.name))
 
 
-def _ended(answer: Ended, principal: Principal) -> Ended:
-    return Ended(tuple([principal.called(handle) for handle in answer.handles]), number=answer.number)
+def _ended(answer: requests.Ended, principal: Principal) -> requests.Ended:
+    return requests.Ended(tuple([principal.called(handle) for handle in answer.handles]), number=answer.number)
 
 
-def _refused(answer: Refused, principal: Principal) -> Refused:
+def _refused(answer: requests.Refused, principal: Principal) -> requests.Refused:
     if answer.kind not in _ABOUT_NAMES:
         return answer
     name = answer.subject.partition(" ")[2]
     return msgspec.structs.replace(answer, subject=f"{answer.kind} {principal.called(name)}")
 
 
-def _traced(answer: Traced, principal: Principal) -> Traced:
+def _traced(answer: inquiries.Traced, principal: Principal) -> inquiries.Traced:
     if principal.may(Allowance.TRACE):
         return answer
-    return Traced(answer.number, _redacted(answer.route, principal.name) or Hop(answer.route.broker))
+    return inquiries.Traced(
+        answer.number, _redacted(answer.route, principal.name) or inquiries.Hop(answer.route.broker)
+    )
 
 
 _ANSWERS: dict[type, Callable[[Any, Principal], Any]] = {
-    **dict.fromkeys((Accepted, Ready, Published, Requested, Responded, Wanted), _as_it_is),
-    **dict.fromkeys((Forgot, Surveyed, Replayed, JournalsListed, Held, JournalTrimmed), _as_it_is),
+    **dict.fromkeys((requests.Accepted, requests.Ready, requests.Published), _as_it_is),
+    **dict.fromkeys((inquiries.Requested, inquiries.Responded, inquiries.Wanted), _as_it_is),
+    **dict.fromkeys((journals.Forgot, journals.Surveyed, journals.Replayed), _as_it_is),
+    **dict.fromkeys((journals.JournalsListed, journals.Held, journals.JournalTrimmed), _as_it_is),
     # They name a durable subscription.
-    **dict.fromkeys((Attached, DurableReady, Done, Changed, Taken, Requeued), _with_own_name),
-    **dict.fromkeys((Discarded, Paused, Sought), _with_own_name),
-    Ended: _ended,
-    Refused: _refused,
-    Traced: _traced,
+    **dict.fromkeys((durable.Attached, durable.DurableReady, durable.Done, durable.Changed), _with_own_name),
+    **dict.fromkeys((durable.Taken, durable.Requeued, durable.Discarded), _with_own_name),
+    **dict.fromkeys((control.Paused, control.Sought), _with_own_name),
+    requests.Ended: _ended,
+    requests.Refused: _refused,
+    inquiries.Traced: _traced,
 }

@@ -1,12 +1,11 @@
-"""`Rereading`: hot reload of tokens, rights and certificates, which may change at any time and count soon
-after.
-"""
+"""`Rereading`: hot reload of tokens, rights and certificates, which may change at any time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from palio.broker.access import Access
@@ -19,17 +18,15 @@ from palio.transport.tls import WrongCertificate
 _LOOK_EVERY = 0.5
 
 
+@dataclass(eq=False, repr=False)
 class Rereading:
     """Looks at the files now and then. `handle` lets the router take a message of a source."""
 
-    def __init__(
-        self, access: Access, registry: Registry, handle: Callable[[Any, str], None], log: logging.Logger
-    ) -> None:
-        self._access = access
-        self._registry = registry
-        self._handle = handle
-        self._log = log
-        self.tls: ServerTls | None = None
+    _access: Access
+    _registry: Registry
+    _handle: Callable[[Any, str], None]
+    _log: logging.Logger
+    tls: ServerTls | None = None
 
     async def watch(self) -> None:
         """Look at the files again and again, for as long as this runs."""

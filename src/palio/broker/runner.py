@@ -79,11 +79,9 @@ class EffectRunner:
             self.carry_out(self.router.handle(message, "", now))
 
     def on_timer(self, name: str) -> None:
-        """Handles a timer that is due."""
         self.carry_out(self.router.on_timer(name, self._now()))
 
     def stop(self) -> None:
-        """Cancels all timers."""
         self._timers.cancel()
 
     def _soon(self, message: Any, source: str) -> None:

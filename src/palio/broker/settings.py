@@ -1,8 +1,7 @@
 """The settings of a broker: a file (`palio.toml`), then the environment, then flags; the later ones win.
 
 Everything has a default: a broker without any settings listens on the loopback interface of this machine only,
-and keeps what it has to keep in `./palio-data`. What is wrong is said with the path of the setting and its
-origin.
+and keeps what it has to keep in `./palio-data`. What is wrong is said with its path and its origin.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect
 
-from palio.broker.gateway.settings import GatewaySettings
+from palio.broker.gateway.settings import GatewaySettings, Positive, Seconds
 from palio.broker.limits import MAX_NAME
 from palio.language import read_filter
 from palio.matching.hints import Hints
@@ -40,8 +39,9 @@ DEFAULT_HTTP_PORT = 7080
 
 # Flags that are not named after their settings.
 _FLAGS = {"peers": "--peer", "journal": "--no-journal", "security": "--authentication or another one"}
+# Settings that are one of a few words.
+_WORDS = ("sync", "strategy", "when_slow", "log_level", "log_format")
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
 WhenSlow = Literal["drop-newest", "drop-oldest", "disconnect"]
 
 
@@ -61,9 +61,7 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: LinkKind = LinkKind.PEER
     cost: Annotated[float, msgspec.Meta(gt=0)] = 1.0
     token_file: str = ""  # if it is another one than that of `security`
-    authority: str = (
-        ""  # who signs the certificate of the other; by default that of `security`, or of the system
-    )
+    authority: str = ""  # who signs the other's certificate; by default that of `security`, or of the system
     export: str = "true"  # a filter: of all events, those that may leave by this link
 
 
@@ -81,7 +79,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outgoing: Positive = 16 * 1024 * 1024
     link: Positive = 256 * 1024 * 1024  # what waits for a neighbour before the link is taken for dead
     unwritten: Positive = 64 * 1024 * 1024  # what waits for the disk before publishers have to wait
-    greeting: Annotated[float, msgspec.Meta(gt=0)] = 10.0  # seconds until a new connection must have greeted
+    greeting: Seconds = 10.0  # seconds until a new connection must have greeted
 
     def peer_frame(self, durable: DurableSettings) -> int:
         """What is read of a neighbour in one frame: a subscription is handed over with all that it has."""
@@ -114,9 +112,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     http: str = f"127.0.0.1:{DEFAULT_HTTP_PORT}"  # "off": none
     data: str = "palio-data"
     store: str = ""  # a URL; by default SQLite in the data folder
-    journal: bool = (
-        True  # without it nothing is durable, and a confirmation means no more than that it was taken
-    )
+    journal: bool = True  # without it nothing is durable, and what is confirmed was taken and no more
     lake: str = ""  # the folder to which the journal is archived: what was trimmed is read there
     keep: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86_400.0  # seconds that what was published is kept
     sync: Literal["full", "normal", "off"] = "full"
@@ -125,7 +121,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     merging_excess: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
     hints: str = ""  # a file that says how frequent values are, for the index
     peers: tuple[Peer, ...] = ()
-    heartbeat: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT
+    heartbeat: Seconds = HEARTBEAT
     when_slow: WhenSlow = "drop-newest"
     limits: Limits = Limits()
     security: Security = Security()
@@ -351,13 +347,7 @@ def _choices(path: str, kind: type) -> tuple[str, ...]:
 
 def _from_text(key: str, text: str, name: str) -> Any:
     """The value of an environment variable: TOML if the setting is no text, so that numbers can be said."""
-    if Settings.__annotations__[key] == "str" or key in (
-        "sync",
-        "strategy",
-        "when_slow",
-        "log_level",
-        "log_format",
-    ):
+    if Settings.__annotations__[key] == "str" or key in _WORDS:
         return text
     if key == "peers":
         return [{"address": one.strip()} for one in text.split(",") if one.strip()]

@@ -22,24 +22,19 @@ class ConnectionState(Enum):
     CLOSED = "closed"
 
 
+_ENDS = {
+    "ending": ConnectionState.DRAINING,
+    "taken over": ConnectionState.MOVED,
+    "lost": ConnectionState.CLOSED,
+}
 TRANSITIONS: dict[ConnectionState, dict[str, ConnectionState]] = {
     ConnectionState.CONNECTING: {
         "greeted": ConnectionState.LIVE,
         "refused": ConnectionState.DRAINING,
         "lost": ConnectionState.CLOSED,
     },
-    ConnectionState.LIVE: {
-        "paused": ConnectionState.SUSPENDED,
-        "ending": ConnectionState.DRAINING,
-        "taken over": ConnectionState.MOVED,
-        "lost": ConnectionState.CLOSED,
-    },
-    ConnectionState.SUSPENDED: {
-        "resumed": ConnectionState.LIVE,
-        "ending": ConnectionState.DRAINING,
-        "taken over": ConnectionState.MOVED,
-        "lost": ConnectionState.CLOSED,
-    },
+    ConnectionState.LIVE: {"paused": ConnectionState.SUSPENDED, **_ENDS},
+    ConnectionState.SUSPENDED: {"resumed": ConnectionState.LIVE, **_ENDS},
     ConnectionState.DRAINING: {"lost": ConnectionState.CLOSED},
     ConnectionState.MOVED: {"lost": ConnectionState.CLOSED},
     ConnectionState.CLOSED: {},

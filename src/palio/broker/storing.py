@@ -68,7 +68,6 @@ class StoreBridge:
     # There
 
     def submit(self, effects: Sequence[StoreEffect]) -> None:
-        """Submit effects to the store."""
         assert self.store is not None, "Without a store, the router has no effects on it."
         self.store.submit(effects)
         self._throttle()

@@ -28,7 +28,6 @@ class Timers:
         self._timers: dict[str, Cancellable] = {}
 
     def set(self, effect: SetTimer) -> None:
-        """Set a timer."""
         known = self._timers.pop(effect.name, None)
         if known is not None:
             known.cancel()
@@ -39,6 +38,5 @@ class Timers:
         self._due(name)
 
     def cancel(self) -> None:
-        """Cancel all timers."""
         for timer in self._timers.values():
             timer.cancel()

@@ -7,7 +7,6 @@ import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import count
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
@@ -60,9 +59,7 @@ class Client(QueryMethods):
         await self._session.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -251,8 +248,7 @@ class Client(QueryMethods):
         backoff: Backoff | float | None = None,
         timeout: float | None = None,
     ) -> Subscription[Any]:
-        """Ask for all that the filter selects. Returns when the broker holds it, or (`ready`) the whole
-        network.
+        """Ask for all that the filter selects. Returns when the broker or (`ready`) the whole network knows.
 
         `limit` and `when_full` bound what waits here for a slow reader.
 

@@ -1,5 +1,4 @@
-"""One connection to a broker, with its heartbeat: a shell around a `Conversation`. A client has one after the
-other.
+"""One connection to a broker, of which a client has one after the other: a shell around a `Conversation`.
 
 What is said in one turn of the event loop is written at its end, in one go. A broker that has been silent for
 too long is taken for gone.
@@ -31,9 +30,7 @@ HIGH_WATER = 1024 * 1024
 
 
 class ClientConnection(asyncio.Protocol):
-    """A connection to a broker. `handlers` has what to do with each type of message, `lost` is told of
-    the end.
-    """
+    """A connection. `handlers` has what to do with each type of message, `lost` is told of the end."""
 
     def __init__(
         self,

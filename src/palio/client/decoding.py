@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, is_typeddict
 
 import msgspec
@@ -32,13 +33,12 @@ class Decoding(Generic[T]):
     """How events become objects of one type. Raises `WrongType` if it is none that can be made."""
 
     def __init__(self, into: type[T]) -> None:
-        self._into = into
         self._name = getattr(into, "__name__", str(into))
         self._make: Callable[[dict[str, Any]], T]
         if is_model(into):
             self._make = into.model_validate  # type: ignore[attr-defined]
         elif is_record(into):
-            self._make = self._convert
+            self._make = partial(msgspec.convert, type=into)
         else:
             raise WrongType(self._name)
 
@@ -53,9 +53,6 @@ class Decoding(Generic[T]):
         except Exception as problem:  # noqa: BLE001 (of pydantic, or of the user's own checks)
             path, reason = _located(problem)
         raise UndecodableEvent(self._name, path, reason, event.origin, event.sequence)
-
-    def _convert(self, content: dict[str, Any]) -> T:
-        return msgspec.convert(content, self._into)
 
 
 def is_record(kind: Any) -> bool:

@@ -151,9 +151,7 @@ def _transport(place: Place, tls: ssl.SSLContext | None) -> Dialler:
 
 
 async def _greet(
-    place: Place,
-    make: Callable[[], ClientConnection],
-    tls: ssl.SSLContext | None,
+    place: Place, make: Callable[[], ClientConnection], tls: ssl.SSLContext | None
 ) -> tuple[ClientConnection, Welcome]:
     connection = await _transport(place, tls).dial(make)
     try:

@@ -1,23 +1,14 @@
-"""Dispatch: what comes without being asked for goes to whom it is for: events, requests, replies, and other
-news.
-"""
+"""Dispatch: what comes without being asked for (events, requests, replies, news) goes to whom it is for."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from palio.client import reading
 from palio.client.durable import DurableSubscription
 from palio.client.errors import ConnectionLost
 from palio.client.event import IncomingRequest
 from palio.client.options import ClientStatistics
-from palio.client.reading import (
-    ReceivedDeliveries,
-    ReceivedEvents,
-    ReceivedReplayPage,
-    ReceivedReply,
-    ReceivedRequest,
-    ReceivedSurvey,
-)
 from palio.client.replay import Replay
 from palio.client.replies import Replies, Watch
 from palio.client.session import ClientSession
@@ -25,13 +16,15 @@ from palio.client.session_handles import SessionHandle
 from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
 from palio.protocol.deliveries import Lost
-from palio.protocol.durable.control import Paused, Sought
-from palio.protocol.durable.journals import Forgot, JournalsListed, JournalTrimmed
-from palio.protocol.durable.journals import Held as HeldAnswer
-from palio.protocol.durable.journals import Replay as ReplayRequest
-from palio.protocol.durable.subscriptions import Discarded, Done, Requeued, Taken
+from palio.protocol.durable import control, journals, subscriptions
 from palio.protocol.inquiries import Inspected, Request, Respond, Traced, Wanted
 from palio.protocol.subjects import subject_of
+
+# What is for whoever has asked, and for nobody else.
+_PLAIN_ANSWERS = (
+    *(reading.ReceivedSurvey, Traced, control.Sought, subscriptions.Requeued, subscriptions.Discarded),
+    *(journals.Forgot, journals.JournalsListed, journals.Held, journals.JournalTrimmed),
+)
 
 
 class Dispatch:
@@ -42,31 +35,18 @@ class Dispatch:
         self._held = session.held
         self._parts: dict[int, list[Any]] = {}  # of long answers, by number
         session.handlers |= {
-            ReceivedEvents: self._arrived,
-            ReceivedDeliveries: self._handed,
-            ReceivedRequest: self._asked,
-            ReceivedReply: self._answered,
-            ReceivedReplayPage: self._answered,
-            Done: self._done,
-            Taken: self._taken,
+            reading.ReceivedEvents: self._arrived,
+            reading.ReceivedDeliveries: self._handed,
+            reading.ReceivedRequest: self._asked,
+            reading.ReceivedReply: self._answered,
+            reading.ReceivedReplayPage: self._answered,
+            subscriptions.Done: self._done,
+            subscriptions.Taken: self._taken,
             Lost: self._lost,
             Wanted: self._wanted,
             Inspected: self._inspected,
-            Paused: self._paused,
-            **dict.fromkeys(
-                (
-                    ReceivedSurvey,
-                    Traced,
-                    Requeued,
-                    Discarded,
-                    Sought,
-                    Forgot,
-                    JournalsListed,
-                    HeldAnswer,
-                    JournalTrimmed,
-                ),
-                session.answered,
-            ),
+            control.Paused: self._paused,
+            **dict.fromkeys(_PLAIN_ANSWERS, session.answered),
         }
 
     def statistics(self) -> ClientStatistics:
@@ -82,7 +62,7 @@ class Dispatch:
 
     # Events
 
-    def _arrived(self, message: ReceivedEvents) -> None:
+    def _arrived(self, message: reading.ReceivedEvents) -> None:
         first, *others = message.handles
         for handle in others:
             subscription = self._held.get(handle)
@@ -94,24 +74,20 @@ class Dispatch:
         elif not others:
             self._session.dropped["unsubscribed"] += len(message.envelopes)
 
-    def _handed(self, message: ReceivedDeliveries) -> None:
-        subscription = self._durable(message.name)
-        if subscription is not None:
+    def _handed(self, message: reading.ReceivedDeliveries) -> None:
+        if (subscription := self._durable(message.name)) is not None:
             subscription.hand(message.deliveries)
 
-    def _done(self, answer: Done) -> None:
-        subscription = self._durable(answer.name)
-        if subscription is not None:
+    def _done(self, answer: subscriptions.Done) -> None:
+        if (subscription := self._durable(answer.name)) is not None:
             subscription.done(answer)
 
-    def _taken(self, answer: Taken) -> None:
-        subscription = self._durable(answer.name)
-        if subscription is not None:
+    def _taken(self, answer: subscriptions.Taken) -> None:
+        if (subscription := self._durable(answer.name)) is not None:
             subscription.taken()
 
-    def _paused(self, answer: Paused) -> None:
-        subscription = self._durable(answer.name)
-        if subscription is not None:
+    def _paused(self, answer: control.Paused) -> None:
+        if (subscription := self._durable(answer.name)) is not None:
             subscription.paused = answer.paused
         self._session.answered(answer)
 
@@ -127,17 +103,17 @@ class Dispatch:
 
     # Questions
 
-    def expect(self, request: Request | ReplayRequest, answers: Replies | Replay) -> None:
+    def expect(self, request: Request | journals.Replay, answers: Replies | Replay) -> None:
         """Send a request, and dispatch its answers there."""
         self._session.hold(PendingRequest(self._session, request, answers))
         self._session.say(request)
 
-    def _answered(self, answer: ReceivedReply | ReceivedReplayPage) -> None:
+    def _answered(self, answer: reading.ReceivedReply | reading.ReceivedReplayPage) -> None:
         asking = self._session.held_by(answer.number)
         if isinstance(asking, PendingRequest) and asking.answers.take(answer):  # type: ignore[arg-type]
             self._session.forget(asking)
 
-    def _asked(self, message: ReceivedRequest) -> None:
+    def _asked(self, message: reading.ReceivedRequest) -> None:
         found = [self._held[handle] for handle in message.handles if handle in self._held]
         subscriptions = [one for one in found if isinstance(one, Subscription)]
         if not subscriptions:
@@ -174,7 +150,7 @@ class PendingRequest(SessionHandle):
     """A pending request. It is not retried: who has taken it once would take it twice."""
 
     def __init__(
-        self, session: ClientSession, request: Request | ReplayRequest, answers: Replies | Replay
+        self, session: ClientSession, request: Request | journals.Replay, answers: Replies | Replay
     ) -> None:
         super().__init__(session, subject_of(request), request.number)
         self._request = request

@@ -60,7 +60,7 @@ class DurableSubscription(Subscription[Content_co]):
         filter = attach.filter or Filter()
         super().__init__(session, attach.name, filter, DEFAULT_LIMIT, "drop-newest", into=into)
         self._attach = attach
-        self._temporary = temporary
+        self.is_temporary = temporary  # whether it ends with its client
         self._open: dict[Key, int] = {}  # handed out on this connection: the number of the delivery
         self._acknowledged: dict[Key, None] = {}  # not confirmed yet
         self._unconfirmed: dict[int, tuple[Key, list[asyncio.Future[None]]]] = {}
@@ -72,11 +72,6 @@ class DurableSubscription(Subscription[Content_co]):
         self.home: str | None = None
         self.created = False  # by this client, rather than found
         self.paused = False  # as far as this client was told: when it attached, or by what it asked for
-
-    @property
-    def is_temporary(self) -> bool:
-        """Whether it ends with its client."""
-        return self._temporary
 
     def request(self) -> Any:
         return self._attach
@@ -118,7 +113,6 @@ class DurableSubscription(Subscription[Content_co]):
     # What comes
 
     def hand(self, deliveries: list[tuple[int, int, Event[Any]]]) -> None:
-        """Handles deliveries."""
         if self._draining or not self._attached:
             # They come again: to whoever attaches next, or to this one, as what was handed out to whoever took
             # its events on this connection before it.
@@ -142,12 +136,12 @@ class DurableSubscription(Subscription[Content_co]):
         """Handles news of lost events: nothing of a durable subscription is lost."""
 
     def _hand_out(self) -> Event[Content_co] | None:
-        if self._temporary:
+        if self.is_temporary:
             self._acknowledge_now((self._queue[0].origin, self._queue[0].sequence))
         return super()._hand_out()
 
     def _undecodable(self, event: Event[Content_co], problem: UndecodableEvent) -> None:
-        if self._temporary:
+        if self.is_temporary:
             super()._undecodable(event, problem)
         else:
             self._reject(event, Rejection(reason=f"{problem.path}: {problem.reason}", dead_letter=True))
@@ -236,8 +230,7 @@ class DurableSubscription(Subscription[Content_co]):
     # For its user
 
     async def change(self, filter: str | Filter) -> Changed:
-        """Change the filter in place, at one point of each journal. Returns examples of what that drops and
-        adds.
+        """Change the filter in place, at one point of each journal. Returns examples of what it drops and adds.
 
         Raises `RequestTimeout`, or what the broker refuses with.
         """
@@ -271,7 +264,7 @@ class DurableSubscription(Subscription[Content_co]):
             await self._session.ask(Finish(self.name), on_loss="again")
 
     async def release(self) -> None:
-        await (self.unsubscribe() if self._temporary else self.detach())
+        await (self.unsubscribe() if self.is_temporary else self.detach())
 
     async def drain(self) -> None:
         """Give back what nobody has seen, and wait until the rest is acknowledged or rejected, on disk."""
@@ -290,4 +283,4 @@ class DurableSubscription(Subscription[Content_co]):
 
     def _let_go(self) -> None:
         self.flush()
-        self._session.say(Finish(self.name) if self._temporary else Detach(self.name))
+        self._session.say(Finish(self.name) if self.is_temporary else Detach(self.name))

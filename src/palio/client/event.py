@@ -57,9 +57,7 @@ def said_by(problem: BaseException) -> str:
 
 
 class IncomingRequest:
-    """A request that has come, perhaps for several subscriptions of this client, which has one reply to
-    give.
-    """
+    """A request that has come, perhaps for several subscriptions of this client, which replies once."""
 
     __slots__ = ("_left", "_problem", "_say")
 
@@ -81,8 +79,7 @@ class Event(Attributes, msgspec.Struct, Generic[Content_co], array_like=True, eq
     """A notification that has come: `event["price"]`, `event.number("price")`, `"price" in event`.
 
     `value` is what its subscription decodes events into (`subscribe(…, into=Quote)`), or else the notification.
-    (`origin`, `sequence`) names it in the whole network. `attempt` counts how often a durable subscription has
-    handed it out.
+    (`origin`, `sequence`) names it in the whole network. `attempt` counts how often it was handed out.
     """
 
     origin: str
@@ -190,8 +187,7 @@ class Event(Attributes, msgspec.Struct, Generic[Content_co], array_like=True, eq
             await self._subscription._session.wait_for("acknowledge", done, None)
 
     async def reject(self, *, delay: float | None = None, reason: str = "", dead_letter: bool = False) -> None:
-        """It could not be dealt with: a durable subscription hands it out again, or gives it up after some
-        attempts.
+        """It could not be dealt with: a durable subscription hands it out again, or at last gives it up.
 
         It comes again after a pause that doubles each time, or after `delay` seconds. With `dead_letter` it is
         given up at once, for what will not be better the next time. The `reason` (its first 500 characters) is

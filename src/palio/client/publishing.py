@@ -138,9 +138,7 @@ class PublishQueue:
     # What is published
 
     def plain(self, content: dict[str, Any]) -> bool:
-        """Publish attributes by the short way. False where they are not plain and short. Raises
-        `TooMuchUnsent`.
-        """
+        """Publish by the short way; False for what is not plain and short. Raises `TooMuchUnsent`."""
         if self._too_much:
             raise TooMuchUnsent(self._limit)
         attributes = encode_plain(content)
@@ -261,9 +259,7 @@ class PublishQueue:
             release(self._done)
 
     def refused(self, answer: Refused) -> bool:
-        """Handles the refusal of a batch. If several share it, each is tried by itself: one of them is to
-        blame. Returns whether it was one.
-        """
+        """Handles a refusal; returns whether it is of a batch. Who share one are then tried one by one."""
         if answer.kind != _PUBLISH:
             return False
         batch = self._unconfirmed.pop(answer.number, None)

@@ -1,6 +1,4 @@
-"""Requests, traces, watches, replays and operations: what a client asks of a network, and of the broker it is
-with.
-"""
+"""Requests, traces, watches, replays and operations: what a client asks of a network and its broker."""
 
 from __future__ import annotations
 

@@ -9,23 +9,13 @@ import msgspec
 from palio.client.event import Event
 from palio.model.body import Body
 from palio.model.errors import PalioError
-from palio.protocol.deliveries import Lost
-from palio.protocol.durable.control import Paused, Sought
-from palio.protocol.durable.journals import Forgot, Held, JournalsListed, JournalTrimmed
-from palio.protocol.durable.subscriptions import (
-    Attached,
-    Changed,
-    Discarded,
-    Done,
-    DurableReady,
-    Requeued,
-    Taken,
-)
+from palio.protocol.deliveries import Events, Handed
+from palio.protocol.durable.journals import Replayed, Surveyed
 from palio.protocol.encoding import decoder_of
 from palio.protocol.greeting import Welcome
 from palio.protocol.heartbeat import Bye, Ping, Pong
-from palio.protocol.inquiries import Inspected, Traced, Wanted
-from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
+from palio.protocol.inquiries import Requested, Responded
+from palio.protocol.vocabulary import TO_CLIENTS
 
 
 class ReceivedEvents(msgspec.Struct, frozen=True, tag="events"):
@@ -83,26 +73,9 @@ class ReceivedReplayPage(msgspec.Struct, frozen=True, tag="replayed"):
     missing: tuple[str, ...] = ()
 
 
-# What a client hears from a broker that it is welcome at.
-HEARD: frozenset[type] = frozenset(
-    (
-        *(ReceivedEvents, ReceivedDeliveries, ReceivedRequest, ReceivedReply, Traced, Wanted, Inspected),
-        *(Accepted, Ready, Ended, Published, Refused, Attached, Changed, Done, DurableReady, Taken),
-        *(
-            Requeued,
-            Discarded,
-            Forgot,
-            ReceivedSurvey,
-            ReceivedReplayPage,
-            JournalsListed,
-            Held,
-            JournalTrimmed,
-            Paused,
-            Sought,
-        ),
-        Lost,
-    )
-)
+_OURS = {ReceivedEvents, ReceivedDeliveries, ReceivedRequest, ReceivedReply, ReceivedSurvey, ReceivedReplayPage}
+# What a client hears from a broker that it is welcome at: these in the place of those of the protocol.
+HEARD = TO_CLIENTS - {Events, Handed, Requested, Responded, Surveyed, Replayed} | _OURS
 _decoder = decoder_of(*HEARD, Welcome, Ping, Pong, Bye)
 
 

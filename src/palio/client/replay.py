@@ -63,9 +63,7 @@ class Replay:
         self._pages: list[ReceivedReplayPage] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._problem: PalioError | None = None
-        self.given_up: Callable[[], object] = lambda: (
-            None
-        )  # called when nothing more is wanted, or came in time
+        self.given_up: Callable[[], object] = lambda: None  # called when no more is wanted, or came in time
         self.missing: tuple[str, ...] = ()
 
     async def __aiter__(self) -> AsyncIterator[Event]:

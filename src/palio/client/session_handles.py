@@ -1,11 +1,8 @@
-"""`SessionHandle`: what a client asks for that lasts, such as a subscription. It is asked for again on each new
-connection.
-"""
+"""`SessionHandle`: what a client asks for that lasts, such as a subscription, on each new connection."""
 
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -107,9 +104,7 @@ class SessionHandle:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         if not self._session.is_over:
             await self.release()
 

@@ -20,8 +20,6 @@ MAX_ID_CHARACTERS = 255
 MAX_UNINDEXED = 1_024
 
 _PROPERTIES = 64  # bytes, about
-# What a body may take beyond its `size`: an id of four bytes a character, and what stands before each name.
-PROPERTIES_ROOM = 4 * MAX_ID_CHARACTERS + 5 * MAX_UNINDEXED + 64
 
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARACTERS)]
 
@@ -45,7 +43,7 @@ class Body(
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes; in fact at most `PROPERTIES_ROOM` more."""
+        """About how many bytes it takes; a long id and many unindexed names take some thousand more."""
         size = len(self.attributes) + (0 if self.payload is None else len(self.payload)) + _PROPERTIES
         if self.unindexed:
             size += sum([4 * len(name) for name in self.unindexed])

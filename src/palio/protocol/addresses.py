@@ -7,12 +7,12 @@ SCHEME = "palio://"
 SECURE_SCHEME = "palios://"  # the same over TLS
 
 
-def split_address(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
+def split_address(text: str) -> tuple[str, int]:
     """Host and port of `host:port`, `palio://host:port` or `host`. Raises `ValueError` with a sentence."""
     rest = text.removeprefix(SCHEME).removeprefix(SECURE_SCHEME).rstrip("/")
     host, colon, port = rest.rpartition(":")
     if not colon or rest.endswith("]"):
-        host, port = rest, str(default_port)
+        host, port = rest, str(DEFAULT_PORT)
     if not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ValueError(f"{text!r} has no port that can be used; write host:port, with a port up to 65535.")
     if not host:

@@ -3,8 +3,7 @@
 Bytes and times go in (`feed`, `beat`), and so does what is to be said (`say`, `ask`). Messages come out
 (`hear`), and so do the bytes of messages, to whoever was named to take them (`put`). Who connects, and who is
 connected to, are the same class: the one greets, the other welcomes. Around it are shells that have a socket
-and a clock: a broker's connection, a client's, and the visitor who speaks for HTTP; and in tests a link that
-has neither.
+and a clock: a broker's connection, a client's, the visitor who speaks for HTTP; in tests a link with neither.
 
 Invariants, to which tests refer:
 

@@ -1,6 +1,4 @@
-"""Deliveries to a client: events of transient subscriptions, deliveries of durable ones, and that some were
-lost.
-"""
+"""Deliveries to a client: events of transient subscriptions, deliveries of durable ones, what was lost."""
 
 from __future__ import annotations
 

@@ -156,10 +156,7 @@ _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
         lambda read: Publish((*map(Notification.of_body, read.notifications),), read.number, read.publisher),
     ),
     Update: (_Update, _update),
-    Interest: (
-        _Interest,
-        lambda read: Interest(read.broker, _update(read.update), read.whole),
-    ),
+    Interest: (_Interest, lambda read: Interest(read.broker, _update(read.update), read.whole)),
     Events: (_Events, lambda read: Events(read.handles, _envelopes(read.envelopes))),
 }
 _THEN = dict(_READ.values())

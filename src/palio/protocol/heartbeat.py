@@ -62,9 +62,7 @@ class Heartbeat:
         return self.every / LOOKS
 
     def excuse(self, seconds: float, now: float) -> None:
-        """Excuse a time in which this end stood still: what came meanwhile may not have been read yet, and
-        nobody is taken for silent because of that.
-        """
+        """Excuse a time in which this end stood still: what came meanwhile may not have been read yet."""
         self.heard = min(now, self.heard + seconds)
 
     def due(self, now: float, *, listening: bool = True, speaking: bool = True) -> Due:

@@ -21,16 +21,13 @@ from palio.model.notification import Notification
 from palio.protocol.base import Moment, Number, Numbered, WireMessage
 from palio.protocol.envelope import Envelope
 
-# Why a taker could not reply, in a sentence or two. Where not everything may be said or seen, it is only that
-# it could not.
+# Why a taker could not reply, in a sentence or two. Where not everything may be said, only that it could not.
 Problem: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
 UNTOLD = "It does not say why."
 
 
 class Request(WireMessage, frozen=True):
-    """Request and reply: ask all that take this notification. After `timeout` seconds what is missing is given
-    up.
-    """
+    """Ask all that take this notification. After `timeout` seconds what is missing is given up."""
 
     number: Number
     notification: Notification
@@ -159,9 +156,7 @@ class Enquire(WireMessage, frozen=True):
 
 
 class Answered(WireMessage, frozen=True):
-    """Reply between brokers: from the sender or behind it, or (`last`) that no more will come; `missing` did
-    not answer.
-    """
+    """Reply from the sender or behind it, or (`last`) that no more will come; `missing` did not answer."""
 
     origin: str
     sequence: Number

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.peers import Component, Interest, Known, LinkState, Update
@@ -32,15 +34,12 @@ from palio.routing.waves import Wave, Waves
 INCARNATION_BITS = 30  # versions have at most 62 bits on the wire
 
 
-class Announced:
+class Announced(msgspec.Struct, eq=False):
     """What is known of the interest of one other broker."""
 
-    __slots__ = ("advertisements", "rows", "version")
-
-    def __init__(self) -> None:
-        self.version = -1
-        self.rows: dict[int, TableEntry[Filter]] = {}
-        self.advertisements: dict[int, TableEntry[Advertisement]] = {}
+    version: int = -1
+    rows: dict[int, TableEntry[Filter]] = {}
+    advertisements: dict[int, TableEntry[Advertisement]] = {}
 
 
 class Announcements:
@@ -64,9 +63,7 @@ class Announcements:
     # Links
 
     def link_established(self, link: NeighbourLink, component: Component) -> list[Effect]:
-        """Handles a new link of the graph: tell the neighbour all there is to know, and everyone of the
-        link.
-        """
+        """Handles a new link of the graph: the neighbour is told everything, and everyone of the link."""
         name = link.broker
         states = [state for state in self.graph.states.values() if state.broker != self._broker]
         effects: list[Effect] = [Send(name, state) for state in states]
@@ -89,7 +86,6 @@ class Announcements:
         return [Send(name, state) for name in self._links]
 
     def hear_links(self, source: str, state: LinkState) -> list[Effect]:
-        """Handles a `LinkState` that a neighbour passes on."""
         if state.broker == self._broker or not self.graph.learn(state):
             return []
         return [Send(name, state) for name in self._links if name != source]
@@ -166,9 +162,7 @@ class Announcements:
             yield Interest(broker, Update(known.version, add=rows, advertise=advertisements), whole=True)
 
     def _answered(self, broker: str, version: int, source: str | None) -> list[Effect]:
-        """Notes that a neighbour has answered, or sent such an update itself: it knows all versions up to this
-        one.
-        """
+        """Notes that a neighbour has answered, or sent such an update itself: it knows all up to this one."""
         effects: list[Effect] = []
         echoes = self._echoes.get(broker, {})
         for asked in [asked for asked in echoes if asked <= version]:

@@ -1,6 +1,4 @@
-"""Requests of clients: subscribing, advertising, publishing and all else that a session asks for, and the
-answers.
-"""
+"""Requests of clients: subscribing, advertising, publishing and all else that a session asks for."""
 
 from __future__ import annotations
 
@@ -11,20 +9,8 @@ from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.protocol import requests
 from palio.protocol.envelope import Envelope
-from palio.protocol.requests import (
-    Accepted,
-    Advertise,
-    Ended,
-    Publish,
-    Published,
-    Ready,
-    Refused,
-    Release,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
 from palio.protocol.subjects import subject_of
 from palio.routing.core import Core
 from palio.routing.effects import Reply
@@ -48,15 +34,17 @@ class ClientRequests:
         self._reader = MatchIndex()
         self._asking = asking
         self._sequence = 0
-        self._handlers: dict[type, Callable[[str, Any], None]] = {
-            Open: self._on_open,
+        self._handlers: dict[type, Callable[[str, Any], object]] = {
+            Open: lambda session, message: self._core.sessions.open(session),
             Close: self._on_close,
-            Subscribe: self._on_subscribe,
-            Advertise: self._on_advertise,
-            Release: self._on_release,
-            Unsubscribe: self._on_unsubscribe,
-            Unadvertise: self._on_unadvertise,
-            Publish: self._on_publish,
+            requests.Subscribe: lambda session, message: self._hold(session, message, message.filter),
+            requests.Advertise: self._on_advertise,
+            requests.Release: self._on_release,
+            requests.Unsubscribe: lambda session, message: self._cancel(session, message, message.filter),
+            requests.Unadvertise: lambda session, message: self._cancel(
+                session, message, message.advertisement
+            ),
+            requests.Publish: self._on_publish,
             **asking.handlers,
         }
         if core.durable is not None:
@@ -76,10 +64,9 @@ class ClientRequests:
                 raise NoJournal
             handler(session, message)
         except PalioError as problem:
-            self._core.effects.append(Reply(session, Refused.of(subject_of(message), problem, message.number)))
-
-    def _on_open(self, session: str, message: Open) -> None:
-        self._core.sessions.open(session)
+            self._core.effects.append(
+                Reply(session, requests.Refused.of(subject_of(message), problem, message.number))
+            )
 
     def _on_close(self, session: str, message: Close) -> None:
         self._core.sessions.close(session)
@@ -87,42 +74,37 @@ class ClientRequests:
         if self._core.durable is not None:
             self._core.durable.session_closed(session)
 
-    def _on_subscribe(self, session: str, message: Subscribe) -> None:
-        self._hold(session, message, message.filter)
-
-    def _on_advertise(self, session: str, message: Advertise) -> None:
+    def _on_advertise(self, session: str, message: requests.Advertise) -> None:
         fresh = self._hold(session, message, message.advertisement)
         if fresh and self._core.durable is not None:
             self._core.durable.origin_changed()
 
-    def _hold(self, session: str, message: Subscribe | Advertise, item: Filter | Advertisement) -> bool:
+    def _hold(
+        self, session: str, message: requests.Subscribe | requests.Advertise, item: Filter | Advertisement
+    ) -> bool:
         handle = message.handle
         if self._asking.watching.has(session, handle):
             raise HandleInUse(handle)
         fresh = self._core.sessions.hold(session, handle, item)
-        self._core.effects.append(Reply(session, Accepted(handle, number=message.number)))
+        self._core.effects.append(Reply(session, requests.Accepted(handle, number=message.number)))
         if message.ready:
-            self._core.waves.begin(Reply(session, Ready(handle)), None)
+            self._core.waves.begin(Reply(session, requests.Ready(handle)), None)
         return fresh
 
-    def _on_release(self, session: str, message: Release) -> None:
+    def _on_release(self, session: str, message: requests.Release) -> None:
         if self._asking.watching.has(session, message.handle):
             self._asking.watching.release(session, message.handle)
         else:
             self._core.sessions.release(session, message.handle)
-        self._core.effects.append(Reply(session, Ended((message.handle,), number=message.number)))
+        self._core.effects.append(Reply(session, requests.Ended((message.handle,), number=message.number)))
 
-    def _on_unsubscribe(self, session: str, message: Unsubscribe) -> None:
-        self._cancel(session, message, message.filter)
-
-    def _on_unadvertise(self, session: str, message: Unadvertise) -> None:
-        self._cancel(session, message, message.advertisement)
-
-    def _cancel(self, session: str, message: Unsubscribe | Unadvertise, item: Filter | Advertisement) -> None:
-        ended = Ended(self._core.sessions.cancel(session, item), number=message.number)
+    def _cancel(
+        self, session: str, message: requests.Unsubscribe | requests.Unadvertise, item: Filter | Advertisement
+    ) -> None:
+        ended = requests.Ended(self._core.sessions.cancel(session, item), number=message.number)
         self._core.effects.append(Reply(session, ended))
 
-    def _on_publish(self, session: str, message: Publish) -> None:
+    def _on_publish(self, session: str, message: requests.Publish) -> None:
         if self._core.configuration.advertisements:
             self._core.sessions.require_advertised(session, message.notifications)
         if self._core.durable is not None:
@@ -141,5 +123,5 @@ class ClientRequests:
         )
         effects = self._core.forwarding.take(envelopes, None)  # which finds out whether they can be read
         if message.number:
-            self._core.effects.append(Reply(session, Published(message.number, broker, first)))
+            self._core.effects.append(Reply(session, requests.Published(message.number, broker, first)))
         self._core.effects += effects

@@ -25,7 +25,7 @@ from palio.routing.links import Naming, NeighbourLink
 from palio.routing.scopes import Scopes
 from palio.routing.sessions import Sessions
 from palio.routing.table import GRAPH, NO_CHANGES, Changes
-from palio.routing.tables import Side, Tables
+from palio.routing.tables import Tables
 from palio.routing.waves import Waves
 
 
@@ -39,6 +39,8 @@ class Core:
         self.now = 0.0
         self.overlap = facts.overlap
         self.tables = Tables(configuration, facts)
+        self.filters = self.tables.filters
+        self.incarnation = configuration.incarnation
         self.scopes = Scopes(on=configuration.scoped)
         self.sessions = Sessions(self.tables, self.scopes)
         self.links: dict[str, NeighbourLink] = {}
@@ -118,14 +120,6 @@ class Core:
             self.effects.append(effect)
 
     # For durable delivery
-
-    @property
-    def incarnation(self) -> int:
-        return self.configuration.incarnation
-
-    @property
-    def filters(self) -> Side[Filter]:
-        return self.tables.filters
 
     def begin_wave(self, ended: WaveEnded) -> None:
         """Give this back to durable delivery once everyone in reach knows all that this broker has told."""

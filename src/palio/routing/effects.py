@@ -10,15 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from palio.protocol import vocabulary
 from palio.protocol.envelope import Envelope
-from palio.protocol.vocabulary import (
-    Answer,
-    DurableAnswer,
-    DurablePeerMessage,
-    InquiryAnswer,
-    InquiryPeerMessage,
-    PeerMessage,
-)
 from palio.routing.durable.effects import Hand, StoreEffect
 
 
@@ -26,7 +19,7 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     """A message for a neighbour."""
 
     broker: str
-    message: PeerMessage | DurablePeerMessage | InquiryPeerMessage
+    message: vocabulary.PeerMessage | vocabulary.DurablePeerMessage | vocabulary.InquiryPeerMessage
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
@@ -41,7 +34,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     """An answer for a session."""
 
     session: str
-    answer: Answer | DurableAnswer | InquiryAnswer
+    answer: vocabulary.Answer | vocabulary.DurableAnswer | vocabulary.InquiryAnswer
 
 
 class CloseLink(msgspec.Struct, frozen=True, gc=False):

@@ -20,7 +20,6 @@ from palio.matching.order import Order
 from palio.matching.poset import Node, Poset
 from palio.model.advertisement import Advertisement
 from palio.model.conjunction import Conjunction
-from palio.model.filter import Filter
 from palio.model.merging import excess
 from palio.model.notification import Notification
 
@@ -69,13 +68,8 @@ class Facts:
         self.matches = SharedMatches() if matches else None
         self.filters: Poset = Poset() if self.matches is None else self.matches
         self.advertisements: Order[Advertisement] = Order()
-        self.overlap = lru_cache(MAX_OVERLAPS)(_overlap)
+        self.overlap = lru_cache(MAX_OVERLAPS)(Advertisement.overlaps)
         self.excess = lru_cache(MAX_EXCESSES)(_excess)
-
-
-def _overlap(advertisement: Advertisement, filter: Filter) -> bool:
-    """Whether something may be both advertised and selected."""
-    return advertisement.overlaps(filter)
 
 
 def _excess(box: Conjunction, parts: tuple[Conjunction, ...]) -> tuple[bool, float]:

@@ -172,7 +172,7 @@ class Forwarding:
         self._broker = configuration.broker
         self._hop_limit = configuration.hop_limit
         self._flooding = configuration.strategy is Strategy.FLOODING
-        self._tables = tables
+        self._filters = tables.filters
         self._links = links
         self._announcements = announcements
         # Set where durable delivery is on: the present epoch, and who takes what is for durable subscriptions.
@@ -205,7 +205,7 @@ class Forwarding:
         return passing.effects(self._scopes)
 
     def _take_one(self, envelope: Envelope, passing: _Passing) -> None:
-        entries = self._tables.match(envelope.notification)
+        entries = self._filters.match(envelope.notification)
         if passing.source is None:
             self._seen.add_run(envelope.origin, envelope.sequence, envelope.sequence)
         elif not self._is_fresh(envelope):
@@ -213,7 +213,7 @@ class Forwarding:
         self._take_run([envelope], entries, passing)
 
     def _take_several(self, envelopes: tuple[Envelope, ...], passing: _Passing) -> None:
-        found = self._tables.match_all(envelopes)
+        found = self._filters.match_all(envelopes)
         if passing.source is None:
             # Our own numbers, which nobody can have seen.
             self._seen.add_run(envelopes[0].origin, envelopes[0].sequence, envelopes[-1].sequence)
@@ -291,7 +291,7 @@ class Forwarding:
     def way(self, envelope: Envelope, source: Port | None) -> Way:
         """The way of an envelope that is not taken, only asked about."""
         from_graph = source is not None and self._links[source].kind is LinkKind.GRAPH
-        entries = self._tables.match(envelope.notification)
+        entries = self._filters.match(envelope.notification)
         route = self._route(dict.fromkeys(map(_sources_of, entries)))
         ports = [port for port in self._ports(route, envelope, source, from_graph) if port != source]
         return Way(entries, route.sessions, ports, self._onward(envelope, from_graph))

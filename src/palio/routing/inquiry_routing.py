@@ -1,6 +1,4 @@
-"""Inquiries (see `protocol.inquiries`) at one broker: requests and replies, traces and watches, as the router
-sees them.
-"""
+"""Inquiries (see `protocol.inquiries`) at one broker, as the router sees them."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import Any
 
 from palio.protocol.inquiries import Answered, Enquire, Probe, Probed, Request, Respond, Trace, Watch
 from palio.routing.core import Core
-from palio.routing.echoes import Echoes, EchoStatistics
+from palio.routing.echoes import Echoes
 from palio.routing.requests import Requests
 from palio.routing.tracing import Tracing
 from palio.routing.watching import Watching
@@ -26,6 +24,9 @@ class InquiryRouting:
         self._requests = requests = Requests(core, echoes)
         self.watching = Watching(core, core.overlap)
         tracing = Tracing(core, echoes)
+        self.on_timer = echoes.on_timer
+        self.statistics = echoes.statistics
+        self.link_gained = self.watching.links_changed
         self.handlers: dict[type, Callable[[str, Any], None]] = {
             Trace: tracing.ask,
             Request: requests.ask,
@@ -39,26 +40,12 @@ class InquiryRouting:
             Answered: requests.answered,
         }
 
-    def link_gained(self) -> None:
-        """Handles a new neighbour."""
-        self.watching.links_changed()
-
     def link_lost(self, broker: str) -> None:
-        """Handles the loss of a neighbour."""
         self._echoes.link_lost(broker)
         self.watching.links_changed()
 
     def session_closed(self, session: str) -> None:
-        """Handles the end of a session: its questions are forgotten, and it will not reply to those of
-        others.
-        """
+        """Forgets the questions of a session that has ended; it will not reply to those of others."""
         self._echoes.session_closed(session)
         self._requests.session_closed(session)
         self.watching.session_closed(session)
-
-    def on_timer(self, name: str) -> None:
-        """Handles a timeout of inquiries."""
-        self._echoes.on_timer()
-
-    def statistics(self) -> EchoStatistics:
-        return self._echoes.statistics()

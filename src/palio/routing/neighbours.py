@@ -41,8 +41,7 @@ class Neighbours:
             self._others |= core.durable.link_handlers
 
     def handle(self, kind: type, message: Any, source: str) -> bool:
-        """Handles a message of a neighbour; ignored on a link that is not up: it was under way when the link
-        went.
+        """Handles a message of a neighbour; ignored if the link went down while it was under way.
 
         Returns False if it is nothing that neighbours say.
         """

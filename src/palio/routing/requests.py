@@ -64,9 +64,7 @@ class Requests:
     # The way there
 
     def ask(self, session: str, message: Request) -> None:
-        """Begins a request of a session. Raises `NoSession`, `NotAdvertised`, `WrongTimeout` or
-        `TooManyInquiries`.
-        """
+        """Begins a request. Raises `NoSession`, `NotAdvertised`, `WrongTimeout` or `TooManyInquiries`."""
         if not 0.0 < message.timeout <= LONGEST_WAIT:
             raise WrongTimeout(message.timeout)
         if self._core.configuration.advertisements:

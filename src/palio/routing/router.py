@@ -66,12 +66,7 @@ class Router:
         self._clients = ClientRequests(self._core, self._asking)
         self._neighbours = Neighbours(self._core, self._asking)
 
-    def handle(
-        self,
-        message: Message | SetScope,
-        source: str,
-        now: float,
-    ) -> list[Effect]:
+    def handle(self, message: Message | SetScope, source: str, now: float) -> list[Effect]:
         """Handles a message from a session, from a neighbour, or about the link to a neighbour."""
         core = self._core
         effects = core.begin(now)
@@ -109,7 +104,7 @@ class Router:
         effects = core.begin(now)
         core.forwarding.forget_routes()
         if name == ECHOES:
-            self._asking.on_timer(name)
+            self._asking.on_timer()
         elif core.durable is not None:
             core.durable.on_timer(name)
         if core.durable is not None:

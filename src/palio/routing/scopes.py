@@ -1,16 +1,14 @@
 """Scopes: what the owner of a session or of a durable subscription may see at most, and the check of that.
 
 Rights are filters. Where a router is `scoped`, sessions and durable subscriptions are called `owner/name`, and
-the shell says what each owner may see and publish (`SetScope`); an owner of whom nothing was said may do
-neither. Then
+the shell says what each owner may see and publish (`SetScope`); others may do neither. Then
 
 - what a subscription asks for, *f*, is held and told to the network as *f* and the scope: what nobody may have
   is not carried around. At the door both are held to the limits together (`broker.request_guard`); only when
   rights change later can that become too large, and then more is held;
 - whatever is about to leave for a session is matched against the scope as it is at that moment. That check is
   what counts. What comes live is matched by the subscription that is held, which is *f* and the scope; where
-  that would be too large a filter and more is held, and for spools, pages of the past, requests and replies, it
-  is matched once more.
+  that would be too large a filter and more is held, and for spools, history, requests and replies, once more.
 
 When a scope changes, what is held changes in the same step, before anything else is matched; durable ones catch
 up from where they are, and surveys that would mix two scopes are refused.

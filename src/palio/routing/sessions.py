@@ -3,8 +3,7 @@
 A session holds a filter at most once; the handles by which the client calls it are counted by name. Releasing
 the last one ends the subscription. `unsubscribe` goes by covering, as in Siena: it ends all subscriptions of
 the session that its filter covers, whatever their handles, and nothing else; the narrower ones that stay are
-in force without further ado, because the broker keeps every subscription, covered or not. The same holds for
-advertisements.
+in force without further ado, because the broker keeps every subscription. So it is with advertisements.
 """
 
 from __future__ import annotations

@@ -152,9 +152,7 @@ class Table(Generic[Item]):
         return self._source_lost(entry)
 
     def receive(self, item: Item, port: Port, broker: str | None = None) -> tuple[TableEntry[Item], bool]:
-        """Adds a row that came on a port, in the graph of some broker. Returns the entry, and whether it is
-        new.
-        """
+        """Adds a row that came on a port, in the graph of a broker. Returns the entry and whether it is new."""
         place = self._place(item)
         entry = self._entries.get(place)
         if entry is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, cast
+from typing import Any, Generic, TypeAlias, cast
 
 from palio.matching import MatchIndex
 from palio.matching.hints import Hints
@@ -21,6 +21,8 @@ from palio.routing.table import Identity, Item, Port, Settled, Simple, Table, Ta
 # Entries that come are put into the index together: at the latest when so many are there, or when it is asked.
 # Each broker's index is then in the caches for many of them, and what goes soon costs nothing.
 MAX_ARRIVING = 256
+
+Rows: TypeAlias = dict[int, TableEntry[Item]]  # by their numbers
 
 
 class UnknownRow(PalioError):
@@ -41,9 +43,8 @@ class Side(Generic[Item]):
         self._arriving: dict[TableEntry[Item], None] = {}  # for the index
         self._partner: Side[Any] | None = None
         self._draws = False
-        self.noticed: Callable[[TableEntry[Item], int], None] | None = (
-            None  # hears of who enters (1) and leaves (-1)
-        )
+        # Hears of who enters (1) and leaves (-1).
+        self.noticed: Callable[[TableEntry[Item], int], None] | None = None
 
     def be_indexed(self, matches: SharedMatches | None, hints: Hints | None = None) -> None:
         """Keep an index over the entries; or use one for all brokers, whose nodes are the entries' places."""
@@ -61,15 +62,15 @@ class Side(Generic[Item]):
             self._enter_index(index)
         return index.match(notification)
 
-    def match_all(self, notifications: list[Notification]) -> list[list[TableEntry[Item]]]:
-        """The entries that each of several notifications satisfies, read from their bytes."""
+    def match_all(self, envelopes: Sequence[Envelope]) -> list[list[TableEntry[Item]]]:
+        """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
         if self._matches is not None:
-            return [self.match(notification) for notification in notifications]
+            return [self.match(envelope.notification) for envelope in envelopes]
         index = self._index
         assert index is not None
         if self._arriving:
             self._enter_index(index)
-        return index.match_encoded([notification.body.attributes for notification in notifications])
+        return index.match_encoded([envelope.notification.body.attributes for envelope in envelopes])
 
     def attract(self, other: Side[Any]) -> None:
         """Entries of this side draw those of the other one that they overlap to the ports where they came."""
@@ -78,23 +79,17 @@ class Side(Generic[Item]):
         other._partner = self
 
     def hold(self, item: Item, holder: Any) -> TableEntry[Item]:
-        """Adds an entry of a local session."""
         entry, fresh = self.table.hold(item, holder)
         if fresh:
             self._entered(entry)
         return entry
 
     def let_go(self, entry: TableEntry[Item], holder: Any) -> None:
-        """Removes an entry of a local session."""
         if self.table.let_go(entry, holder):
             self._left(entry)
 
     def receive(
-        self,
-        rows: dict[int, TableEntry[Item]],
-        add: Iterable[tuple[int, Item]],
-        port: Port,
-        broker: str | None = None,
+        self, rows: Rows[Item], add: Iterable[tuple[int, Item]], port: Port, broker: str | None = None
     ) -> None:
         """Adds rows that came on a port, in the graph of some broker; they are noted by number."""
         table = self.table
@@ -108,10 +103,7 @@ class Side(Generic[Item]):
             if self._draws:
                 self._ports_changed(entry)
 
-    def drop(
-        self, rows: dict[int, TableEntry[Item]], remove: Iterable[int], port: Port, broker: str | None = None
-    ) -> None:
-        """Removes rows that came on a port."""
+    def drop(self, rows: Rows[Item], remove: Iterable[int], port: Port, broker: str | None = None) -> None:
         for number in remove:
             if number not in rows:
                 raise UnknownRow(number)
@@ -171,14 +163,6 @@ class Tables:
         self.filters.be_indexed(facts.matches if by_node else None, configuration.hints)
         if attract:
             self.advertisements.attract(self.filters)
-
-    def match(self, notification: Notification) -> list[TableEntry[Filter]]:
-        """The entries that a notification satisfies."""
-        return self.filters.match(notification)
-
-    def match_all(self, envelopes: Sequence[Envelope]) -> list[list[TableEntry[Filter]]]:
-        """For each notification, the entries that it satisfies. Raises `InvalidNotification` if one is none."""
-        return self.filters.match_all([envelope.notification for envelope in envelopes])
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on."""

@@ -64,7 +64,6 @@ class Tracing:
         self._walk(envelope, Asker(None, session, message.number), TRACE_WITHIN)
 
     def probe(self, broker: str, message: Probe) -> None:
-        """Handles a `Probe` from a neighbour."""
         envelope = message.envelope
         again = self._echoes.was_here(envelope)
         objection = WAS_HERE if again else self._echoes.objection(envelope)

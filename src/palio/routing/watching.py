@@ -81,7 +81,6 @@ class Watching:
         return handle in self._sessions.get(session, ())
 
     def release(self, session: str, handle: str) -> None:
-        """Ends a watch of a session."""
         mine = self._sessions[session]
         advertisement = mine.pop(handle)
         if not mine:
@@ -95,7 +94,6 @@ class Watching:
                 self._core.tables.filters.noticed = None
 
     def session_closed(self, session: str) -> None:
-        """Ends all watches of a session that is gone."""
         for handle in list(self._sessions.get(session, ())):
             self.release(session, handle)
 

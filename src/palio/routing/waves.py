@@ -1,5 +1,4 @@
-"""Waves: acknowledgements of updates, by which a broker finds out that everyone behind its ports knows
-something.
+"""Waves: acknowledgements by which a broker finds out that everyone behind its ports knows something.
 
 Updates on a port are numbered, and the neighbour applies them in order. A neighbour that is asked to confirm
 an update answers once all behind it know that update and every one before. So "the whole network knows all
@@ -54,9 +53,7 @@ class PortProgress:
         return self._ended(self.confirmed)
 
     def abandon(self) -> list[Wave]:
-        """Handles the loss of a port, behind which nobody is any more; returns the waves that have all their
-        answers.
-        """
+        """Handles the loss of a port; returns the waves that have all their answers by that."""
         return self._ended(self.asked)
 
     def _ended(self, version: int) -> list[Wave]:

@@ -1,5 +1,4 @@
-"""Quarantine: what a store holds and nobody can read is put aside: a broker starts without it, and nothing is
-lost.
+"""Quarantine: what nobody can read is put aside. A broker starts without it, and nothing is lost.
 
 A subscription goes aside with all that belongs to it, its positions and letters, as it lay there; a letter by
 itself. Each is one row of `palio_aside`, with its name and the reason, for people who want to have it back and

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -20,11 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.store import schema
-from palio.store.errors import (
-    JournalTrimmed,
-    NoSuchJournal,
-    StoreCorrupt,
-)
+from palio.store.errors import JournalTrimmed, NoSuchJournal, StoreCorrupt
 from palio.store.lake.reading import Archive
 from palio.store.opening import backend_of, refusal
 from palio.store.reading import DamagedRow, Entry, JournalSelection, StoredRow
@@ -174,7 +169,5 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()

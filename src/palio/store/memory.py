@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,6 +19,8 @@ from palio.sim.faults.disk import Disk
 from palio.store.contract import MOST_RECORDS, Completed, StoreStatistics
 from palio.store.errors import StoreError, StoreInUse
 from palio.store.queue import Queue, payload
+
+Soon: TypeAlias = Callable[[Callable[[], None]], object]
 
 
 class MemoryPlace:
@@ -32,13 +35,7 @@ class MemoryPlace:
 class MemoryStore:
     """A `Store` in memory."""
 
-    def __init__(
-        self,
-        place: MemoryPlace,
-        recovered: Recovered,
-        completed: Completed,
-        soon: Callable[[Callable[[], None]], object],
-    ) -> None:
+    def __init__(self, place: MemoryPlace, recovered: Recovered, completed: Completed, soon: Soon) -> None:
         self._place = place
         self._recovered: Recovered | None = recovered
         self._completed = completed
@@ -55,7 +52,7 @@ class MemoryStore:
         *,
         broker: str,
         completed: Completed,
-        soon: Callable[[Callable[[], None]], object],
+        soon: Soon,
         retention: float = DurableSettings().retention,
         remembered: int = DurableSettings().remembered,
     ) -> MemoryStore:
@@ -81,7 +78,6 @@ class MemoryStore:
         return self._recovered, self._place.incarnation
 
     def submit(self, effects: Sequence[StoreEffect]) -> None:
-        """Let effects be carried out, in order. Never waits."""
         self._recovered = None
         if self._crashed:
             return  # whoever submits it is about to hear of the crash
@@ -153,7 +149,6 @@ class MemoryStore:
             self._place.in_use = False
 
     def close(self, timeout: float | None = None) -> bool:
-        """Carry out all that was submitted, then close."""
         if not self._crashed:
             self._queue.close()
             self.complete()

@@ -40,7 +40,6 @@ class Queue:
         self.bytes = 0
 
     def put(self, effects: Sequence[StoreEffect]) -> None:
-        """Submit effects to be written."""
         one = QueuedEffects(effects, _size(effects))
         with self._condition:
             self._waiting.append(one)
@@ -79,8 +78,7 @@ class Queue:
         taken: list[Append] = []
         with self._condition:
             for one in self._waiting:
-                appends = [effect for effect in one.effects if isinstance(effect, Append)]
-                if appends:
+                if appends := appends_of(one.effects):
                     taken += appends
                     size = _size(appends)
                     one.effects = [effect for effect in one.effects if not isinstance(effect, Append)]
@@ -109,7 +107,6 @@ class Queue:
 
 
 def appends_of(effects: Iterable[StoreEffect]) -> list[Append]:
-    """The appends among some effects."""
     return [effect for effect in effects if isinstance(effect, Append)]
 
 

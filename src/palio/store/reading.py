@@ -2,8 +2,7 @@
 
 Rows are matched by their bytes, many at a time; only what is selected becomes a notification. A read for the
 core looks at a bounded number of sequences, so that nothing else waits for long behind it; what was found then
-reaches only so far, and who asked asks again. With a time from which on events are wanted, whole spans that are
-older are passed over.
+reaches only so far, and who asked asks again. Whole spans that are older than what is wanted are passed over.
 """
 
 from __future__ import annotations
@@ -36,18 +35,14 @@ BATCH_BYTES = 1 << 20
 # What one read of the core finds, about: with its envelopes it has to fit into a frame.
 MAX_FOUND_BYTES = 4 << 20
 
-_ROWS = text(
-    "SELECT sequence, time, publisher, body FROM palio_journal "
+_SELECTED = (
+    "SELECT {} FROM palio_journal "
     "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since AND time < :until "
     "ORDER BY sequence LIMIT :limit"
 )
+_ROWS = text(_SELECTED.format("sequence, time, publisher, body"))
+_STORED = text(_SELECTED.format("sequence, time, publisher, id, body"))
 Row: TypeAlias = tuple[int, float, str, bytes]
-
-_STORED = text(
-    "SELECT sequence, time, publisher, id, body FROM palio_journal "
-    "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since AND time < :until "
-    "ORDER BY sequence LIMIT :limit"
-)
 # As it lies there: sequence, time, publisher, id, body; `records.from_column` gives back the two texts.
 StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes]
 

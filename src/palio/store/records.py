@@ -20,7 +20,7 @@ from palio.protocol.envelope import Envelope
 from palio.routing.durable.facts import Fact
 
 # A notification in an envelope is its body.
-_encode = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode
+_encode = encode_body = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode
 
 
 class _Letter(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -39,11 +39,6 @@ class _Letter(msgspec.Struct, frozen=True, array_like=True, gc=False):
 _read_letter = msgspec.msgpack.Decoder(_Letter).decode
 _read_retry = msgspec.msgpack.Decoder(Retry).decode
 decode_body = msgspec.msgpack.Decoder(Body).decode
-
-
-def encode_body(body: Body) -> bytes:
-    """The bytes of a notification."""
-    return _encode(body)
 
 
 def encode_letter(envelope: Envelope, failures: Failures = ()) -> bytes:

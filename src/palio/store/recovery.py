@@ -1,5 +1,4 @@
-"""Recovery: what a broker finds on disk when it begins: its standing, its subscriptions, and ids for
-deduplication.
+"""Recovery: what a broker finds on disk when it begins: its standing, its subscriptions, known ids.
 
 A subscription or a letter that cannot be read does not keep the broker from starting: it is put aside.
 """
@@ -23,7 +22,7 @@ from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.errors import StoreCorrupt, sentence
 from palio.store.records import decode_letter, decode_retry, from_column, to_column
-from palio.store.transaction import StoredSubscription, StoreStanding
+from palio.store.transaction import KeptSubscriptions, StoredSubscription, StoreStanding
 
 _TIME = text("SELECT time FROM palio_journal WHERE broker = :broker AND sequence = :head")
 _LAST_ID_TIME = text("SELECT max(time) FROM palio_ids WHERE broker = :broker")
@@ -45,9 +44,7 @@ Letters = dict[int, list[tuple[int, int, Envelope]]]
 
 
 def enter(backend: Backend, connection: Connection, broker: str) -> tuple[StoreStanding, int]:
-    """Fencing: begin another life (incarnation) of a broker. Returns how far its store is, and the number of
-    that life.
-    """
+    """Fencing: begin another life (incarnation) of a broker. Returns how far its store is, and its number."""
     table = schema.brokers
     mine = table.c.name == to_column(broker)
     found = connection.execute(table.select().where(mine)).first()
@@ -80,7 +77,7 @@ def unchanged(connection: Connection, standing: StoreStanding, incarnation: int)
 
 def recover(
     connection: Connection, standing: StoreStanding, store: str, *, retention: float, remembered: int
-) -> tuple[Recovered, dict[str, StoredSubscription]]:
+) -> tuple[Recovered, KeptSubscriptions]:
     """Recovers all that is on disk. Raises `StoreCorrupt`."""
     try:
         return _recover(connection, standing, retention, remembered)
@@ -90,9 +87,12 @@ def recover(
 
 def _recover(
     connection: Connection, standing: StoreStanding, retention: float, remembered: int
-) -> tuple[Recovered, dict[str, StoredSubscription]]:
+) -> tuple[Recovered, KeptSubscriptions]:
     number = standing.broker
-    facts = connection.execute(schema.facts.select().where(schema.facts.c.broker == number)).all()
+    facts = [
+        (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)
+        for row in connection.execute(schema.facts.select().where(schema.facts.c.broker == number))
+    ]
     table = schema.subscriptions
     found = connection.execute(
         table.select().where(table.c.broker == number).order_by(table.c.subscription)
@@ -113,12 +113,7 @@ def _recover(
         head=standing.head,
         trimmed=standing.trimmed,
         recent=tuple(deque(_recent(connection, standing, retention), maxlen=remembered)),
-        facts=tuple(
-            [
-                (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)
-                for row in facts
-            ]
-        ),
+        facts=tuple(facts),
         subscriptions=tuple(
             [
                 Subscribed(

@@ -21,7 +21,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    PrimaryKeyConstraint,
     Table,
     Text,
     UniqueConstraint,
@@ -56,13 +55,12 @@ brokers = Table(
 journal = Table(
     "palio_journal",
     metadata,
-    Column("broker", BigInteger, nullable=False),
-    Column("sequence", BigInteger, nullable=False),
+    Column("broker", BigInteger, primary_key=True),
+    Column("sequence", BigInteger, primary_key=True),
     Column("time", Float(53), nullable=False),
     Column("publisher", Text, nullable=False),
     Column("id", Text),
     Column("body", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("broker", "sequence"),
     sqlite_with_rowid=False,
 )
 
@@ -70,22 +68,20 @@ journal = Table(
 ids = Table(
     "palio_ids",
     metadata,
-    Column("broker", BigInteger, nullable=False),
-    Column("sequence", BigInteger, nullable=False),
+    Column("broker", BigInteger, primary_key=True),
+    Column("sequence", BigInteger, primary_key=True),
     Column("time", Float(53), nullable=False),
     Column("publisher", Text, nullable=False),
     Column("id", Text, nullable=False),
-    PrimaryKeyConstraint("broker", "sequence"),
     sqlite_with_rowid=False,
 )
 
 spans = Table(
     "palio_spans",
     metadata,
-    Column("broker", BigInteger, nullable=False),
-    Column("span", BigInteger, nullable=False),
+    Column("broker", BigInteger, primary_key=True),
+    Column("span", BigInteger, primary_key=True),
     Column("newest", Float(53), nullable=False),
-    PrimaryKeyConstraint("broker", "span"),
     sqlite_with_rowid=False,
 )
 
@@ -93,12 +89,11 @@ spans = Table(
 facts = Table(
     "palio_facts",
     metadata,
-    Column("broker", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("home", Text, nullable=False),
+    Column("broker", BigInteger, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("home", Text, primary_key=True),
     Column("value", BigInteger, nullable=False),
-    PrimaryKeyConstraint("broker", "kind", "subject", "home"),
     sqlite_with_rowid=False,
 )
 PUT_FACT = text(
@@ -131,10 +126,9 @@ subscriptions = Table(
 positions = Table(
     "palio_positions",
     metadata,
-    Column("subscription", BigInteger, nullable=False),
-    Column("origin", Text, nullable=False),
+    Column("subscription", BigInteger, primary_key=True),
+    Column("origin", Text, primary_key=True),
     Column("sequence", BigInteger, nullable=False),
-    PrimaryKeyConstraint("subscription", "origin"),
     sqlite_with_rowid=False,
 )
 
@@ -143,11 +137,10 @@ def _letters(name: str) -> Table:
     return Table(
         name,
         metadata,
-        Column("subscription", BigInteger, nullable=False),
-        Column("delivery", BigInteger, nullable=False),
+        Column("subscription", BigInteger, primary_key=True),
+        Column("delivery", BigInteger, primary_key=True),
         Column("attempts", BigInteger, nullable=False),
         Column("envelope", LargeBinary, nullable=False),
-        PrimaryKeyConstraint("subscription", "delivery"),
         sqlite_with_rowid=False,
     )
 
@@ -159,11 +152,10 @@ dead = _letters("palio_dead")
 records = Table(
     "palio_records",
     metadata,
-    Column("broker", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("key", LargeBinary, nullable=False),
+    Column("broker", BigInteger, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("key", LargeBinary, primary_key=True),
     Column("value", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("broker", "kind", "key"),
 )
 
 # What could not be read (`aside`): all rows of it as a map from tables to rows, in MessagePack.

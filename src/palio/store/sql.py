@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -12,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
 from palio.store import aside, schema
-from palio.store.backend import Backend, Sync
+from palio.store.backend import Sync
 from palio.store.contract import MOST_RECORDS, Broken, Completed, LakeStatistics, StoreStatistics
 from palio.store.errors import StoreError
 from palio.store.keyed import KeyedReader
@@ -27,26 +26,13 @@ from palio.store.writer import Writer
 class SqlStore:
     """A `Store` on SQLite or PostgreSQL. All but `completed` and `broken` happens in the caller's thread."""
 
-    def __init__(
-        self,
-        url: str,
-        backend: Backend,
-        queue: Queue,
-        writer: Writer,
-        *,
-        recovered: Recovered,
-        incarnation: int,
-        lake: LakeThread | None = None,
-        aside: int = 0,
-    ) -> None:
+    def __init__(self, url: str, writer: Writer, recovered: Recovered, aside: int) -> None:
         self._aside = aside
-        self._lake = lake
-        self._backend = backend
-        self._queue = queue
+        self._backend = writer.backend
+        self._queue = writer.queue
         self._writer = writer
         self._keyed = KeyedReader(url, writer.standing.broker)
         self._recovered: Recovered | None = recovered
-        self.incarnation = incarnation
 
     @classmethod
     def open(
@@ -93,41 +79,21 @@ class SqlStore:
             if isinstance(problem, SQLAlchemyError):
                 raise refusal(backend, problem) from None
             raise
-        queue = Queue()
         lake_thread = None if archive is None else LakeThread(archive, broker, completed)
         recovered = msgspec.structs.replace(recovered, archived=archive is not None)
         writer = Writer(
-            backend,
-            connection,
-            standing,
-            kept,
-            incarnation=incarnation,
-            retention=retention,
-            queue=queue,
-            completed=completed,
-            broken=broken,
-            lake=lake_thread,
+            backend, connection, standing, kept, incarnation, retention, Queue(), completed, broken, lake_thread
         )
         writer.thread.start()
-        return cls(
-            url,
-            backend,
-            queue,
-            writer,
-            recovered=recovered,
-            incarnation=incarnation,
-            lake=lake_thread,
-            aside=set_aside,
-        )
+        return cls(url, writer, recovered, set_aside)
 
     def recovered(self) -> tuple[Recovered, int]:
         """What was on disk when the store was opened, and how often it has been. Kept until the first write."""
         if self._recovered is None:
             raise StoreError("What was on disk when the store was opened is not kept after the first write.")
-        return self._recovered, self.incarnation
+        return self._recovered, self._writer.incarnation
 
     def submit(self, effects: Sequence[StoreEffect]) -> None:
-        """Let effects be carried out, in order. Never waits."""
         self._recovered = None
         if self._queue.closed:
             raise StoreError("The store is closed.")
@@ -136,7 +102,6 @@ class SqlStore:
 
     @property
     def queued_bytes(self) -> int:
-        """About how many bytes are submitted and not completed: a broker stops reading when they are many."""
         return self._queue.bytes
 
     def record(self, kind: str, key: str) -> bytes | None:
@@ -168,8 +133,8 @@ class SqlStore:
         )
 
     def lake_statistics(self) -> LakeStatistics | None:
-        """How reading the lake is going, where there is one."""
-        return None if self._lake is None else self._lake.statistics()
+        lake = self._writer.lake
+        return None if lake is None else lake.statistics()
 
     def close(self, timeout: float | None = 30.0) -> bool:
         """Carry out all that was submitted, then close. False if that was not possible in time.
@@ -180,8 +145,8 @@ class SqlStore:
         self._writer.thread.join(timeout)
         if self._writer.thread.is_alive():
             return False
-        if self._lake is not None:
-            self._lake.close()
+        if self._writer.lake is not None:
+            self._writer.lake.close()
         self._keyed.close()
         self._backend.unlock()
         return not self._writer.lost and self._writer.broken is None
@@ -189,7 +154,5 @@ class SqlStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()

@@ -40,8 +40,7 @@ CACHE_KIB = 32 << 10
 BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 
 # Rows that one statement takes. Each statement lets go of the interpreter once, and has to wait for it again
-# where the broker is busy: so few large ones. Numbers that halve give few different texts, which SQLite
-# prepares once.
+# where the broker is busy: so few large ones. Numbers that halve give few texts, each prepared once.
 MOST_ROWS = 512
 
 _APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES "

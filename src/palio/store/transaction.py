@@ -13,9 +13,10 @@ beginning is left to be read elsewhere (`earlier`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import msgspec
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, StoreEffect, Trim
@@ -54,6 +55,9 @@ class StoredSubscription(msgspec.Struct, frozen=True):
     dead: bool = False
 
 
+KeptSubscriptions: TypeAlias = dict[str, StoredSubscription]  # by name
+
+
 class StoreStanding(msgspec.Struct, frozen=True):
     """How far a broker's store is. `newest` is the newest time in the span of the head."""
 
@@ -75,9 +79,9 @@ class Transaction:
         backend: Backend,
         connection: Connection,
         standing: StoreStanding,
-        kept: dict[str, StoredSubscription],
+        kept: KeptSubscriptions,
         *,
-        archived: bool = False,
+        archived: bool,
     ) -> None:
         self._backend = backend
         self._archived = archived
@@ -133,19 +137,10 @@ class Transaction:
         return answers
 
     def finish(self, swept: int) -> StoreStanding | None:
-        """Make the last write of a transaction. Returns how far the store is with it; None if nothing
-        changed.
-        """
-        before = self._before
+        """Make the last write of a transaction. Returns how far the store is; None if nothing changed."""
+        before, groups = self._before, self._before.groups + 1
         standing = StoreStanding(
-            self._broker,
-            self._name,
-            before.groups + 1,
-            self._head,
-            self.trimmed,
-            swept,
-            self._newest,
-            self._time,
+            self._broker, self._name, groups, self._head, self.trimmed, swept, self._newest, self._time
         )
         if not self._wrote and (standing.trimmed, standing.swept) == (before.trimmed, before.swept):
             return None
@@ -252,9 +247,7 @@ class Transaction:
         return read(self._connection, self._broker, self._name, effect, head=self._head, trimmed=self.trimmed)
 
     def _held(self, upto: int) -> int:
-        """Retention holds: up to which sequence, at the most, no reader that is no subscription needs
-        anything.
-        """
+        """Retention holds: up to where, at the most, no reader that is no subscription needs anything."""
         self._flush_facts()
         held = self._connection.execute(_HELD, {"broker": self._broker, "kind": FactKind.HELD.value}).scalar()
         return upto if held is None else min(upto, int(held))
@@ -262,15 +255,11 @@ class Transaction:
     # What was gathered
 
     def flush(self) -> None:
-        """Write what was gathered."""
         backend, connection, broker = self._backend, self._connection, self._broker
         if self._journal:
             backend.append(connection, self._journal)
-            connection.execute(
-                _SPAN, [{"broker": broker, "span": n, "newest": t} for n, t in self._spans.items()]
-            )
-            self._journal, self._spans = [], {}
-            self._wrote = True
+        self._execute(_SPAN, [{"broker": broker, "span": n, "newest": t} for n, t in self._spans.items()])
+        self._journal, self._spans = [], {}
         fresh = [row for key in self._fresh if (row := self._spool.pop(key, None)) is not None]
         if fresh:
             backend.spool(connection, fresh)
@@ -285,22 +274,13 @@ class Transaction:
                 backend.drop(connection, table, gone)
             self._wrote = self._wrote or bool(letters)
             letters.clear()
-        if self._positions:
-            connection.execute(
-                _POSITION,
-                [
-                    {"subscription": number, "origin": to_column(origin), "sequence": sequence}
-                    for (number, origin), sequence in self._positions.items()
-                ],
-            )
-            self._positions = {}
-            self._wrote = True
-        if self._numbers:
-            connection.execute(
-                _NUMBER, [{"subscription": n, "next_delivery": d} for n, d in self._numbers.items()]
-            )
-            self._numbers = {}
-            self._wrote = True
+        positions = [
+            {"subscription": number, "origin": to_column(origin), "sequence": sequence}
+            for (number, origin), sequence in self._positions.items()
+        ]
+        self._execute(_POSITION, positions)
+        self._execute(_NUMBER, [{"subscription": n, "next_delivery": d} for n, d in self._numbers.items()])
+        self._positions, self._numbers = {}, {}
         if self._records:
             keyed.write(connection, broker, self._records)
             self._records = {}
@@ -314,7 +294,10 @@ class Transaction:
                 for fact, value in self._facts.items()
                 if (value is not None) is wanted
             ]
-            if rows:
-                self._connection.execute(statement, rows)
-                self._wrote = True
+            self._execute(statement, rows)
         self._facts = {}
+
+    def _execute(self, statement: TextClause, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            self._connection.execute(statement, rows)
+            self._wrote = True

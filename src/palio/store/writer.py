@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import dataclass
 
 import msgspec
 from sqlalchemy import Connection
@@ -36,7 +37,7 @@ from palio.store.lake_thread import LakeThread
 from palio.store.queue import Queue, appends_of
 from palio.store.recovery import unchanged
 from palio.store.sweeping import MIN_SWEPT, sweep
-from palio.store.transaction import StoredSubscription, StoreStanding, Transaction
+from palio.store.transaction import KeptSubscriptions, StoredSubscription, StoreStanding, Transaction
 
 GRACE = 3.0  # seconds for which appends wait for a database that is away
 FIRST_PAUSE = 0.05
@@ -56,45 +57,30 @@ class _GroupOutcome(msgspec.Struct, frozen=True):
     earlier: list[tuple[Read, int]]
 
 
+@dataclass(eq=False, repr=False)
 class Writer:
     """Carries out what is in the queue. All but the counters belongs to its thread."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        connection: Connection,
-        standing: StoreStanding,
-        kept: dict[str, StoredSubscription],
-        *,
-        incarnation: int,
-        retention: float,
-        queue: Queue,
-        completed: Completed,
-        broken: Broken | None,
-        lake: LakeThread | None,
-    ) -> None:
-        self._backend = backend
-        self._lake = lake
-        self._errors = backend.errors
-        self._connection: Connection | None = connection
-        self.standing = standing
-        self._kept = kept
-        self._incarnation = incarnation
-        self._retention = retention
-        self._queue = queue
-        self._completed = completed
-        self._tell_broken = broken
+    backend: Backend
+    _connection: Connection | None
+    standing: StoreStanding
+    _kept: KeptSubscriptions
+    incarnation: int
+    _retention: float
+    queue: Queue
+    _completed: Completed
+    _tell_broken: Broken | None
+    lake: LakeThread | None
+
+    def __post_init__(self) -> None:
+        self._errors = self.backend.errors
         self._doubt: _GroupOutcome | None = None  # a commit of which nobody knows whether it came to pass
         self._finished: list[StoreEffect] | None = None  # the group that was last found to be on disk
         self.broken: StoreError | None = None
         self.waiting: str | None = None  # why nothing can be written now
-        self.commits = 0
-        self.writes = 0
-        self.bytes = 0
-        self.refused = 0
-        self.lost = 0
+        self.commits = self.writes = self.bytes = self.refused = self.lost = 0
         self.last_error: str | None = None
-        self.thread = threading.Thread(target=self._run, name=f"palio store {standing.name}", daemon=True)
+        self.thread = threading.Thread(target=self._run, name=f"palio store {self.standing.name}", daemon=True)
 
     # The thread
 
@@ -104,24 +90,24 @@ class Writer:
                 pass
         except Exception as problem:  # whatever it is, the broker must hear of it
             log.exception("The writer of the store has failed.")
-            self._break(StoreError(f"The writer of the store {self._backend.store} has failed: {problem!r}."))
-            while not self._queue.closed:
+            self._break(StoreError(f"The writer of the store {self.backend.store} has failed: {problem!r}."))
+            while not self.queue.closed:
                 self._refuse([], str(self.broken))
-                self._queue.wait(LONGEST_PAUSE)
+                self.queue.wait(LONGEST_PAUSE)
         finally:
             self._disconnect()
 
     def _turn(self) -> bool:
         """Carry out one group. False at the end."""
         to_sweep = self.broken is None and self.standing.swept < self.standing.trimmed
-        group = self._queue.take(0 if to_sweep else None)
+        group = self.queue.take(0 if to_sweep else None)
         if group:
             if self.broken is not None:
                 self._refuse(group, str(self.broken))
             else:
                 self._carry_out(group)
-            self._queue.finish()
-        elif self._queue.closed:
+            self.queue.finish()
+        elif self.queue.closed:
             return False
         elif to_sweep:
             self._sweep()
@@ -149,7 +135,7 @@ class Writer:
                     continue  # without the appends it may fit
             if trouble.kind is WriteFailure.FULL and self._connection is not None and self._sweep():
                 continue
-            if self._queue.closed:
+            if self.queue.closed:
                 log.warning("The store is closed while it waits: %d writes are lost.", len(group))
                 self.lost += len(group)
                 return
@@ -162,21 +148,17 @@ class Writer:
         if self._finished is group:
             return
         begun = connection.begin()
-        archived = self._lake is not None
-        transaction = Transaction(self._backend, connection, self.standing, self._kept, archived=archived)
+        archived = self.lake is not None
+        transaction = Transaction(self.backend, connection, self.standing, self._kept, archived=archived)
         answers = transaction.carry_out(group)
         swept = self.standing.swept
         if not group or transaction.trimmed - swept >= MIN_SWEPT:  # few are left for when nothing else is to do
             rows = max(MIN_SWEPT, 2 * transaction.appended)
             swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
         standing = transaction.finish(swept)
+        after = standing or self.standing
         outcome = _GroupOutcome(
-            group,
-            standing or self.standing,
-            transaction.changed,
-            answers,
-            transaction.bytes,
-            transaction.earlier,
+            group, after, transaction.changed, answers, transaction.bytes, transaction.earlier
         )
         if standing is None:
             begun.rollback()
@@ -197,15 +179,15 @@ class Writer:
             else:
                 self._kept[name] = kept
         for effect, trimmed in outcome.earlier:
-            assert self._lake is not None
-            self._lake.read(effect, trimmed)
+            assert self.lake is not None
+            self.lake.read(effect, trimmed)
         self.writes += len(outcome.answers)
         self.bytes += outcome.bytes
         if self.waiting is not None:
             log.info("The store can be written again.")
             self.waiting = None
         if outcome.group:
-            self._queue.finish()  # before it is told: who hears of it may ask what still waits
+            self.queue.finish()  # before it is told: who hears of it may ask what still waits
         if outcome.answers:
             self._completed(outcome.answers)
 
@@ -219,7 +201,7 @@ class Writer:
         except self._errors as problem:
             self._judge(problem)
             self._reconnect()
-            self._queue.wait(FIRST_PAUSE)
+            self.queue.wait(FIRST_PAUSE)
         return self.standing.swept > before
 
     # Trouble
@@ -227,14 +209,14 @@ class Writer:
     def _pause(self, seconds: float, refusal: str | None) -> None:
         """Wait before the next attempt, and refuse what is to be appended meanwhile."""
         until = time.monotonic() + seconds
-        while not self._queue.closed and (left := until - time.monotonic()) > 0:
-            self._queue.wait(left)
+        while not self.queue.closed and (left := until - time.monotonic()) > 0:
+            self.queue.wait(left)
             if refusal is not None:
                 self._refuse([], refusal)
 
     def _refuse(self, group: list[StoreEffect], reason: str) -> list[StoreEffect]:
         """Refuse all appends of a group and of the queue. Returns what is left of the group."""
-        appends = appends_of(group) + self._queue.take_appends()
+        appends = appends_of(group) + self.queue.take_appends()
         if appends:
             self.refused += len(appends)
             self._completed([Failed(append.token, reason) for append in appends])
@@ -244,16 +226,12 @@ class Writer:
         if isinstance(problem, PalioError):
             trouble = Trouble(WriteFailure.BROKEN, str(problem))
         else:
-            trouble = self._backend.trouble(problem)
+            trouble = self.backend.trouble(problem)
         self._disconnect()
         self.last_error = trouble.reason
         if trouble.kind is WriteFailure.BROKEN:
-            error = (
-                problem
-                if isinstance(problem, StoreError)
-                else StoreCorrupt(self._backend.store, trouble.reason)
-            )
-            self._break(error)
+            damaged = StoreCorrupt(self.backend.store, trouble.reason)
+            self._break(problem if isinstance(problem, StoreError) else damaged)
         elif self.waiting is None:
             log.warning("Writing has to wait: %s", trouble.reason)
             self.waiting = trouble.reason
@@ -275,7 +253,6 @@ class Writer:
                 log.debug("Closing a connection: %s", problem)
 
     def _reconnect(self) -> None:
-        """Retry the connection."""
         if self.broken is None:
             try:
                 self._connect()
@@ -284,13 +261,13 @@ class Writer:
 
     def _connect(self) -> Connection:
         """Connect again, and find out about what was in doubt."""
-        connection = self._backend.connect()
+        connection = self.backend.connect()
         self._connection = connection
         with connection.begin():
-            groups = unchanged(connection, self.standing, self._incarnation)
+            groups = unchanged(connection, self.standing, self.incarnation)
         doubt, self._doubt = self._doubt, None
         if groups is None:
-            raise StoreInUse(self._backend.store, self.standing.name, None)
+            raise StoreInUse(self.backend.store, self.standing.name, None)
         if doubt is not None and groups == doubt.standing.groups:
             self.commits += 1
             self._finish(doubt)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -24,9 +23,7 @@ PATIENCE = DurableSettings(tick=0.05, settle_within=0.01)
 
 
 class Broker:
-    """A broker in this event loop. `async with` starts it and gives its address; `with` starts it in a
-    thread.
-    """
+    """A broker. `async with` starts it and gives its address; `with` starts it in a thread."""
 
     def __init__(self, settings: Settings, clock: Clock | None, extensions: Sequence[Installer] = ()) -> None:
         self._settings = settings
@@ -72,9 +69,7 @@ class Broker:
         await self.start()
         return self.address
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         await self.stop()
 
     def __enter__(self) -> str:
@@ -83,9 +78,7 @@ class Broker:
         self._thread.run(self.start())
         return self.address
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         assert self._thread is not None
         self._thread.run(self.stop())
         self._thread.stop()
@@ -109,9 +102,7 @@ class Broker:
             await running.stop()
 
     async def crash(self) -> None:
-        """End it without a word: what was on its way is lost, what was in the journal is there at the next
-        start.
-        """
+        """End it without a word: what was on its way is lost, what was in the journal is not."""
         running = self.running
         self._host.crash()
         for connection in list(running.connections):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from palio.protocol.peers import LinkKind
@@ -47,9 +46,7 @@ class Network:
                 for a, b in ((one, other), (other, one)):
                     await self.brokers[a].until(partial(_is_linked, self.brokers[a].running.router, b))
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         await asyncio.gather(*[one.stop() for one in self.brokers.values()])
 
 

@@ -6,17 +6,6 @@ ones. Errors are `NotAuthenticated`, `TokenExpired` and `NotAllowed`.
 
 from palio.broker.access.access import Access
 from palio.broker.access.principal import ANYONE, Principal
-from palio.broker.access.rights import NOTHING, Rights, WrongRights
-from palio.model.errors import NotAllowed, NotAuthenticated, TokenExpired
+from palio.broker.access.rights import WrongRights
 
-__all__ = [
-    "ANYONE",
-    "NOTHING",
-    "Access",
-    "NotAllowed",
-    "NotAuthenticated",
-    "Principal",
-    "Rights",
-    "TokenExpired",
-    "WrongRights",
-]
+__all__ = ["ANYONE", "Access", "Principal", "WrongRights"]

@@ -48,15 +48,6 @@ class Principal:
         if not self.may(allowance):
             raise NotAllowed(self.name, what, f"that needs the right {allowance.value!r}.")
 
-    def require_publish(self, notification: Notification, position: int = 0) -> None:
-        """Raises `NotAllowed`, with the condition that failed, for what it may not publish."""
-        allowed = self.rights.publish
-        if allowed is None:
-            raise NotAllowed(self.name, "publish", "it has no right to publish anything.")
-        if not allowed.matches(notification):
-            what = "publish this" if not position else f"publish notification {position} of the request"
-            raise NotAllowed(self.name, what, f"{failed(allowed.explain(notification))}.")
-
     # Names that are a principal's own
 
     def own(self, name: str) -> str:

@@ -72,7 +72,7 @@ def authenticated(broker: BrokerServer, credentials: HttpCredentials) -> Princip
         return credentials.authenticate(broker.access)
     except PalioError as problem:
         host, port = credentials.address or ("?", 0)
-        broker.refused(problem, f"{host}:{port}")
+        broker.admission.refused(problem, f"{host}:{port}")
         raise
 
 

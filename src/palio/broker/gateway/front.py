@@ -30,13 +30,12 @@ from palio.broker.gateway.call import Call, json_answer
 from palio.broker.gateway.credentials import authenticated, read_credentials
 from palio.broker.gateway.origin_guard import OriginGuard
 from palio.broker.gateway.problems import NotFound, WrongMethod, problem_response
-from palio.broker.settings import split_address
+from palio.broker.settings import LOOPBACK, split_address
 from palio.model.errors import PalioError
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
 
-LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -48,7 +47,7 @@ class Front:
         self._broker = broker
         self.bodies = Bodies(settings)
         self.requests: Counter[tuple[str, int]] = Counter()  # by route and status
-        self._guard = OriginGuard(settings, local=split_address(broker.settings.http)[0] in LOCAL)
+        self._guard = OriginGuard(settings, local=split_address(broker.settings.http)[0] in LOOPBACK)
         self._changing: list[re.Pattern[str]] = []  # paths at which even who only reads changes something
         self._paths: dict[object, str] = {}  # by endpoint
         self.app = Starlette(exception_handlers={PalioError: _refused, HTTPException: _refused})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
-
-from starlette.websockets import WebSocket
 
 from palio.broker.extension import Extension, Socket
 from palio.broker.gateway import websocket
@@ -32,18 +31,15 @@ class Gateway:
         self._streams = Streams(broker, self._subscriptions.filter_named)
 
     def extensions(self) -> tuple[Extension, ...]:
-        broker = self._broker
+        broker, serve = self._broker, partial(websocket.serve, self._broker)
         return (
             HttpPublishing(broker).extension(),
             self._streams.extension(),
             Resources(self._subscriptions, self._sinks).extension(),
             Guide(broker).extension(),
             Health(broker).extension(),
-            Extension(name="websocket", sockets=(Socket(websocket.PATH, self._websocket, open=True),)),
+            Extension(name="websocket", sockets=(Socket(websocket.PATH, serve, open=True),)),
         )
-
-    async def _websocket(self, socket: WebSocket) -> None:
-        await websocket.serve(self._broker, socket)
 
     def statistics(self, front: Front) -> GatewayStatistics:
         return GatewayStatistics(

@@ -48,7 +48,6 @@ class Guide:
         self._broker = broker
 
     def extension(self) -> Extension:
-        """The guide, as a part of the gateway."""
         docs = "docs", "what can be called, for people"
         openapi = "openapi", "the same for machines (OpenAPI)"
         routes = (

@@ -36,7 +36,6 @@ class Health:
         self._registry.register(Metrics(broker))
 
     def extension(self) -> Extension:
-        """Health and metrics, as a part of the gateway."""
         well = "health", "whether the broker is well"
         counts = "metrics", "counts, for Prometheus"
         routes = (

@@ -2,8 +2,7 @@
 
 A browser lets any page send requests to any address, one of this machine too. So a request that says which page
 it comes from (`Origin`) must come from this broker's own pages or from one that the settings name; and a broker
-that is for this machine only must be called by a name of this machine, not by one that somebody has
-made to point here.
+that is for this machine only must be called by its names, not by one that somebody has made to point here.
 
 A page can also let its browser fetch an address without saying where it comes from: an image, a script, a link.
 It learns nothing of the answer, but `GET /events` subscribes, and with `durable` it creates and acknowledges.

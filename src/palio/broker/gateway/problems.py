@@ -21,42 +21,23 @@ TYPE = "urn:palio:error:"
 _RESERVED = frozenset(("type", "title", "status", "detail", "instance", "error"))
 _LONGEST_FIELD = 4_096
 
-# By the name of the error. What is not here is the fault of the request: 400.
-STATUSES = {
-    "NotAuthenticated": 401,
-    "TokenExpired": 401,
-    "NotAllowed": 403,
-    "NotAdvertised": 403,
-    "StrangeOrigin": 403,
-    "StrangePage": 403,
-    "StrangeHost": 403,
-    "NotFound": 404,
-    "UnknownSubscription": 404,
-    "NoSuchSubscription": 404,
-    "NotHome": 404,
-    "NotTaker": 409,
-    "FilterDiffers": 409,
-    "SubscriptionExists": 409,
-    "WrongMethod": 405,
-    "BodyTooSlow": 408,
-    "BodyTooLarge": 413,
-    "EventTooLarge": 413,
-    "FrameTooLarge": 413,
-    "EncodedBody": 415,
-    "WrongMediaType": 415,
-    "GatewayFull": 429,
-    "TooManySubscriptions": 429,
-    "TooFast": 429,
-    "BrokerMistake": 500,
-    "NoJournal": 501,
-    "TooManyConnections": 503,
-    "NotNow": 503,
-    "NotStored": 503,
-    "HomeUnreachable": 503,
-    "HistoryUnavailable": 503,
-    "VisitEnded": 503,
-    "NoAnswer": 504,
+_ERRORS_OF = {
+    401: ("NotAuthenticated", "TokenExpired"),
+    403: ("NotAllowed", "NotAdvertised", "StrangeOrigin", "StrangePage", "StrangeHost"),
+    404: ("NotFound", "UnknownSubscription", "NoSuchSubscription", "NotHome"),
+    405: ("WrongMethod",),
+    408: ("BodyTooSlow",),
+    409: ("NotTaker", "FilterDiffers", "SubscriptionExists"),
+    413: ("BodyTooLarge", "EventTooLarge", "FrameTooLarge"),
+    415: ("EncodedBody", "WrongMediaType"),
+    429: ("GatewayFull", "TooManySubscriptions", "TooFast"),
+    500: ("BrokerMistake",),
+    501: ("NoJournal",),
+    503: ("TooManyConnections", "NotNow", "NotStored", "HomeUnreachable", "HistoryUnavailable", "VisitEnded"),
+    504: ("NoAnswer",),
 }
+# By the name of the error. What is not here is the fault of the request: 400.
+STATUSES = {name: status for status, names in _ERRORS_OF.items() for name in names}
 
 
 class Problem(msgspec.Struct):
@@ -98,12 +79,10 @@ class WrongMethod(PalioError):
 
 
 def error_name(problem: PalioError) -> str:
-    """The name of the native error."""
     return problem.error if isinstance(problem, RefusedByBroker) else type(problem).__name__
 
 
 def status_of(problem: PalioError) -> int:
-    """The status that an error is answered with."""
     return STATUSES.get(error_name(problem), 400)
 
 

@@ -73,6 +73,18 @@ class _Deadline:
             self._timer = None
 
 
+def _told_of_connection(protocol: H11Protocol | WebSocketsSansIOProtocol) -> Any:
+    """The application of a protocol, with what it has to know of the connection in each scope."""
+    inner = protocol.app
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        scope[ABORT] = protocol.transport.abort
+        scope[PEER_CERTIFICATE] = protocol.transport.get_extra_info("peercert")
+        await inner(scope, receive, send)
+
+    return app
+
+
 class PatientProtocol(H11Protocol):
     """HTTP on one connection, on which neither a head nor the taking of an answer lasts for ever."""
 
@@ -86,14 +98,7 @@ class PatientProtocol(H11Protocol):
         self._taking = _Deadline(self._abort)
         self._host = ""
         self._turned_away = False
-        inner = self.app
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            scope[ABORT] = self._abort
-            scope[PEER_CERTIFICATE] = self.transport.get_extra_info("peercert")
-            await inner(scope, receive, send)
-
-        self.app = app
+        self.app = _told_of_connection(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -160,14 +165,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        inner = self.app
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            scope[ABORT] = self.transport.abort
-            scope[PEER_CERTIFICATE] = self.transport.get_extra_info("peercert")
-            await inner(scope, receive, send)
-
-        self.app = app
+        self.app = _told_of_connection(self)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

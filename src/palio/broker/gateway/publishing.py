@@ -85,14 +85,11 @@ PUBLISH = Operation(
 )
 
 
-class _Session:
+class _Session(msgspec.Struct, eq=False):
     """A visitor that several requests share."""
 
-    __slots__ = ("using", "visitor")
-
-    def __init__(self, visitor: asyncio.Task[Visitor]) -> None:
-        self.visitor = visitor
-        self.using = 0
+    visitor: asyncio.Task[Visitor]
+    using: int = 0
 
 
 class HttpPublishing:
@@ -104,7 +101,6 @@ class HttpPublishing:
         self._threads = asyncio.Semaphore(THREADS)
 
     def extension(self) -> Extension:
-        """Publishing, as a part of the gateway."""
         routes = (Route("POST", "/events", self._publish, PUBLISH),)
         return Extension(name="publishing", routes=routes, stop=self._stop)
 

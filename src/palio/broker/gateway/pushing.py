@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -48,26 +49,19 @@ class PushStatistics(msgspec.Struct, frozen=True):
     problem: str | None
 
 
+@dataclass(eq=False, repr=False)
 class Pusher:
     """Calls one webhook. `start` and `stop` it; `gone` is called if the webhook wants no more."""
 
-    def __init__(
-        self,
-        broker: BrokerServer,
-        sinks: Sinks,
-        kept: StoredDefinition,
-        filter: Filter,
-        *,
-        counts: Counter[str],
-        gone: Callable[[StoredDefinition], None],
-    ) -> None:
-        self._counts = counts  # of all pushers together
-        self._broker = broker
-        self._sinks = sinks
-        self._kept = kept
-        self._filter = filter
-        self._gone = gone
-        self._settings = broker.settings.gateway
+    _broker: BrokerServer
+    _sinks: Sinks
+    _kept: StoredDefinition
+    _filter: Filter
+    _counts: Counter[str]  # of all pushers together
+    _gone: Callable[[StoredDefinition], None]
+
+    def __post_init__(self) -> None:
+        self._settings = self._broker.settings.gateway
         self._task: asyncio.Task[None] | None = None
         self._streak = 0  # how often in a row there was trouble
         self._next = 0.0  # when the next request may go out, by the webhook's rate
@@ -75,7 +69,7 @@ class Pusher:
         self._problem: str | None = None
         self._pushed = 0
         self._failed: Counter[str] = Counter()
-        self._headers = _own_headers(kept)
+        self._headers = _own_headers(self._kept)
 
     def statistics(self) -> PushStatistics:
         return PushStatistics(self._state, self._pushed, dict(self._failed), self._problem)
@@ -105,10 +99,8 @@ class Pusher:
                 pause = max(pause, _AGAIN)
             except Exception:
                 self._broker.log.exception("An event could not be pushed.")
-                self._state, self._problem = (
-                    "waiting",
-                    "The broker could not push an event; this is its mistake.",
-                )
+                mistake = "The broker could not push an event; this is its mistake."
+                self._state, self._problem = "waiting", mistake
                 pause = max(pause, _AGAIN)
             if self._state not in ("gone", "taken over"):
                 await asyncio.sleep(pause)
@@ -155,7 +147,8 @@ class Pusher:
             await asyncio.gather(hearing, *under_way, return_exceptions=True)
 
     def _attach(self) -> Attach:
-        settings, config = self._settings, self._kept.definition.config
+        settings, definition = self._settings, self._kept.definition
+        config = definition.config
         several = 1 if self._kept.rate is not None else config.in_flight or settings.push_in_flight
         in_flight = 1 if self._streak else several
         patience = Patience(
@@ -167,12 +160,7 @@ class Pusher:
         )
         # Whoever changes the filter elsewhere means it.
         return Attach(
-            self._kept.definition.id,
-            self._filter,
-            in_flight=in_flight,
-            patience=patience,
-            as_is=True,
-            retry=config.retry,
+            definition.id, self._filter, in_flight=in_flight, patience=patience, as_is=True, retry=config.retry
         )
 
     async def _deliver(self, visitor: Visitor, number: int, envelope: Envelope) -> None:

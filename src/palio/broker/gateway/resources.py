@@ -62,9 +62,7 @@ UPDATE = _one(
 )
 DELETE = _one("End a subscription", "", answers={204: Given("It is gone.")})
 PAUSE = _one(
-    "Pause a subscription",
-    "Nothing is delivered until it is resumed; what comes is kept.",
-    PausedSubscription,
+    "Pause a subscription", "Nothing is delivered until it is resumed; what comes is kept.", PausedSubscription
 )
 RESUME = _one("Resume a subscription", "It delivers again.", PausedSubscription)
 SEEK = _one(
@@ -88,7 +86,6 @@ class Resources:
         self._sinks = sinks
 
     def extension(self) -> Extension:
-        """Subscriptions, as a part of the gateway."""
         link = "subscriptions", "durable subscriptions that were made over HTTP"
         routes = (
             Route("POST", _ALL, self._create, CREATE),

@@ -28,43 +28,38 @@ from palio.model.errors import PalioError, cut
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+
+def _networks(*written: str) -> tuple[Network, ...]:
+    return tuple(map(ipaddress.ip_network, written))
+
+
 # What is public is said here and not left to the standard library, whose opinion changes with its version. Of
 # IPv4, all but what IANA's registry of special-purpose addresses lists, and multicast.
-_NOT_PUBLIC_4 = tuple(
-    map(
-        ipaddress.IPv4Network,
-        (
-            "0.0.0.0/8",  # this host, this network
-            "10.0.0.0/8",  # private
-            "100.64.0.0/10",  # behind a carrier's translation
-            "127.0.0.0/8",  # loopback
-            "169.254.0.0/16",  # link-local, and the metadata services of clouds
-            "172.16.0.0/12",  # private
-            "192.0.0.0/24",  # protocol assignments
-            "192.0.2.0/24",  # documentation
-            "192.88.99.0/24",  # relays of 6to4, deprecated
-            "192.168.0.0/16",  # private
-            "198.18.0.0/15",  # benchmarks
-            "198.51.100.0/24",  # documentation
-            "203.0.113.0/24",  # documentation
-            "224.0.0.0/4",  # multicast
-            "240.0.0.0/4",  # reserved, and broadcast
-        ),
-    )
+_NOT_PUBLIC_4 = _networks(
+    "0.0.0.0/8",  # this host, this network
+    "10.0.0.0/8",  # private
+    "100.64.0.0/10",  # behind a carrier's translation
+    "127.0.0.0/8",  # loopback
+    "169.254.0.0/16",  # link-local, and the metadata services of clouds
+    "172.16.0.0/12",  # private
+    "192.0.0.0/24",  # protocol assignments
+    "192.0.2.0/24",  # documentation
+    "192.88.99.0/24",  # relays of 6to4, deprecated
+    "192.168.0.0/16",  # private
+    "198.18.0.0/15",  # benchmarks
+    "198.51.100.0/24",  # documentation
+    "203.0.113.0/24",  # documentation
+    "224.0.0.0/4",  # multicast
+    "240.0.0.0/4",  # reserved, and broadcast
 )
 # Of IPv6, global unicast alone, and what is no way to write something else. So fec0::/10, fc00::/7, 5f00::/16,
 # 64:ff9b:1::/48, 100::/64 and whatever else lies beside it need not be named.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
-_NOT_PUBLIC_6 = tuple(
-    map(
-        ipaddress.IPv6Network,
-        (
-            "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
-            "2001:db8::/32",  # documentation
-            "2002::/16",  # 6to4, deprecated
-            "3fff::/20",  # documentation
-        ),
-    )
+_NOT_PUBLIC_6 = _networks(
+    "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
+    "2001:db8::/32",  # documentation
+    "2002::/16",  # 6to4, deprecated
+    "3fff::/20",  # documentation
 )
 # Two ways to write an address of IPv4 in IPv6; others are not public, whatever they contain.
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
@@ -163,7 +158,7 @@ class Sinks:
     def __init__(self, settings: GatewaySettings, origin: str) -> None:
         self._settings = settings
         self._origin = origin
-        self._allowed: tuple[Network, ...] = tuple([ipaddress.ip_network(one) for one in settings.sinks])
+        self._allowed = _networks(*settings.sinks)
         self._session: aiohttp.ClientSession | None = None
 
     def open(self) -> None:

@@ -69,7 +69,6 @@ class Streams:
         self.cut_off = 0
 
     def extension(self) -> Extension:
-        """Streams, as a part of the gateway."""
         link = "events", "all events, as they come (server-sent events)"
         return Extension(name="streams", routes=(Route("GET", "/events", self._stream, STREAM, link=link),))
 

@@ -49,12 +49,9 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 # How whoever asks comes in: under a name that begins so.
 Enter = Callable[[str], Awaitable[Visitor]]
-# What of an answer is for the connection that it came on.
 # Headers that say what is sent, and are not for others to set.
 _OURS = ("host", "authorization", "cookie", "connection", "transfer-encoding", "te", "upgrade", "expect")
 _OUR_PREFIXES = ("ce-", "content-", "webhook-", "proxy-", "sec-")
-
-
 LINGER = 60.0  # seconds: whatever outlives its taker by no more is temporary, and no resource
 
 
@@ -85,14 +82,11 @@ class GatewayFull(PalioError):
     )
 
 
-class _Turn:
+class _Turn(msgspec.Struct, eq=False):
     """Whose turn it is with one subscription, and how many wait for theirs."""
 
-    __slots__ = ("lock", "users")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.users = 0
+    lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    users: int = 0
 
 
 class Subscriptions:
@@ -185,10 +179,8 @@ class Subscriptions:
             if name is not None and (linger is None or linger > LINGER):
                 if owner_of(name) == visitor.principal or not visitor.principal:
                     id = visitor.connection.principal.called(name)
-                    yield (
-                        id,
-                        ShownSubscription(id=id, protocol="HTTP", filter=row["filter"], paused=row["paused"]),
-                    )
+                    paused: bool = row["paused"]
+                    yield id, ShownSubscription(id=id, protocol="HTTP", filter=row["filter"], paused=paused)
 
     async def update(self, id: str, document: Any, enter: Enter) -> ShownSubscription:
         """Replace a subscription by another one; what is out or waits for it stays."""
@@ -199,14 +191,11 @@ class Subscriptions:
         async with self._visit(enter, id) as visitor:
             key = visitor.principal, id
             before = self._kept.get(key)
-            if before is not None and (definition.sinkcredential, definition.sink) == (
-                None,
-                before.definition.sink,
-            ):
+            if before is not None and definition.sinkcredential is None:
                 # It is never shown, so whoever sends back what was shown does not mean to take it away.
-                definition = msgspec.structs.replace(
-                    definition, sinkcredential=before.definition.sinkcredential
-                )
+                if definition.sink == before.definition.sink:
+                    secret = before.definition.sinkcredential
+                    definition = msgspec.structs.replace(definition, sinkcredential=secret)
             if before is None:  # one that was made in another way becomes a resource by this, if there is one
                 await _attach(visitor, id, None)
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
@@ -288,7 +277,7 @@ class Subscriptions:
         self._kept[kept.key] = kept
         self._filters[kept.key] = filter
         if kept.definition.sink is not None:
-            pusher = Pusher(self._broker, self._sinks, kept, filter, counts=self._pushes, gone=self._gone)
+            pusher = Pusher(self._broker, self._sinks, kept, filter, self._pushes, self._gone)
             self._pushers[kept.key] = pusher
             pusher.start()
 
@@ -404,9 +393,8 @@ def filter_of(definition: Definition) -> Filter:
     """What a subscription selects: source, one of the types, and all of the filters. Raises `FilterError`s."""
     filter = read_filters(definition.filters)
     if definition.source is not None:
-        filter = filter.intersect(
-            Filter.from_expression(Condition("source", Constraint("=", definition.source)))
-        )
+        source = Constraint("=", definition.source)
+        filter = filter.intersect(Filter.from_expression(Condition("source", source)))
     if definition.types is not None:
         types = Constraint("in", tuple(definition.types))
         filter = filter.intersect(Filter.from_expression(Condition("type", types)))

@@ -181,9 +181,7 @@ class Visitor:
             self._inbox.clear()
 
     def _beat(self) -> None:
-        """Heartbeat: a visitor that is slow to take what comes is there all the same. The broker is in this
-        program.
-        """
+        """Heartbeat, without listening: the broker is in this program, however slow the visitor is."""
         self._conversation.beat(self._loop.time(), listening=False)
         self._beating = self._loop.call_later(self._conversation.heartbeat.pause, self._beat)
 

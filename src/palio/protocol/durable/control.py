@@ -1,50 +1,39 @@
-"""Pause, resume and seek: messages that steer a durable subscription from outside, without disturbing its
-taker.
-"""
+"""Pause, resume and seek: a durable subscription is steered from outside, and its taker not disturbed."""
 
 from __future__ import annotations
 
-from palio.protocol.base import Moment, Number, Numbered
+from palio.protocol.base import Moment, Number
+from palio.protocol.durable.subscriptions import OfSubscription
 
 
-class Pause(Numbered, frozen=True):
+class Pause(OfSubscription, frozen=True):
     """Pause a durable subscription: keep what comes, and deliver nothing until it is resumed."""
 
-    name: str
 
-
-class Resume(Numbered, frozen=True):
+class Resume(OfSubscription, frozen=True):
     """Resume a paused durable subscription: deliver again."""
 
-    name: str
 
-
-class Seek(Numbered, frozen=True):
-    """Move a durable subscription to another position: `since` a time, "all" or "now", or `after` a position of
-    some origins.
+class Seek(OfSubscription, frozen=True):
+    """Move it to a position: `since` a time, "all" or "now", or `after` that of some origins.
 
     What follows comes, also what had been acknowledged, as far back as journals and lakes have it; what is
     before and was not acknowledged is dropped. With `dry` nothing is done: only what would be dropped is said.
     """
 
-    name: str
     since: str | Moment | None = None
     after: dict[str, Number] | None = None
     dry: bool = False
 
 
-class Paused(Numbered, frozen=True):
+class Paused(OfSubscription, frozen=True):
     """Answers `Pause` and `Resume`: whether it is paused now, on disk."""
 
-    name: str
     paused: bool
 
 
-class Sought(Numbered, frozen=True):
-    """Answers `Seek`: it is moved, on disk. So many deliveries were dropped; `unread` if journals may have had
-    more of them.
-    """
+class Sought(OfSubscription, frozen=True):
+    """Answers `Seek`: on disk. So many deliveries were dropped; `unread` if journals may have had more."""
 
-    name: str
     dropped: Number
     unread: bool = False

@@ -1,6 +1,4 @@
-"""Journals: surveys, replays, retention holds and trimming, as clients and operators ask for them, and the
-answers.
-"""
+"""Journals: surveys, replays, retention holds and trimming, as clients and operators ask for them."""
 
 from __future__ import annotations
 
@@ -91,9 +89,7 @@ class Forgot(Numbered, frozen=True):
 
 
 class Surveyed(WireMessage, frozen=True):
-    """Answers `Survey`: what was counted. Times are those of the first and the last; `missing` are origins that
-    did not say.
-    """
+    """Answers `Survey`: how many, the first and the last time; `missing` are origins that did not say."""
 
     number: Number
     count: Number
@@ -124,9 +120,7 @@ class JournalRange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JournalsListed(WireMessage, frozen=True):
-    """Answers `ListJournals`: those in reach; `missing` are brokers that were ever heard of and did not
-    answer.
-    """
+    """Answers `ListJournals`: those in reach; `missing` were heard of once and did not answer."""
 
     number: Number
     journals: tuple[JournalRange, ...]
@@ -141,8 +135,7 @@ class Held(WireMessage, frozen=True):
 
 
 class JournalTrimmed(WireMessage, frozen=True):
-    """Answers `TrimJournal`: how far it is trimmed now, and who needs what is beyond: readers, and how far each
-    is.
+    """Answers `TrimJournal`: how far it is trimmed, and how far the readers are who need what is beyond.
 
     Not while brokers are `missing` of which it is not known whom they have. `gone` have gone, or would go.
     """

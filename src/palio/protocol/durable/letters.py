@@ -139,9 +139,7 @@ class Browse(msgspec.Struct, frozen=True, tag="browse"):
 
 
 class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
-    """Answers `Browse`: everything after one sequence up to another, in order; unless that cannot be
-    read now.
-    """
+    """Answers `Browse`: all after one sequence up to another, in order; unless it cannot be read now."""
 
     number: Number
     after: Number
@@ -150,21 +148,9 @@ class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
     broken: bool = False
 
 
-Content: TypeAlias = (
-    Fetch
-    | Page
-    | ReaderEnded
-    | MoveOut
-    | MoveIn
-    | MovedIn
-    | Differs
-    | NotHere
-    | Newer
-    | Count
-    | Counted
-    | Browse
-    | Browsed
-)
+JournalContent: TypeAlias = Fetch | Page | ReaderEnded | Count | Counted | Browse | Browsed
+RelocationContent: TypeAlias = MoveOut | MoveIn | MovedIn | Differs | NotHere | Newer
+Content: TypeAlias = JournalContent | RelocationContent
 
 
 class Carry(WireMessage, frozen=True):

@@ -18,9 +18,7 @@ class TopologyChanged(WireMessage, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """A watermark: all that an origin published up to a sequence has gone before it, if the epoch is
-    unbroken.
-    """
+    """A watermark: all of an origin up to a sequence has gone before it, if the epoch is unbroken."""
 
     origin: str
     sequence: Number
@@ -86,9 +84,7 @@ class Introduction(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Told(WireMessage, frozen=True):
-    """Answers `Ask`, for the sender and everyone behind it; `epochs` are the different epochs that they
-    are in.
-    """
+    """Answers `Ask`, for the sender and everyone behind it; `epochs` are all that they are in."""
 
     asker: str
     number: Number

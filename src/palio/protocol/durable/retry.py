@@ -1,6 +1,4 @@
-"""Retry policies: how often and after which pauses a delivery is attempted again; of a taker, and of a
-subscription.
-"""
+"""Retry policies, of a taker and of a subscription: how often, and after which pauses."""
 
 from __future__ import annotations
 

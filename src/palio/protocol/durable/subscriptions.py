@@ -1,7 +1,4 @@
-"""Durable subscriptions: attaching, acknowledging, rejecting and ending, and what clients are told.
-
-`name` is the durable subscription's, unique in the network (principal and name).
-"""
+"""Durable subscriptions: attaching, acknowledging, rejecting and ending, and what clients are told."""
 
 from __future__ import annotations
 
@@ -15,7 +12,19 @@ from palio.protocol.durable.attempts import MAX_REASON
 from palio.protocol.durable.retry import Patience, Retry
 
 
-class Attach(Numbered, frozen=True):
+class OfSubscription(Numbered, frozen=True):
+    """About a durable subscription, by its name, which is unique in the network (principal and name)."""
+
+    name: str
+
+
+class OfDeliveries(OfSubscription, frozen=True):
+    """About deliveries or dead letters of a durable subscription, by their numbers."""
+
+    deliveries: tuple[Number, ...]
+
+
+class Attach(OfSubscription, frozen=True):
     """Become the taker (consumer) of a durable subscription; create it if there is none of that name.
 
     `since` is for a new one: "now", "all", or a time in seconds; and so is `after`, a position: of the origins
@@ -31,7 +40,6 @@ class Attach(Numbered, frozen=True):
     this taker at a time, and `patience` how it is treated otherwise, if not as the broker says.
     """
 
-    name: str
     filter: Filter | None
     since: str | Moment = "now"
     anew: bool = False
@@ -47,69 +55,50 @@ class Attach(Numbered, frozen=True):
         return None if self.as_is else self.filter
 
 
-class Change(Numbered, frozen=True):
+class Change(OfSubscription, frozen=True):
     """Change the filter of a durable subscription in place."""
 
-    name: str
     filter: Filter
 
 
-class Acknowledged(Numbered, frozen=True):
+class Acknowledged(OfDeliveries, frozen=True):
     """Acknowledge deliveries: the client has done with them."""
 
-    name: str
-    deliveries: tuple[Number, ...]
 
-
-class Rejected(Numbered, frozen=True):
+class Rejected(OfDeliveries, frozen=True):
     """Reject deliveries: the client could not deal with them; they are redelivered, or become dead letters.
 
     They come after a pause, or after the `delay`, in seconds. A taker that knows that nobody ever will be able
     to deal with them wants them to be dead letters at once. The reason is for whoever looks at these.
     """
 
-    name: str
-    deliveries: tuple[Number, ...]
     delay: Moment | None = None
     reason: Annotated[str, msgspec.Meta(max_length=MAX_REASON)] = ""
     dead_letter: bool = False
 
 
-class Detach(Numbered, frozen=True):
+class Detach(OfSubscription, frozen=True):
     """Stop being the taker; the subscription stays."""
 
-    name: str
 
-
-class Finish(Numbered, frozen=True):
+class Finish(OfSubscription, frozen=True):
     """End a durable subscription for good."""
 
-    name: str
 
-
-class Requeue(Numbered, frozen=True):
+class Requeue(OfDeliveries, frozen=True):
     """Redeliver dead letters after all, as if for the first time, says whoever asks for it."""
 
-    name: str
-    deliveries: tuple[Number, ...]
 
-
-class Discard(Numbered, frozen=True):
+class Discard(OfDeliveries, frozen=True):
     """Discard dead letters: they are not needed any more, says whoever asks for it."""
-
-    name: str
-    deliveries: tuple[Number, ...]
 
 
 # The answers.
 
 
-class Attached(Numbered, frozen=True):
-    """Answers `Attach`: the session is the taker now; the subscription is on disk at this home, with this
-    filter in force.
-    """
+class Attached(OfSubscription, frozen=True):
+    """Answers `Attach`: the session is the taker of what is on disk at this home, with this filter."""
 
-    name: str
     home: str
     created: bool = False
     filter: Filter | None = None
@@ -117,28 +106,18 @@ class Attached(Numbered, frozen=True):
 
 
 class DurableReady(WireMessage, frozen=True):
-    """The durable subscription is ready: what is confirmed to its publisher from now on, anywhere in reach,
-    will be delivered.
-    """
+    """It is ready: what is confirmed to a publisher from now on, anywhere in reach, will be delivered."""
 
     name: str
 
 
-class Done(Numbered, frozen=True):
-    """Answers `Acknowledged`: these acknowledgements are on disk, and the events will not be delivered
-    again.
-    """
-
-    name: str
-    deliveries: tuple[Number, ...]
+class Done(OfDeliveries, frozen=True):
+    """Answers `Acknowledged`: that is on disk, and the events will not be delivered again."""
 
 
-class Changed(Numbered, frozen=True):
-    """Answers `Change`: the new filter is in force; examples of what it drops and of what it adds, if there are
-    any.
-    """
+class Changed(OfSubscription, frozen=True):
+    """Answers `Change`: the new filter is in force; examples of what it drops and adds, if there are any."""
 
-    name: str
     drops: str | None
     adds: str | None
     filter: Filter | None = None
@@ -150,15 +129,9 @@ class Taken(WireMessage, frozen=True):
     name: str
 
 
-class Requeued(Numbered, frozen=True):
+class Requeued(OfDeliveries, frozen=True):
     """Answers `Requeue`: these were dead letters and are deliveries again, on disk."""
 
-    name: str
-    deliveries: tuple[Number, ...]
 
-
-class Discarded(Numbered, frozen=True):
+class Discarded(OfDeliveries, frozen=True):
     """Answers `Discard`: these were dead letters and are gone, on disk."""
-
-    name: str
-    deliveries: tuple[Number, ...]

@@ -1,3 +1,1 @@
-"""Durable delivery: journals at origins, homes of durable subscriptions, and how they agree; it outlives
-crashes.
-"""
+"""Durable delivery, which outlives crashes: journals at origins, homes, and how they agree."""

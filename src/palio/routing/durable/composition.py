@@ -104,72 +104,37 @@ class DurableParts:
         # The home
         self.homes = homes = Homes()
         room, writing = Room(settings), Writing(desk)
+        home = desk, homes, writing
         self.endings = endings = Endings(desk, homes, facts)
         self.wishes = wishes = Wishes(desk, homes)
         self.handing = handing = HandingOut(desk, writing, room, settling)
-        self.takers = takers = Takers(desk, homes, writing, handing)
-        self.dead_letters = DeadLetterDesk(desk, homes, writing, handing)
-        self.steering = Steering(desk, homes, writing, takers, settling)
-        self.spooling = spooling = Spooling(desk, homes, writing, handing, room, settling)
-        self.changes = changes = FilterChanges(
-            desk, homes, around.filters, writing, handing, spooling, settling
-        )
+        self.takers = takers = Takers(*home, handing)
+        self.dead_letters = DeadLetterDesk(*home, handing)
+        self.steering = Steering(*home, takers, settling)
+        self.spooling = spooling = Spooling(*home, handing, room, settling)
+        self.changes = changes = FilterChanges(*home, around.filters, handing, spooling, settling)
         self.catching_up = catching_up = CatchingUp(
-            desk, homes, writing, spooling, changes, takers, room, letters, settling, tick
+            *home, spooling, changes, takers, room, letters, settling, tick
         )
         self.lifecycle = lifecycle = Lifecycle(
-            desk,
-            homes,
-            writing,
-            spooling,
-            changes,
-            catching_up,
-            takers,
-            endings,
-            retention,
-            letters,
-            settling,
-            tick,
+            *home, spooling, changes, catching_up, takers, endings, retention, letters, settling, tick
         )
         self.namesakes = namesakes = Namesakes(homes, lifecycle, letters)
         # What asks and answers
         self.answering = answering = Answering(
             desk, journal, topology, polling, retention, introduced, endings, namesakes, wishes, tick
         )
-        self.introductions = Introductions(
-            desk, journal, introduced, topology, retention, endings, polling, answering
-        )
+        asking = topology, polling, answering
+        self.introductions = Introductions(desk, journal, introduced, *asking, retention, endings)
         self.relocation = Relocation(
-            desk,
-            homes,
-            wishes,
-            lifecycle,
-            takers,
-            endings,
-            namesakes,
-            topology,
-            polling,
-            answering,
-            letters,
-            tick,
+            desk, homes, wishes, lifecycle, takers, endings, namesakes, *asking, letters, tick
         )
-        self.history = JournalHistory(desk, topology, polling, answering, letters, tick, first)
-        self.going_live = GoingLive(
-            desk, topology, homes, catching_up, changes, polling, answering, settling, tick, around.begin_wave
+        self.history = JournalHistory(desk, *asking, letters, tick, first)
+        self.going_live = going_live = GoingLive(
+            desk, *asking, homes, catching_up, changes, settling, tick, around.begin_wave
         )
-        self.telling = ProgressReports(
+        self.telling = telling = ProgressReports(
             desk, journal, topology, retention, homes, spooling, polling, around.mark_ways, tick
         )
-        self.membership = Membership(
-            desk,
-            topology,
-            links,
-            retention,
-            introduced,
-            (
-                self.telling.epoch_changed,
-                letters.epoch_changed,
-                polling.forget_ways,
-                self.going_live.epoch_changed,
-            ),
-        )
+        listeners = telling.epoch_changed, letters.epoch_changed, polling.forget_ways, going_live.epoch_changed
+        self.membership = Membership(desk, topology, links, retention, introduced, listeners)

@@ -11,6 +11,8 @@ import msgspec
 from palio.model.errors import PalioError
 from palio.protocol.durable.retry import Patience
 from palio.protocol.vocabulary import Answer, DurableAnswer
+from palio.routing.durable.effects import SaveFact
+from palio.routing.durable.facts import Fact
 from palio.routing.effects import Reply
 from palio.routing.scopes import SEPARATOR, Scopes
 
@@ -130,6 +132,10 @@ class Desk:
     def __len__(self) -> int:
         """How many effects on the store are waited for."""
         return len(self._then)
+
+    def save(self, fact: Fact, value: int | None, then: Callable[[], None] | None = None) -> None:
+        """Remember a fact for ever, or (None) forget it; `then` is called when that is on disk."""
+        self.effects.append(SaveFact(self.token(then), fact, value))
 
     def answer(self, session: str, answer: Answer | DurableAnswer) -> None:
         self.effects.append(Reply(session, answer))

@@ -89,8 +89,7 @@ class Spool(msgspec.Struct, frozen=True):
     changed, together with its generation, the time from which on it wants events, the home to which it is
     being handed over, if it is, how long it outlives its taker, and how it wants things to be tried again. The
     number of the next delivery on disk is the largest of `next_delivery` and one more than any number that was
-    added: no number is given twice. Why attempts failed (`failures`, by delivery) is kept with what is added or
-    dead.
+    added: no number is given twice. Why attempts failed (`failures`) is kept with what is added or dead.
 
     A number is a delivery or a dead letter, never both: what is removed is neither any more, then what is added
     is no dead letter, and what is dead is no delivery.

@@ -14,7 +14,6 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.home.homes import FilterChange
 from palio.routing.durable.home.subscription import Durable, HomeState
-from palio.routing.durable.housekeeping import keep_house
 from palio.routing.durable.statistics import DurableStatistics, phases_of, statistics_of
 from palio.routing.occurrences import Failed, Found, Stored
 
@@ -84,7 +83,7 @@ class Service:
         }
         self._timers: dict[str, Callable[[], None]] = {
             SYNC: parts.going_live.settled,
-            TICK: partial(keep_house, parts),
+            TICK: self._tick,
             ABANDON: parts.lifecycle.abandon,
         }
 
@@ -109,7 +108,6 @@ class Service:
             self.parts.spooling.take(holder, envelope)
 
     def link_lost(self, neighbour: str) -> None:
-        """Handles a link of this broker that went down."""
         self.parts.polling.link_lost(neighbour)
         self.parts.membership.link_lost(neighbour)
 
@@ -122,7 +120,6 @@ class Service:
         self.parts.membership.change()
 
     def scope_changed(self, owner: str) -> None:
-        """Handles a change of what an owner may see."""
         self.parts.history.scope_changed(owner)
         self.parts.going_live.scope_changed(owner)
 
@@ -132,14 +129,31 @@ class Service:
             part.session_closed(session)
 
     def on_timer(self, name: str) -> None:
-        """Handles a timer of durable delivery."""
         if name.startswith(DELIVER):
             self.parts.takers.on_timer(name.removeprefix(DELIVER))
         elif name in self._timers:
             self._timers[name]()
 
+    def _tick(self) -> None:
+        """Housekeeping: sends progress, and retries what was not answered, as long as it is waited for."""
+        parts = self.parts
+        parts.tick.rang()
+        if parts.letters.ways_missing:
+            parts.letters.ways_missing = False
+            parts.answering.answer(parts.polling.ask())  # whoever answers shows the way to it
+        parts.letters.again()
+        if parts.telling.tell():
+            parts.letters.ways_missing = True
+        parts.spooling.save_positions()
+        if parts.desk.settings.keep:
+            parts.retention.trim()  # what is old enough, also if there is no reader at all
+        parts.going_live.again()
+        waiting = parts.catching_up.fetch_again() | parts.relocation.again() | parts.history.again()
+        waiting |= parts.introductions.look()
+        if waiting or parts.going_live.is_under_way:
+            parts.tick.set()
+
     def statistics(self) -> DurableStatistics:
-        """How durable delivery at this broker is doing."""
         return statistics_of(self.parts)
 
     def phases(self) -> dict[str, str]:

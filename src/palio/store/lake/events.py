@@ -5,8 +5,7 @@ each file that has begun it is known up to where it was read (its frontier), and
 frontier is the next to be read from. What is below the lowest frontier is complete; a file that begins above it
 is not even open. Rows are matched by their bytes, a batch at a time; only what is selected becomes an object.
 
-Memory is bounded by a batch of about `BATCH_BYTES` for each file that is open at a time, whatever the size of
-files and row groups.
+Memory is bounded by a batch of about `BATCH_BYTES` for each file that is open, whatever the size of row groups.
 """
 
 from __future__ import annotations
@@ -112,7 +111,6 @@ class LakeEvents:
             file.rows.append((sequence, micros / 1e6, publisher or "", Notification.of_body(body)))
 
     def close(self) -> None:
-        """Close all files."""
         for file in self._files:
             file.close()
 

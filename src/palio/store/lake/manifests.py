@@ -33,8 +33,7 @@ SNAPSHOT_EVERY = 32
 class LakeFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """A file: some of the events of a journal from one sequence to another, of one day and class.
 
-    `columns` are the typed columns that it has (`attribute:kind`). If it is not `complete`, some attributes are
-    in the payload only.
+    `columns` are its typed columns (`attribute:kind`). If it is not `complete`, some are in the payload only.
     """
 
     path: str  # within the lake
@@ -76,7 +75,6 @@ class LakeState(msgspec.Struct, frozen=True):
     files: dict[str, LakeFile]
 
     def events(self) -> list[LakeFile]:
-        """The files with events."""
         return [one for one in self.files.values() if not one.quarantine]
 
     def quarantine(self) -> list[LakeFile]:

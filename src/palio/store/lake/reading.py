@@ -60,7 +60,6 @@ class Archive:
 
     @property
     def place(self) -> str:
-        """Where the lake is."""
         return str(self._lake.root)
 
     def position(self) -> int | None:

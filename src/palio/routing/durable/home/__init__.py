@@ -1,3 +1,1 @@
-"""A home: the durable subscriptions that live here, what they have to deliver, and to which consumers
-(takers).
-"""
+"""A home: the durable subscriptions that live here, what they have to deliver, and to which takers."""

@@ -32,8 +32,7 @@ FROM_NOW = -1.0
 class CatchingUp:
     """Catch-up of the durable subscriptions here: what each has missed, and has to fetch from journals.
 
-    `settling` is set when one is to be brought up to date, `tick` when a page that does not come is to be asked
-    for again.
+    `settling` is set when one is to be brought up to date, `tick` when a page is waited for.
     """
 
     _desk: Desk
@@ -67,9 +66,7 @@ class CatchingUp:
                 self._homes.changes[name].asked = True
 
     def collect(self, names: Iterable[str]) -> None:
-        """Begin to buffer what comes live, as everyone is asked how far the journals are: nothing may be
-        missed.
-        """
+        """Begin to buffer what comes live, as everyone is asked how far the journals are."""
         for name in names:
             durable = self._homes.subscriptions.get(name)
             if durable is not None and durable.state is HomeState.BEHIND:
@@ -81,8 +78,7 @@ class CatchingUp:
         return tuple([(here[name].identity, name) for name in names if name in here])
 
     def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
-        """Starts the catch-up: everyone in reach knows the filters, and how far the journals are, in one epoch
-        (invariant 5).
+        """Starts the catch-up: in one epoch, all know the filters and say how far they are (invariant 5).
 
         With `everyone`, these are all brokers that were ever heard of: none of them trims what we need.
         """
@@ -92,8 +88,7 @@ class CatchingUp:
             if durable is None or durable.state is not HomeState.BEHIND:
                 continue
             if durable.collecting is None or (name in changes and not changes[name].asked):
-                # It is another one of that name, or its filter was changed meanwhile: the answers say nothing
-                # about these.
+                # It is another one of that name, or has another filter by now: the answers are not about it.
                 durable.collecting = None
                 self._settling.set()
                 continue

@@ -6,7 +6,6 @@ No letter that comes late shall bring one back; and journals that are new shall 
 from __future__ import annotations
 
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind, FactsFound
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.subscription import Durable, HomeState
@@ -39,11 +38,9 @@ class Endings:
             self._handed_over[identity] = next_home
             generation = durable.generation
         self._ended[identity] = generation
-        fact = FactKind.ENDED.of(identity, next_home or "")
-        self._desk.effects.append(SaveFact(self._desk.token(), fact, generation))
+        self._desk.save(FactKind.ENDED.of(identity, next_home or ""), generation)
         if former is not None and former != next_home:
-            fact = FactKind.ENDED.of(identity, former)
-            self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
+            self._desk.save(FactKind.ENDED.of(identity, former), None)
 
     def upto(self, identity: str) -> int:
         """Fencing: the generation up to which a subscription is not to be taken back."""

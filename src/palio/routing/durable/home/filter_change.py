@@ -27,8 +27,8 @@ class FilterChanges:
 
     _desk: Desk
     _homes: Homes
-    _filters: Side[Filter]
     _writing: Writing
+    _filters: Side[Filter]
     _handing: HandingOut
     _spooling: Spooling
     _settling: Alarm
@@ -79,9 +79,7 @@ class FilterChanges:
         self._settling.set()
 
     def write(self, durable: Durable, change: FilterChange) -> None:
-        """Writes the new filter, which is in force from the agreed position on; the old one has everything up
-        to there.
-        """
+        """Writes the new filter, in force from the agreed position on; the old one has everything before."""
         if change.writing:
             return
         change.writing = True

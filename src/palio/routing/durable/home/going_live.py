@@ -65,17 +65,15 @@ BEGIN_AGAIN = frozenset(("network changed", "overdue", "scope changed"))
 
 @dataclass(eq=False, repr=False)
 class GoingLive:
-    """Brings the subscriptions here to live. `begin_wave` gives back its argument once everyone in
-    reach knows.
-    """
+    """Brings the subscriptions here to live. `begin_wave` gives its argument back once everyone knows."""
 
     _desk: Desk
     _topology: Topology
+    _polling: Polling
+    _answering: Answering
     _homes: Homes
     _catching_up: CatchingUp
     _changes: FilterChanges
-    _polling: Polling
-    _answering: Answering
     _settling: Alarm
     _tick: Alarm
     _begin_wave: Callable[[WaveEnded], None]
@@ -94,9 +92,7 @@ class GoingLive:
             self._settling.set()
 
     def settled(self) -> None:
-        """Handles the end of the settling time: no change was heard of for a moment, or it is time all the
-        same. Begins.
-        """
+        """Begins: no change was heard of for a moment, or it is time all the same."""
         self._settling.rang()
         names = self._catching_up.behind()
         if not names:

@@ -1,6 +1,4 @@
-"""The life cycle of durable subscriptions at this home: creating, adopting, ending, and recovering them after a
-restart.
-"""
+"""The life cycle of durable subscriptions at this home: creating, adopting, ending, recovering."""
 
 from __future__ import annotations
 
@@ -8,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from palio.model.filter import Filter
+from palio.protocol.durable.letters import MoveIn
 from palio.protocol.durable.subscriptions import Attach, Finish
 from palio.protocol.requests import Ended
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import Recovered, Remove, SaveFact
+from palio.routing.durable.effects import Recovered, Remove, Subscribed
 from palio.routing.durable.facts import FactKind, values_of
 from palio.routing.durable.home.catch_up import FROM_NOW, CatchingUp
 from palio.routing.durable.home.endings import Endings
@@ -49,25 +48,16 @@ class Lifecycle:
     _tick: Alarm
 
     def recover(self, recovered: Recovered) -> None:
-        """Recovers the subscriptions that are on disk."""
         paused = set(values_of(FactKind.PAUSED, recovered.facts))
         for identity in paused - {stored.identity for stored in recovered.subscriptions}:
-            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(identity), None))
+            self._desk.save(FactKind.PAUSED.of(identity), None)
         for stored in recovered.subscriptions:
-            durable = self._new(stored.name, stored.filter, stored.since, stored.identity, stored.generation)
-            durable.position = dict(stored.position)
+            # Attempts are not written one by one: whatever is on disk may have been delivered before.
+            durable = self._homes.subscriptions[stored.name] = self.restored(stored, delivered=1)
             durable.stored_position = dict(stored.position)
             durable.written_position = dict(stored.position)
             durable.next_delivery = stored.next_delivery
-            durable.dead = DeadLetters(stored.dead, stored.failures)
-            failures = dict(stored.failures)
-            for number, attempts, envelope in stored.spool:
-                # Attempts are not written one by one: whatever is on disk may have been delivered before.
-                durable.outbox.add(number, attempts + 1, envelope, failures.get(number, ()))
-            durable.look_for_reread()
             durable.paused = stored.identity in paused
-            durable.linger = stored.linger
-            durable.retry = stored.retry
             self._takers.leave_alone(durable)
             if stored.moving_to is None:
                 self._stored(durable)
@@ -80,7 +70,8 @@ class Lifecycle:
         """Creates a subscription that is nowhere yet."""
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
         identity = self._desk.identity()
-        durable = self._new(attach.name, filter, float(since), identity, 1)
+        durable = Durable(attach.name, filter, float(since), identity, 1, Outbox(self._desk.settings.patience))
+        self._homes.subscriptions[attach.name] = durable
         durable.taker = session
         durable.linger = attach.linger
         durable.retry = attach.retry
@@ -124,7 +115,7 @@ class Lifecycle:
         """Adopts a subscription that was handed over; `then` is called once it is on disk."""
         self._homes.subscriptions[durable.name] = durable
         if durable.paused:  # which is there when the subscription is
-            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(durable.identity), 1))
+            self._desk.save(FactKind.PAUSED.of(durable.identity), 1)
 
         def stored() -> None:
             if durable.state is HomeState.ENDED:
@@ -154,7 +145,7 @@ class Lifecycle:
         self._endings.note(durable, None if event == "finished" else durable.moving_to)
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))
         if durable.paused:
-            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.PAUSED.of(durable.identity), None))
+            self._desk.save(FactKind.PAUSED.of(durable.identity), None)
         if event == "finished":
             self._letters.reader_ended(durable)
 
@@ -165,9 +156,7 @@ class Lifecycle:
         self.finish(durable, then=lambda: self._desk.answer(session, answer))
 
     def retire(self, durable: Durable) -> None:
-        """Ends a subscription because another one of that name was created later, while this one could not be
-        reached.
-        """
+        """Ends one because another of its name was created later, while this one could not be reached."""
         self._takers.tell_taken(durable)
         self.finish(durable)
 
@@ -176,16 +165,17 @@ class Lifecycle:
         for durable in self._takers.abandoned():
             self.finish(durable)
 
-    def _new(self, name: str, filter: Filter, since: float, identity: str, generation: int) -> Durable:
-        durable = Durable(
-            name,
-            filter,
-            since=since,
-            identity=identity,
-            generation=generation,
-            outbox=Outbox(self._desk.settings.patience),
-        )
-        self._homes.subscriptions[name] = durable
+    def restored(self, kept: Subscribed | MoveIn, *, delivered: int = 0) -> Durable:
+        """A subscription as it was on disk, or is handed over; what waits was `delivered` so often more."""
+        outbox = Outbox(self._desk.settings.patience)
+        failures = dict(kept.failures)
+        for number, attempts, envelope in kept.spool:
+            outbox.add(number, attempts + delivered, envelope, failures.get(number, ()))
+        durable = Durable(kept.name, kept.filter, kept.since, kept.identity, kept.generation, outbox)
+        durable.position = dict(kept.position)
+        durable.dead = DeadLetters(kept.dead, kept.failures)
+        durable.linger, durable.retry = kept.linger, kept.retry
+        durable.look_for_reread()
         return durable
 
     def _stored(self, durable: Durable, *, created: bool = False) -> None:

@@ -1,7 +1,6 @@
 """Duplicate subscriptions: two of one name, because a client began anew while the home could not be reached.
 
-Homes hear of each other when they ask how far the journals are. The one that was created later stays, the older
-one retires.
+Homes hear of each other when they ask how far the journals are. The one that was created later stays.
 """
 
 from __future__ import annotations

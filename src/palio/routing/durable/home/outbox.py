@@ -84,16 +84,9 @@ class Outbox:
         return delivery
 
     def back(
-        self,
-        number: int,
-        failure: Failure,
-        *,
-        may_give_up: bool,
-        delay: float | None = None,
-        last: bool = False,
+        self, number: int, failure: Failure, *, may_give_up: bool, delay: float | None, last: bool
     ) -> bool:
-        """Redelivers later what has failed: after a pause, or the delay. Returns False if that was its last
-        attempt.
+        """Redelivers what has failed, after a pause or the delay. Returns False after its last attempt.
 
         What may not be given up comes again and again, after the longest pause.
         """
@@ -121,9 +114,7 @@ class Outbox:
         return [number for number, delivery in self._out.items() if delivery.due <= now]
 
     def recall(self, failure: Failure) -> None:
-        """Take back what is in flight, as the taker is gone: perhaps it was not received, so the next one gets
-        it again.
-        """
+        """Take back what is in flight: the taker is gone, perhaps before it came, so the next one gets it."""
         for delivery in self._out.values():
             self._note(delivery, failure)
             delivery.out = False

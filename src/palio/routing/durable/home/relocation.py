@@ -32,7 +32,6 @@ from palio.routing.durable.home.endings import Endings
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
 from palio.routing.durable.home.namesakes import Namesakes
-from palio.routing.durable.home.outbox import DeadLetters, Outbox
 from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.home.takers import Takers, failures_of
 from palio.routing.durable.home.wishes import GIVE_UP_AFTER, LOOKING, AttachWish, Wishes
@@ -90,9 +89,7 @@ class Relocation:
             self._tick.set()
 
     def detach(self, session: str, message: Detach) -> None:
-        """Detach a session: it does not want the subscription any more, or does not take it any more. Raises
-        `NotTaker`.
-        """
+        """Detach a session that wants or takes the subscription no more. Raises `NotTaker`."""
         if not self._wishes.withdraw(session, message.name):
             self._takers.detach(self._homes.of(session, message.name))
 
@@ -168,26 +165,11 @@ class Relocation:
                 return  # the one that is here was created later
         elif durable is not None:
             return  # an older one is on its way from here: that comes first
-        durable = Durable(
-            name,
-            letter.filter,
-            since=letter.since,
-            identity=letter.identity,
-            generation=letter.generation,
-            outbox=Outbox(self._desk.settings.patience),
-        )
-        durable.position = dict(letter.position)
-        failures = dict(letter.failures)
-        for number, attempts, envelope in letter.spool:
-            durable.outbox.add(number, attempts, envelope, failures.get(number, ()))
-        durable.dead = DeadLetters(letter.dead, letter.failures)
+        durable = self._lifecycle.restored(letter)
         numbers = [number for number, *_ in (*letter.spool, *letter.dead)]
         durable.next_delivery = max([0, *numbers, letter.next_delivery - 1]) + 1
         durable.ready_told = letter.ready
-        durable.linger = letter.linger
-        durable.retry = letter.retry
         durable.paused = letter.paused
-        durable.look_for_reread()
         self._takers.leave_alone(durable)
 
         def stored() -> None:
@@ -241,9 +223,7 @@ class Relocation:
             self._lifecycle.finish(durable, "handed over")
 
     def again(self) -> bool:
-        """Retry: write again what was not answered, give up what cannot be reached. Returns whether anything
-        waits.
-        """
+        """Retry what was not answered, give up what cannot be reached. Returns whether anything waits."""
         for name, wish in list(self._wishes.by_name.items()):
             durable = self._homes.subscriptions.get(name)
             if wish.until <= self._desk.now:

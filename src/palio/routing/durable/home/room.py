@@ -1,6 +1,4 @@
-"""Backpressure of a home: how much it keeps for one durable subscription; the rest stays in the journals of its
-origins.
-"""
+"""Backpressure of a home: what it keeps for one subscription; the rest stays in the journals."""
 
 from __future__ import annotations
 

@@ -111,9 +111,7 @@ class Spooling:
             self.no_room(durable)
 
     def no_room(self, durable: Durable) -> None:
-        """Backpressure: what does not fit stays in its journal, and is fetched when there is room; perhaps
-        there is by then.
-        """
+        """Backpressure: what does not fit stays in its journal until there is room, which may be now."""
         durable.interrupt()
         if self._room.is_half_empty(durable):
             self._settling.set()

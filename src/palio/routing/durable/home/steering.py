@@ -22,7 +22,6 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Refused
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.subscription import Durable, HomeState
@@ -94,7 +93,6 @@ class Steering:
         self._set(session, self._homes.named(message.name), message, True)
 
     def resume(self, session: str, message: Resume) -> None:
-        """Resumes a paused subscription."""
         durable = self._homes.named(message.name)
         self._set(session, durable, message, False)
         self._takers.go_on(durable)
@@ -102,11 +100,10 @@ class Steering:
     def _set(self, session: str, durable: Durable, message: Pause | Resume, paused: bool) -> None:
         durable.paused = paused
         answer = Paused(durable.name, paused, number=message.number)
-        token = self._desk.token(lambda: self._desk.answer(session, answer))
-        self._desk.effects.append(SaveFact(token, FactKind.PAUSED.of(durable.identity), 1 if paused else None))
+        fact, value = FactKind.PAUSED.of(durable.identity), 1 if paused else None
+        self._desk.save(fact, value, lambda: self._desk.answer(session, answer))
 
     def seek(self, session: str, message: Seek) -> None:
-        """Moves a subscription to another position."""
         durable = self._homes.named(message.name)
         place = SoughtPlace(message, self._desk.now)
         if message.dry:

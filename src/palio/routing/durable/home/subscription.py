@@ -59,11 +59,7 @@ class HomeState(Enum):
 
 
 TRANSITIONS: dict[HomeState, dict[str, HomeState]] = {
-    HomeState.STORING: {
-        "stored": HomeState.BEHIND,
-        "moving": HomeState.MOVING,
-        "finished": HomeState.ENDED,
-    },
+    HomeState.STORING: {"stored": HomeState.BEHIND, "moving": HomeState.MOVING, "finished": HomeState.ENDED},
     HomeState.BEHIND: {
         "complete": HomeState.LIVE,
         "interrupted": HomeState.BEHIND,
@@ -183,9 +179,7 @@ class Durable:
         self.saving = False
 
     def interrupt(self) -> None:
-        """Interrupts live delivery and catch-up: nothing is known to come by itself, and what was being fetched
-        is asked for anew.
-        """
+        """Interrupts live delivery and catch-up: what comes by itself is not known, and fetched anew."""
         if self.state in (HomeState.LIVE, HomeState.BEHIND, HomeState.MOVING):
             self.go("interrupted")
             self.epoch = 0

@@ -6,17 +6,9 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 from palio.model.errors import FilterDiffers, HistoryUnavailable
+from palio.protocol.durable import subscriptions
 from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
 from palio.protocol.durable.letters import Page
-from palio.protocol.durable.subscriptions import (
-    Acknowledged,
-    Attach,
-    Attached,
-    Done,
-    DurableReady,
-    Rejected,
-    Taken,
-)
 from palio.protocol.durable.wishes import require_delay
 from palio.protocol.requests import Refused
 from palio.routing.durable.alarm import ABANDON
@@ -40,7 +32,7 @@ class Takers:
 
     # Coming and going
 
-    def give_to(self, durable: Durable, session: str, attach: Attach) -> None:
+    def give_to(self, durable: Durable, session: str, attach: subscriptions.Attach) -> None:
         """Make a session the taker, as it wishes; unless it expects another filter."""
         present, expected = self._homes.filter_of(durable), attach.expected
         if expected is not None and expected != present:
@@ -62,10 +54,8 @@ class Takers:
         if durable.state is not HomeState.STORING:
             self.welcome(durable)
 
-    def treat(self, durable: Durable, attach: Attach) -> None:
-        """Applies the retry policy and the bound on deliveries in flight: the subscription's, else its taker's,
-        else the broker's.
-        """
+    def treat(self, durable: Durable, attach: subscriptions.Attach) -> None:
+        """Applies the retry policy and the bound in flight: the subscription's, its taker's or the broker's."""
         durable.asked = attach.number
         patience = attach.patience or self._desk.settings.patience
         durable.outbox.patience = patience if durable.retry is None else durable.retry.applied(patience)
@@ -74,23 +64,18 @@ class Takers:
     def welcome(self, durable: Durable, *, created: bool = False) -> None:
         """Tell the taker, if there is one, that it is the taker of what is on disk, and let it have that."""
         if durable.taker is not None:
-            attached = Attached(
-                durable.name,
-                self._desk.broker,
-                created,
-                durable.filter,
-                durable.paused,
-                number=durable.asked,
+            attached = subscriptions.Attached(
+                durable.name, self._desk.broker, created, durable.filter, durable.paused, number=durable.asked
             )
             self._desk.answer(durable.taker, attached)
             if durable.ready_told:
-                self._desk.answer(durable.taker, DurableReady(durable.name))
+                self._desk.answer(durable.taker, subscriptions.DurableReady(durable.name))
             self._handing.pump(durable)
 
     def tell_taken(self, durable: Durable) -> None:
         """Fencing: tell the taker, if there is one, that another one has taken its place."""
         if durable.taker is not None:
-            self._desk.answer(durable.taker, Taken(durable.name))
+            self._desk.answer(durable.taker, subscriptions.Taken(durable.name))
             self.detach(durable)
 
     def detach(self, durable: Durable) -> None:
@@ -156,16 +141,16 @@ class Takers:
 
     # What becomes of deliveries
 
-    def acknowledge(self, session: str, message: Acknowledged) -> None:
+    def acknowledge(self, session: str, message: subscriptions.Acknowledged) -> None:
         """Acknowledges deliveries; the client is told when that is on disk (invariant 3)."""
         durable = self._homes.of(session, message.name)
         done = tuple([number for number in message.deliveries if durable.outbox.remove(number) is not None])
         durable.outbox.done += len(done)
-        answer = Done(durable.name, message.deliveries, number=message.number)
+        answer = subscriptions.Done(durable.name, message.deliveries, number=message.number)
         self._writing.deliveries(durable, remove=done, then=lambda: self._desk.answer(session, answer))
         self._handing.pump(durable)  # what goes out next is on disk already, and need not wait for this to be
 
-    def reject(self, session: str, message: Rejected) -> None:
+    def reject(self, session: str, message: subscriptions.Rejected) -> None:
         """Rejects deliveries: they are redelivered, or become dead letters. Raises `WrongAttachment`."""
         durable = self._homes.of(session, message.name)
         require_delay(message.delay)

@@ -33,9 +33,8 @@ class AttachWish(msgspec.Struct, eq=False):
     until: float  # when it is refused
     question: int | None = None  # the one that is out, by its number
     home: str | None = None  # who was asked to hand it over
-    rivals: set[str] = msgspec.field(
-        default_factory=set
-    )  # who else was heard to look for it since the last answer
+    # Who else was heard to look for it since the last answer.
+    rivals: set[str] = msgspec.field(default_factory=set)
 
     def rest(self) -> None:
         """Note that nothing is under way for it."""

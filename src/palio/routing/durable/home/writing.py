@@ -69,17 +69,9 @@ class Writing:
             # before has to be on disk, and that is all.
             self._desk.after(durable.latest_write, stored)
             return
-        durable.latest_write = self._desk.token(stored)
+        token = durable.latest_write = self._desk.token(stored)
         self._desk.effects.append(
-            Spool(
-                durable.latest_write,
-                durable.name,
-                add=add,
-                remove=remove,
-                dead=dead,
-                position=position,
-                failures=failures,
-            )
+            Spool(token, durable.name, add=add, remove=remove, dead=dead, position=position, failures=failures)
         )
 
     def when_written(self, durable: Durable, then: Callable[[], None]) -> None:

@@ -2,8 +2,7 @@
 
 It says how far its journal is, where a subscription lives that somebody looks for, which readers have their
 home here (see `introductions`), and which have ended. Who asks for something that lasts (a reader, an
-introduction, a name) is answered when it is known here for ever: whoever has forgotten it by a crash would take
-the name for free.
+introduction, a name) is answered when it is known here for ever: else a crash would make the name free.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ class Answering:
     _tick: Alarm
 
     def hear(self, source: str, ask: Ask) -> None:
-        """Handles a question from a neighbour."""
         if self._polling.hear(ask, source):
             self.answer(ask)
 

@@ -66,17 +66,16 @@ class TooManySurveys(PalioError):
     sentence = "This session has {limit} surveys and replays open, which is the limit; wait for their ends."
 
 
-class _Surveying:
+class _Surveying(msgspec.Struct, eq=False):
     """A survey of a session here: which origins are counting, and up to which part each was heard."""
 
-    def __init__(self, session: str, message: journals.Survey, count: Count, until: float) -> None:
-        self.session = session
-        self.message = message
-        self.count = count
-        self.tally = SurveyTally(count)
-        self.counting: dict[str, tuple[int, float]] = {}  # by origin: the next part, and until when
-        self.missing: set[str] = set()
-        self.until: float | None = until  # while the network is being asked
+    session: str
+    message: journals.Survey
+    count: Count
+    tally: SurveyTally
+    until: float | None  # while the network is being asked
+    counting: dict[str, tuple[int, float]] = {}  # by origin: the next part, and until when
+    missing: set[str] = msgspec.field(default_factory=set)
 
 
 class _Replaying(msgspec.Struct, eq=False):
@@ -118,9 +117,7 @@ class JournalHistory:
         self._tick.set()
 
     def survey(self, session: str, message: journals.Survey) -> None:
-        """Begins a survey (a count). Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or
-        `NotAllowed`.
-        """
+        """Begins a survey. Raises `WrongSurvey`, `TooManySurveys`, `ContradictoryFilter` or `NotAllowed`."""
         if not 1 <= message.buckets <= MAX_BUCKETS:
             raise WrongSurvey("buckets", f"It is from 1 to {MAX_BUCKETS:,}.")
         if not 0 <= message.samples <= MAX_SAMPLES:
@@ -129,7 +126,7 @@ class JournalHistory:
         until = self._until(message)
         narrow = self._desk.scopes.exactly(session, message.filter, "count these")
         count = Count(number, narrow, message.since, until, message.buckets, message.samples)
-        self._surveys[number] = _Surveying(session, message, count, self._patience())
+        self._surveys[number] = _Surveying(session, message, count, SurveyTally(count), self._patience())
         self._find_origins(number)
         self._tick.set()
 
@@ -225,9 +222,7 @@ class JournalHistory:
     # What ends without an answer
 
     def again(self) -> bool:
-        """Retry: ask again, and give up who has said nothing for too long. Returns whether anything is waited
-        for.
-        """
+        """Retry, and give up who has said nothing for too long. Returns whether anything is waited for."""
         now = self._desk.now
         for number, survey in list(self._surveys.items()):
             if survey.until is not None and survey.until <= now:
@@ -257,9 +252,7 @@ class JournalHistory:
         return bool(self._surveys) or bool(self._lists) or waiting
 
     def scope_changed(self, owner: str) -> None:
-        """Ends surveys whose owner's rights have changed: what was counted before and after must not be one
-        sum.
-        """
+        """Ends surveys of an owner with other rights: what was counted before and after is no one sum."""
         for number, survey in list(self._surveys.items()):
             if owner_of(survey.session) == owner:
                 del self._surveys[number]

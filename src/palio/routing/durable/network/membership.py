@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from palio.protocol.durable.journals import Forget, Forgot
 from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
-from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.introduced import Introduced
@@ -51,9 +50,7 @@ class CountingLinks:
 
 @dataclass(eq=False, repr=False)
 class Membership:
-    """The members of the network, on disk and at the neighbours. `changed` hear, in this order, that the epoch
-    is another.
-    """
+    """The members of the network. `listeners` hear, in this order, that the epoch is another."""
 
     _desk: Desk
     _topology: Topology
@@ -63,7 +60,6 @@ class Membership:
     _listeners: tuple[Callable[[], None], ...]
 
     def link_gained(self, neighbour: str) -> None:
-        """Handles a link of this broker that came up."""
         if neighbour in self._topology.known:
             self._count_when_saved(neighbour)
         if neighbour not in self._links.counting:
@@ -71,7 +67,6 @@ class Membership:
             self.change()
 
     def link_lost(self, neighbour: str) -> None:
-        """Handles a link of this broker that went down."""
         self._links.counting.discard(neighbour)
         self.change()
 
@@ -153,17 +148,14 @@ class Membership:
             self._desk.answer(session, forgot)
 
     def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
-        """Removes a member: wait no more for it, and keep nothing for its subscriptions. False if that is no
-        news.
-        """
+        """Removes a member: nobody waits for it, nothing is kept for it. False if that is no news."""
         was_known = broker in self._topology.known
         if not self._topology.forget(broker, version):
             return False
         self._introduced.forget(broker)  # first on disk: it will be no news again after a crash
-        fact = FactKind.FORGOTTEN.of(broker)
-        self._desk.effects.append(SaveFact(self._desk.token(then), fact, version))
+        self._desk.save(FactKind.FORGOTTEN.of(broker), version, then)
         if was_known and broker not in self._topology.known:
-            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.KNOWN.of(broker), None))
+            self._desk.save(FactKind.KNOWN.of(broker), None)
             self._retention.end_all_at(broker)
         return True
 

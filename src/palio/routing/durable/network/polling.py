@@ -83,15 +83,8 @@ class Polling:
         This broker's own answer has to be given, too (`answering`).
         """
         self._number += 1
-        ask = Ask(
-            self._broker,
-            self._number,
-            about,
-            readers,
-            introduce=introduce,
-            doubted=doubted,
-            epoch=self._topology.epoch,
-        )
+        number, epoch = self._number, self._topology.epoch
+        ask = Ask(self._broker, number, about, readers, introduce=introduce, doubted=doubted, epoch=epoch)
         self._begin(ask, None, then)
         return ask
 

@@ -53,9 +53,7 @@ class ProgressReports:
                 self._tick.set()
 
     def tell(self) -> bool:
-        """Sends marks and progress to the neighbours that they concern. Returns whether the way to an origin is
-        missing.
-        """
+        """Sends marks and progress to whom they concern. Returns whether the way to an origin is missing."""
         epoch = self._topology.epoch
         self._collect_progress()
         own, broker = self._journal.stored, self._desk.broker

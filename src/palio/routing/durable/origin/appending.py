@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Publish, Published, Refused
@@ -12,16 +13,14 @@ from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.occurrences import Failed, Stored
 
 
+@dataclass(eq=False, repr=False)
 class Appending:
     """Publishes on their way to the disk. `send_on` forwards them into the network from there."""
 
-    def __init__(
-        self, desk: Desk, journal: OriginJournal, tick: Alarm, send_on: Callable[[tuple[Envelope, ...]], None]
-    ) -> None:
-        self._desk = desk
-        self._journal = journal
-        self._tick = tick
-        self._send_on = send_on
+    _desk: Desk
+    _journal: OriginJournal
+    _tick: Alarm
+    _send_on: Callable[[tuple[Envelope, ...]], None]
 
     def publish(self, session: str, message: Publish) -> None:
         """Journals notifications that were published here."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind, FactsFound, values_of
 from palio.routing.durable.network.topology import Topology
 
@@ -41,13 +40,13 @@ class Introduced:
     def add(self, broker: str) -> None:
         """Note that the readers of a broker are known."""
         self._brokers.add(broker)
-        self._desk.effects.append(SaveFact(self._desk.token(), FactKind.INTRODUCED.of(broker), 1))
+        self._desk.save(FactKind.INTRODUCED.of(broker), 1)
 
     def forget(self, broker: str) -> None:
         """Forget a broker that is gone for good; if that is this one, everyone has lived without it."""
         gone = self._brokers if broker == self._desk.broker else self._brokers & {broker}
         for one in sorted(gone):
             self._brokers.discard(one)
-            self._desk.effects.append(SaveFact(self._desk.token(), FactKind.INTRODUCED.of(one), None))
+            self._desk.save(FactKind.INTRODUCED.of(one), None)
         if gone:
             self.asked_in = None

@@ -50,7 +50,7 @@ class OriginJournal:
         self._marks: deque[tuple[float, int]] = deque()  # at some moments, how far the journal was
         self.head = self.stored = recovered.head
         self.trimmed = recovered.trimmed
-        self._archived = recovered.archived
+        self.is_archived = recovered.archived  # what was trimmed can still be read
         self.readers: dict[str, int] = {}
         # By others than durable subscriptions, see `journal_holds`.
         self.held = values_of(FactKind.HELD, recovered.facts)
@@ -80,9 +80,7 @@ class OriginJournal:
         *,
         publisher: str,
     ) -> Append | None:
-        """Deduplicates and numbers notifications. Returns what to append; nothing if all of them are known
-        already.
-        """
+        """Deduplicates and numbers notifications. Returns what to append; nothing if all are known."""
         self._forget_old(now)
         fresh: list[Envelope] = []
         sequences: list[int] = []
@@ -120,9 +118,7 @@ class OriginJournal:
         return envelopes
 
     def failed(self, token: int) -> list[PendingPublish]:
-        """Handles an append that failed, and with it all after it. Returns the requests that are not carried
-        out by that.
-        """
+        """Handles that an append failed, and all after it. Returns the requests that are not carried out."""
         self._appending.clear()
         self.head = self.stored
         self._recent = {key: known for key, known in self._recent.items() if known <= self.stored}
@@ -140,23 +136,16 @@ class OriginJournal:
         return ended
 
     @property
-    def is_archived(self) -> bool:
-        """Whether what was trimmed can still be read."""
-        return self._archived
-
-    @property
     def begins(self) -> int:
         """The sequence after which something may be read."""
-        return 0 if self._archived else self.trimmed
+        return 0 if self.is_archived else self.trimmed
 
     def fact(self, reader: str) -> Fact:
         """What the store knows a reader by."""
         return FactKind.READER.of(reader, self._homes[reader])
 
     def register(self, reader: str, home: str) -> bool:
-        """Registers a reader: everything that there is is kept for it. Returns whether it is new, or new at
-        that home.
-        """
+        """Registers a reader: all there is is kept for it. Returns whether it is new, or new at that home."""
         if self._homes.get(reader) == home:
             return False
         if reader in self.readers:
@@ -189,9 +178,7 @@ class OriginJournal:
         return {reader: sequence for reader, sequence in self.readers.items() if sequence < self.stored}
 
     def trimmable(self, now: float) -> int:
-        """Retention: the sequence up to which no reader needs anything, and nobody who looks back expects
-        anything.
-        """
+        """Retention: up to where no reader needs anything, and nobody who looks back expects anything."""
         return min(self.unneeded(), self._old(now))
 
     def unneeded(self) -> int:

@@ -1,5 +1,4 @@
-"""Retention holds: readers of this broker's journal that are no subscriptions (the lake, queries that come back
-later).
+"""Retention holds: readers of this broker's journal that are no subscriptions, such as a lake.
 
 Each says up to where it has everything, and what follows is kept for it, also from one life of the broker
 to the next. The store has these facts, too, and trims beyond none of them, whoever asks: so a reader that
@@ -8,25 +7,24 @@ has the store, but not the broker, may write its own there; the broker hears of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from palio.protocol.durable.journals import Held, Hold, JournalRange, JournalTrimmed, TrimJournal
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import SaveFact
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 
 
+@dataclass(eq=False, repr=False)
 class JournalHolds:
     """The holds on this journal, and what an operator wants to be trimmed."""
 
-    def __init__(
-        self, desk: Desk, journal: OriginJournal, retention: Retention, introduced: Introduced
-    ) -> None:
-        self._desk = desk
-        self._journal = journal
-        self._retention = retention
-        self._introduced = introduced
+    _desk: Desk
+    _journal: OriginJournal
+    _retention: Retention
+    _introduced: Introduced
 
     def hold(self, session: str, message: Hold) -> None:
         """Places, moves or ends the hold of a reader, which has read up to here."""
@@ -39,8 +37,7 @@ class JournalHolds:
         def saved() -> None:
             self._desk.answer(session, Held(message.number, self._range()))
 
-        token = self._desk.token(saved)
-        self._desk.effects.append(SaveFact(token, FactKind.HELD.of(message.reader), value))
+        self._desk.save(FactKind.HELD.of(message.reader), value, saved)
         if self._desk.settings.keep or self._journal.readers:
             self._retention.trim()
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from palio.protocol.durable.letters import ReaderEnded
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.effects import SaveFact, Trim
+from palio.routing.durable.effects import Trim
 from palio.routing.durable.facts import Fact
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import OriginJournal
@@ -36,7 +36,7 @@ class Retention:
     def save(self, fact: Fact, value: int) -> None:
         """Write a fact for which others may wait."""
         self._writing.add(fact)
-        self._desk.effects.append(SaveFact(self._desk.token(partial(self._saved, fact)), fact, value))
+        self._desk.save(fact, value, partial(self._saved, fact))
 
     def when_saved(self, facts: Iterable[Fact], then: Callable[[], None]) -> None:
         """Do something once all of these are on disk, which may be now."""
@@ -61,24 +61,22 @@ class Retention:
         """Forget that readers were at homes that they have left."""
         stale, self._journal.stale = self._journal.stale, []
         for fact in stale:
-            self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
+            self._desk.save(fact, None)
 
     def progress(self, positions: Iterable[tuple[str, int]]) -> None:
         """Handles progress of readers: they are further."""
         for reader, sequence in positions:
             if self._journal.progress(reader, sequence):
-                fact = self._journal.fact(reader)
-                self._desk.effects.append(SaveFact(self._desk.token(), fact, sequence))
+                self._desk.save(self._journal.fact(reader), sequence)
         self.trim()
 
     def end(self, reader: str) -> None:
         """Ends a reader: nothing is kept for it any more."""
         fact = self._journal.forget(reader)
         if fact is not None:
-            self._desk.effects.append(SaveFact(self._desk.token(), fact, None))
+            self._desk.save(fact, None)
 
     def hear_end(self, sender: str, letter: ReaderEnded) -> None:
-        """Handles a `ReaderEnded` from the home of a reader."""
         self.end(letter.reader)
         self.trim()
 

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from palio.protocol.durable.letters import Browse, Browsed, Count, Counted, Fetch, Page
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import Desk
@@ -77,19 +79,16 @@ class SurveyTally:
             self.last = last
 
 
-class _Counting:
+class _Counting(msgspec.Struct, eq=False):
     """A survey at an origin: how far it has counted, and what of it was not told yet."""
 
-    __slots__ = ("after", "asker", "count", "part", "tally", "told_at", "upto")
-
-    def __init__(self, asker: str, count: Count, after: int, upto: int, now: float) -> None:
-        self.asker = asker
-        self.count = count
-        self.after = after
-        self.upto = upto
-        self.part = 0
-        self.tally = SurveyTally(count)
-        self.told_at = now
+    asker: str
+    count: Count
+    tally: SurveyTally
+    after: int
+    upto: int
+    told_at: float
+    part: int = 0
 
 
 class Serving:
@@ -107,7 +106,8 @@ class Serving:
         modest = 1 <= count.buckets <= MAX_BUCKETS and count.samples <= MAX_SAMPLES
         if key not in self._counting and len(self._counting) < MAX_COUNTING and modest:
             journal = self._journal
-            counting = _Counting(sender, count, journal.begins, journal.stored, self._desk.now)
+            span = journal.begins, journal.stored
+            counting = _Counting(sender, count, SurveyTally(count), *span, self._desk.now)
             self._counting[key] = counting
             self._count_on(key, counting)
 
@@ -156,19 +156,9 @@ class Serving:
         self._tell(self._counting.pop(key), last=True, broken=True)
 
     def _tell(self, counting: _Counting, *, last: bool, broken: bool = False) -> None:
-        tally, number = counting.tally, counting.count.number
-        histogram, samples = tuple(tally.histogram), tuple(tally.samples)
-        counted = Counted(
-            number,
-            counting.part,
-            tally.total,
-            tally.first,
-            tally.last,
-            histogram,
-            samples,
-            last=last,
-            broken=broken,
-        )
+        tally = counting.tally
+        found = tally.total, tally.first, tally.last, tuple(tally.histogram), tuple(tally.samples)
+        counted = Counted(counting.count.number, counting.part, *found, last=last, broken=broken)
         counting.part += 1
         counting.told_at = self._desk.now
         counting.tally = SurveyTally(counting.count)
