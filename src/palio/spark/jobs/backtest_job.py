@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -30,9 +30,6 @@ from palio.spark.source.moments import Moment, moment_or_none
 from palio.spark.tables.inputs import REASON, past_events
 from palio.spark.tables.parts import one_file
 from palio.spark.tables.pieces import cut
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Parts of time, if nobody says how long they shall be: about as many as a picture or a terminal has room for.
 MOST_PARTS = 96

@@ -4,9 +4,10 @@ samples."""
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame
 
 from palio.model import jsontext
 from palio.model.moments import format_time
@@ -14,9 +15,6 @@ from palio.model.notification import Notification
 from palio.spark.errors import WrongOption
 from palio.spark.lookback.backtesting import MAX_PARTS, SIDES
 from palio.spark.lookback.buckets import Every
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class TimePart(msgspec.Struct, frozen=True):

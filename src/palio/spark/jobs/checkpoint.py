@@ -6,21 +6,17 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.model.moments import format_time
 from palio.spark.source.journals import absolute
+from palio.spark.source.moments import Moment
 from palio.spark.tables.inputs import REASON
 from palio.spark.tables.parts import Asked, Looks, Whole, open_parts
-from palio.spark.tables.pieces import FileVersion, files_at, require_unchanged
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from palio.spark.source.moments import Moment
-    from palio.spark.tables.pieces import Piece, TablePieces
+from palio.spark.tables.pieces import FileVersion, Piece, TablePieces, files_at, require_unchanged
 
 # From when to when.
 Times = tuple[float | None, float | None]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.spark.errors import BadEvent, UnknownInput
 from palio.spark.frames import EVENT, PAYLOAD
@@ -26,9 +26,6 @@ from palio.spark.tables.inputs import (
 )
 from palio.spark.tables.pieces import Piece, TablePieces, cut
 from palio.spark.tables.positions import JOURNAL, SEQUENCE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Events for each core that one run of `match_new` matches: what an interruption costs at the most.
 ROWS_PER_RUN = 1_000_000

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from palio.model.moments import parse_span
 from palio.model.patterns.pattern import Pattern
@@ -20,9 +21,6 @@ from palio.spark.runtime.queries import run_to_end
 from palio.spark.source.writing import write
 from palio.spark.tables.inputs import is_lake, stream_at, table_at
 from palio.spark.tables.pieces import cut
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
 
 # Events of a journal that are looked at together: what an interruption costs at the most.
 _ROWS_PER_BATCH = 500_000

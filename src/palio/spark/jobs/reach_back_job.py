@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.client import Event
 from palio.client.client import Client
@@ -19,9 +20,6 @@ from palio.spark.lake.table import read_lake
 from palio.spark.lookback.reach_back import Work, follow_from, give_up, with_client
 from palio.spark.source.moments import Moment, moment
 from palio.store.lake.manifests import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Seconds for which a subscription that is of no use is tried to be ended.
 _ENDING = 10.0

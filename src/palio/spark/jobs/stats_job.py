@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import SparkSession
 
 from palio.language import read_filter
 from palio.spark.jobs.checkpoint import (
@@ -23,17 +24,13 @@ from palio.spark.jobs.checkpoint import (
 )
 from palio.spark.source.moments import Moment, moment_or_none
 from palio.spark.stats import gather, sources, write_hints, write_numbers, write_report
+from palio.spark.stats.figures import Figures
 from palio.spark.stats.gathering import LOOKS
 from palio.spark.stats.page import TITLE
 from palio.spark.stats.preparing import prepared
 from palio.spark.tables.inputs import REASON, is_journal, is_lake, past_events, subscriptions_at
 from palio.spark.tables.parts import Through
 from palio.spark.tables.pieces import cut
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from palio.spark.stats.figures import Figures
 
 FileName = str | Path
 

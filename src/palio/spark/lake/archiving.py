@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from palio.spark.lake.files import write_damage, write_events
 from palio.spark.runtime.session import cores_of
@@ -25,9 +25,6 @@ from palio.spark.source.journals import Journals, JournalStanding, Span, WantedE
 from palio.spark.source.rows import EVENT, Damage
 from palio.store.lake.errors import LakeChanged
 from palio.store.lake.manifests import Lake, LakeChange, LakeFile, LakeState
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Sequences that one task archives, and the bytes of payload after which it begins another file.
 ROWS_PER_TASK = 250_000

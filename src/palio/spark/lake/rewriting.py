@@ -16,12 +16,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from palio.model.filter import Filter
 from palio.spark.lake.files import write_events
@@ -30,9 +30,6 @@ from palio.spark.runtime.tasks import run_tasks
 from palio.spark.source.rows import EVENT, RowSelection, times_of
 from palio.store.lake.errors import LakeChanged, LakeDamaged
 from palio.store.lake.manifests import MANIFESTS, Lake, LakeChange, LakeFile, LakeState
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # A day, in seconds: how long whoever reads an earlier version may take, and how long a job may take between
 # writing a file and committing it (a guess: jobs commit after minutes).

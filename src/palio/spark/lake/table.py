@@ -11,20 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.types import StructType
 
 from palio.model.filter import Filter
 from palio.model.values import KIND_NAMES, Kind
 from palio.spark.source.columns import BESIDE, Column, Columns, fields_of, kind_of
 from palio.spark.source.rows import EVENT, GENERIC, GENERIC_SCHEMA, RowSelection
 from palio.store.lake.manifests import Lake, LakeFile, LakeState
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 EVENT_SCHEMA = f"{GENERIC_SCHEMA}, properties binary"
 _SPARK_TYPES = {
@@ -142,8 +139,6 @@ def _sources(columns: Columns) -> set[str]:
 
 def _typed(column: Column, found: set[str]) -> SparkColumn:
     """A column of a schema from those of the files: of the only kind that there is, or put together."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     if column.source == "beside":
         return functions.col(BESIDE[column.name]).alias(column.name)
     kind = kind_of(column.kind)

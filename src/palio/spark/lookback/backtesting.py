@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame, functions
 
 from palio.language import read_filter
 from palio.matching import MatchIndex
@@ -30,9 +31,6 @@ from palio.spark.frames import PAYLOAD, has_payload
 from palio.spark.lookback.buckets import Every
 from palio.spark.source.moments import Moment, TimeTexts, moment
 from palio.spark.source.rows import UTC_MICROSECONDS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 SIDES = ("only_first", "only_second", "both")
 TIME = "time"
@@ -102,8 +100,6 @@ def backtest(
 
 def together(found: DataFrame, samples: int) -> DataFrame:
     """What was counted in several parts of the events, as if it had been counted in all of them at once."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     sums = [functions.sum(name).alias(name) for name in ("events", *SIDES)]
     several = functions.flatten(functions.collect_list("samples")).alias("samples")
     newest = ", ".join(
@@ -116,8 +112,6 @@ def together(found: DataFrame, samples: int) -> DataFrame:
 
 def ends_of(events: DataFrame, time: str = TIME) -> DataFrame:
     """The first and the last time of events, as a table of one row: (begin, end)."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     column = _column(events, time)
     narrow = events.select(PAYLOAD if column is None else functions.col(f"`{time}`"))
     reader = _Times(time, column=column)

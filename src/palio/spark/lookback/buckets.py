@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 import msgspec
+import pyarrow.compute as pc
 
 from palio.spark.errors import WrongOption
 
@@ -59,8 +60,6 @@ class Every(msgspec.Struct, frozen=True):
 
     def floor(self, times: Any) -> Any:
         """Where the parts begin that times are in: an Arrow array of times in UTC."""
-        import pyarrow.compute as pc  # noqa: PLC0415 (where nothing is counted, Arrow is not needed)
-
         return pc.floor_temporal(times, self.count, _UNITS[self.unit][0])
 
     def after(self, begin: datetime) -> datetime:

@@ -8,7 +8,10 @@ been trimmed beyond the cut before it was read is an error, not a gap.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -16,10 +19,6 @@ from palio.spark.lake.table import read_lake
 from palio.spark.source.moments import Moment, moment
 from palio.spark.source.reading import read, struct_of
 from palio.store.lake.manifests import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 def history(

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from palio.client.blocking import LoopThread
 from palio.client.client import Client
@@ -24,10 +27,6 @@ from palio.spark.source.from_broker import connected
 from palio.spark.source.moments import Moment, moment
 from palio.spark.source.reading import struct_of
 from palio.store.lake.manifests import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 Work: TypeAlias = "Callable[[Client], Coroutine[Any, Any, None]]"
 

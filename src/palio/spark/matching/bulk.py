@@ -14,7 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow
+from pyspark import SparkFiles
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StringType, StructField, StructType
 
 from palio.matching import MatchIndex
 from palio.matching.columns import decoded
@@ -35,10 +40,6 @@ from palio.spark.frames import (
 from palio.spark.matching.shards import Shards, build_shards, ids_file, index_file, parsed
 from palio.spark.runtime.session import cores_of
 from palio.spark.runtime.workers import keep
-
-if TYPE_CHECKING:
-    import pyarrow
-    from pyspark.sql import DataFrame
 
 MOST_PAIRS = 1 << 16
 # Pairs that a worker holds at a time, about: 16 MB of them.
@@ -102,8 +103,6 @@ def unreadable(frame: DataFrame) -> DataFrame:
     For subscriptions (subscription_id, filter, reason); for events with a `payload` (event_id, payload,
     reason).
     """
-    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415
-
     names = [SUBSCRIPTION, FILTER] if FILTER in frame.columns else [EVENT, PAYLOAD]
     require_columns("subscriptions or events", frame, *names)
     kept = frame.select(*names)
@@ -128,8 +127,6 @@ def _wanted(events: DataFrame, shards: Shards) -> DataFrame:
 
 
 def _schema(events: DataFrame, shards: Shards) -> Any:
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
-
     kind = events.schema[EVENT].dataType
     return StructType([StructField(EVENT, kind), StructField(SUBSCRIPTION, shards.id_type)])
 
@@ -139,8 +136,6 @@ def _schema(events: DataFrame, shards: Shards) -> Any:
 
 @lru_cache(maxsize=64)  # a worker has many tasks, and all of them the same few shards
 def _opened(index: str, ids: str) -> tuple[MatchIndex, Any]:
-    import pyarrow  # noqa: PLC0415
-
     table = pyarrow.ipc.open_file(pyarrow.memory_map(ids)).read_all()
     opened = MatchIndex.open_mapped(index), table.column(0).combine_chunks()
     keep()
@@ -150,8 +145,6 @@ def _opened(index: str, ids: str) -> tuple[MatchIndex, Any]:
 def _place(folder: str | None, name: str) -> str:
     if folder is not None:
         return str(Path(folder) / name)
-    from pyspark import SparkFiles  # noqa: PLC0415
-
     return SparkFiles.get(name)
 
 
@@ -173,8 +166,6 @@ def matched_rows(index: MatchIndex, content: Any) -> tuple[Any, Any]:
 
 def match_in_memory(index: MatchIndex, ids: Any, batches: Iterable[Any], *, skip: bool = False) -> Batches:
     """Pairs of batches of events, whose first column is their id, and an index of positions in `ids`."""
-    import pyarrow  # noqa: PLC0415
-
     step = _next_step(1, len(ids), len(ids))
     for batch in batches:
         content = batch.drop_columns([EVENT])
@@ -218,8 +209,6 @@ def _row_of(problem: InvalidNotification) -> int:
 
 def _readable(content: Any) -> Any:
     """The numbers of the rows whose payload can be read."""
-    import pyarrow  # noqa: PLC0415
-
     problems = (_problem_of(raw) for raw in content.column(PAYLOAD).to_pylist())
     good = [row for row, problem in enumerate(problems) if problem is None]
     return pyarrow.array(good, pyarrow.int64())
@@ -245,7 +234,5 @@ def _unreadable(batches: Batches) -> Batches:
 
 
 def _with_reasons(batch: Any, reasons: list[str | None]) -> Any:
-    import pyarrow  # noqa: PLC0415
-
     column = pyarrow.array(reasons, pyarrow.string())
     return batch.append_column("reason", column).filter(column.is_valid())

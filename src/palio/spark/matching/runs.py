@@ -29,9 +29,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
 from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns
@@ -41,9 +42,6 @@ from palio.spark.runtime.folders import shared_folder
 from palio.spark.source import offsets
 from palio.spark.tables.positions import JOURNAL, SEQUENCE, InTable, Positioned, Positions
 from palio.store.lake.once import create_once, make_folder, sync_folder, sync_tree
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 REVISION = "revision"
 _SINCE = "since"
@@ -185,8 +183,6 @@ class _Matching:
         return reduce(lambda some, more: some.unionAll(more), map(self._stretch, stretches))
 
     def _stretch(self, one: MatchStretch) -> DataFrame:
-        from pyspark.sql import functions  # noqa: PLC0415
-
         if one.since not in self._shards:
             chosen = self._seen if one.since is None else self._seen.where(functions.col(_SINCE) == one.since)
             building = {name: self._options[name] for name in ("invalid", "storage")}
@@ -197,8 +193,6 @@ class _Matching:
 
 def matches(spark: SparkSession, place: str | os.PathLike[str]) -> DataFrame:
     """All pairs of current subscriptions: (event_id, subscription_id, revision). Raises `RunsDamaged`."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     folder = shared_folder("place", place)
     runs = all_runs(folder)
     if not runs:
@@ -243,8 +237,6 @@ def _known_since(
     spark: SparkSession, folder: Path, subscriptions: DataFrame, last: Run, number: int
 ) -> DataFrame:
     """Subscriptions with their revision, and the run since which they have had it."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     revision = subscriptions[REVISION] if REVISION in subscriptions.columns else functions.xxhash64(FILTER)
     given = subscriptions.select(SUBSCRIPTION, revision.alias(REVISION), FILTER)
     this = functions.lit(number)

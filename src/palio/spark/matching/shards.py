@@ -18,9 +18,12 @@ import uuid
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import pyarrow
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
 
 from palio.language import read_filter
 from palio.matching import MatchIndex
@@ -31,10 +34,6 @@ from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns, session_of
 from palio.spark.runtime.folders import shared_folder
 from palio.spark.runtime.scratch import scratch_folder
 from palio.spark.runtime.workers import give_back
-
-if TYPE_CHECKING:
-    import pyarrow
-    from pyspark.sql import DataFrame
 
 # Two such indexes being built at a time keep well below 2 GB, at some 2.5 KB for each filter as Python objects.
 SHARD_SUBSCRIPTIONS = 200_000
@@ -129,8 +128,6 @@ def build_shards(
 
 def _as_artifacts(spark: Any, built: DataFrame) -> list[ShardReport]:
     """Bring the files here, in pieces, and hand them to Spark; they stay, as Spark serves them from here."""
-    from pyspark import StorageLevel  # noqa: PLC0415
-
     folder = Path(scratch_folder())
     built = built.persist(StorageLevel.DISK_ONLY)  # or each partition would be built when its turn comes
     try:
@@ -153,8 +150,6 @@ def _report(data: Any) -> ShardReport:
 
 def _build(folder: str | None, batches: Batches) -> Batches:
     """On an executor: a partition's subscriptions become a shard, whose files stay or are sent in pieces."""
-    import pyarrow  # noqa: PLC0415
-
     name = f"palio-{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory(prefix="palio-shard-") as own:
         place = Path(folder or own)
@@ -185,8 +180,6 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _write_shard(folder: Path, name: str, batches: Batches) -> ShardReport:
-    import pyarrow  # noqa: PLC0415
-
     reading = _Reading()
     index = MatchIndex(reading.entries(batches))
     if reading.count:
@@ -211,8 +204,6 @@ class _Reading:
         self.first_reason = ""
 
     def entries(self, batches: Batches) -> Iterator[tuple[int, Filter]]:
-        import pyarrow  # noqa: PLC0415
-
         for batch in batches:
             ids = batch.column(0)
             taken = []

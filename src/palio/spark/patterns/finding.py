@@ -10,9 +10,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from palio.matching.patterns import PatternSet
 from palio.matching.patterns.hit import FOREVER, NEVER
@@ -27,10 +29,6 @@ from palio.spark.patterns.state import BucketProcessor
 from palio.spark.patterns.stream import PACKED_DDL, packed
 from palio.spark.runtime.workers import keep
 from palio.spark.tables.parts import Looks, Whole
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
 
 # Buckets of keys in a stream: each is a value to read and to write, as a whole, in every batch.
 BUCKETS = 64
@@ -132,8 +130,6 @@ def _prepared(
 
     In Spark they are numbers, since a name may have points that Spark would take for a way into a struct.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     by_arrival = any(one.by_arrival for one in patterns)
     moment = _column(events, time, _TIMES, "time")
     place = _column(events, position, _POSITIONS, "position", needed=by_arrival)
@@ -160,8 +156,6 @@ def _id(events: DataFrame, name: str | None, place: str | None) -> Column:
 
     Null where it is its position alone: of that, names are made for hits only.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     found = [f.col(_quoted(name)).cast("string")] if name else []
     journal = next((one for one in ("_journal", "journal") if one in events.columns), None)
     if journal is not None and place is not None:
@@ -208,8 +202,6 @@ def _quoted(column: str) -> str:
 
 
 def _newest(prepared: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     return prepared.agg(f.max(TIME).alias(TIME))
 
 
@@ -220,8 +212,6 @@ def _latest(found: DataFrame) -> int:
 
 def _selected(prepared: DataFrame, names: list[str], patterns: PatternSet) -> DataFrame:
     """Without rows that cannot matter, as far as Spark can tell."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     for (column, kind), name in zip(prepared.dtypes, names, strict=True):
         if column in BESIDE:
             continue
@@ -237,8 +227,6 @@ def _selected(prepared: DataFrame, names: list[str], patterns: PatternSet) -> Da
 
 
 def _within(column: str, ranges: Sequence[tuple[float, float | None]]) -> Column:
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     found = f.lit(False)
     for low, high in ranges:
         inside = f.col(column) >= low
@@ -262,8 +250,6 @@ def _hits(prepared: DataFrame, names: list[str], texts: bytes) -> DataFrame:
 
 
 def _matches(hits: DataFrame, texts: bytes, until: int) -> DataFrame:
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     def matches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from BatchFinder(ready(texts), until).find(batches)
 

@@ -8,10 +8,9 @@ the query fails before it has read anything. Its checkpoint knows where it was, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 Query: TypeAlias = "StreamingQuery"
 

@@ -7,13 +7,11 @@ Connect, too. It is for the files of a lake and the like: results must be few, w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result", bound=msgspec.Struct)

@@ -12,8 +12,9 @@ again itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -22,6 +23,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.datasource import Filter as SparkFilter
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
 
 from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
@@ -32,10 +34,6 @@ from palio.spark.source.options import ReadOptions, read_options
 from palio.spark.source.pushing import pushed
 from palio.spark.source.rows import GENERIC_SCHEMA
 from palio.spark.source.sink import BatchSink, StreamSink, write_options
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 
 class PalioSource(DataSource):

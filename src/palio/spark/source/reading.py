@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession, functions
+from pyspark.sql.types import StructType
 
 from palio.model.filter import Filter
 from palio.model.moments import written_moment
@@ -11,10 +14,6 @@ from palio.spark.source.columns import UNCONVERTED
 from palio.spark.source.journals import absolute
 from palio.spark.source.moments import Moment, moment
 from palio.spark.source.registering import register
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -28,14 +27,10 @@ class Crossed:
     """
 
     def __init__(self) -> None:
-        from pyspark.sql import Observation  # noqa: PLC0415
-
         self._observation = Observation()
 
     def observe(self, frame: DataFrame, *, typed: bool) -> DataFrame:
         """The same rows, counted."""
-        from pyspark.sql import functions  # noqa: PLC0415
-
         counted = [functions.count(functions.lit(1)).alias("rows")]
         if typed:
             counted.append(functions.sum(UNCONVERTED).alias("unconverted"))
@@ -130,7 +125,5 @@ def _options(
 
 def struct_of(schema: Any) -> StructType:
     """From Spark's text of a schema, from another one, or from fields."""
-    from pyspark.sql.types import StructType  # noqa: PLC0415
-
     found: Any = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     return found if isinstance(found, StructType) else StructType(found)

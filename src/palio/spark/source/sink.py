@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
+from pyspark.sql.types import StructType
 
 from palio.client.client import connect
 from palio.client.environment import credentials
@@ -32,10 +34,6 @@ from palio.model.notification import Notification
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import BROKERS, require_open
 from palio.spark.source.options import require_known
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 PAYLOAD = "payload"
 PROPERTIES = "properties"

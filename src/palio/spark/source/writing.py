@@ -12,18 +12,16 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 from palio.matching.projection import properties_of
 from palio.spark.source.registering import register
 from palio.spark.source.sink import PAYLOAD, PROPERTIES, bodies_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _ROW = pa.schema([("id", pa.string()), (PAYLOAD, pa.binary()), (PROPERTIES, pa.binary())])
 _ROW_SCHEMA = f"id string, {PAYLOAD} binary, {PROPERTIES} binary"

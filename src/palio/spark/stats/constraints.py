@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from palio.model.constraint import Constraint
 from palio.model.errors import PalioError
@@ -13,9 +14,6 @@ from palio.model.expression import And, Condition, Expression, Not, Or, conditio
 from palio.model.parser import parse
 from palio.spark.frames import FILTER, SUBSCRIPTION
 from palio.spark.stats.preparing import Batches
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 CONSTRAINTS = "attribute string, operator string, text string, subscriptions bigint"
 _ROWS = pa.schema(
@@ -32,8 +30,6 @@ _LONGEST_TEXT = 1_000
 
 def constraints_of(subscriptions: DataFrame) -> DataFrame:
     """Each constraint once: (attribute, operator, text, subscriptions). Unreadable filters have none."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     found = subscriptions.select(SUBSCRIPTION, FILTER).mapInArrow(_found, CONSTRAINTS)
     return found.groupBy("attribute", "operator", "text").agg(f.sum("subscriptions").alias("subscriptions"))
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from palio.spark.stats.content import BYTES, NUMBER, STRING, AttributePart, attribute_of, content_of
 from palio.spark.stats.preparing import PUBLISHER, TIME, Batches, Prepared, content
 from palio.spark.stats.sketch import Sketch
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # Names of sketches that are not of attributes.
 EVENTS, SIZES, TIMES, PUBLISHERS = "events", "sizes", "times", "publishers"
@@ -111,8 +111,6 @@ def counts(events: Prepared, places: Places) -> DataFrame:
 
 def summed(found: DataFrame) -> DataFrame:
     """Numbers of events that were counted in parts of them, for the same thing, as one."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     things = [name for name in found.columns if name != "events"]
     return found.groupBy(*things).agg(f.sum("events").alias("events"))
 
@@ -121,8 +119,6 @@ def summed(found: DataFrame) -> DataFrame:
 
 
 def _sketched(names: list[str], batches: Batches) -> Batches:
-    from pyspark import TaskContext  # noqa: PLC0415
-
     context = TaskContext.get()
     random = None
     sketches: dict[Key, Sketch] = {}

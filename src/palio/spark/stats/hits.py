@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from palio.matching import MatchIndex
 from palio.spark.frames import FILTER, SUBSCRIPTION
@@ -20,9 +23,6 @@ from palio.spark.matching.bulk import matched_rows, open_shard
 from palio.spark.matching.shards import Shards
 from palio.spark.stats.event_scans import Places, step_numbers, summed
 from palio.spark.stats.preparing import Batches, Prepared, content
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 HITS = "hits"
 # What rows of `reached` are about: a subscription, how many of them an event reaches, when; a constraint.
@@ -41,8 +41,6 @@ def reached(
     so many events satisfy, one about "wanted" the step of time of events that satisfy some, and one about a
     constraint its place among those that were given.
     """
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType  # noqa: PLC0415
-
     schema = StructType(
         [
             StructField("what", StringType()),
@@ -61,8 +59,6 @@ def hit_rates(subscriptions: DataFrame, counted: DataFrame) -> DataFrame:
 
     Subscriptions of one id share their number.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     hits = counted.where(f.col("what") == _SUBSCRIPTION).select(SUBSCRIPTION, f.col("events").alias(HITS))
     return (
         subscriptions.select(SUBSCRIPTION, FILTER)

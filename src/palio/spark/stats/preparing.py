@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from palio.matching import MatchIndex
 from palio.model.filter import Filter
@@ -16,9 +18,6 @@ from palio.spark.frames import EVENT, PAYLOAD, has_payload, require_attributes
 from palio.spark.source.columns import BESIDE as COLUMNS_BESIDE
 from palio.spark.source.moments import TimeTexts
 from palio.spark.stats.content import attribute_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 TIME, PUBLISHER = "__time", "__publisher"
 BESIDE = (TIME, PUBLISHER)
@@ -51,8 +50,6 @@ def prepared(
     since 1970) those without a time are left out. Raises `WrongOption`, and `UnsupportedColumn` for a column
     that no attribute can be.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     types = dict(events.dtypes)
     encoded = has_payload(events.schema)
     beside = ("time", "publisher") if encoded else ("_time", "_publisher")

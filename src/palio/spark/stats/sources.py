@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyspark.sql import DataFrame, SparkSession
+
+from palio.spark.lookback.history import history
 from palio.spark.runtime.session import cores_of
+from palio.spark.source.reading import read
 from palio.spark.tables.inputs import REASON, events_at, has_lines, is_journal, is_lake, table_at
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 class StatsSource(NamedTuple):
@@ -34,15 +35,11 @@ def events_from(
     `read` raises.
     """
     if lake is not None or is_lake(place):
-        from palio.spark.lookback.history import history  # noqa: PLC0415
-
         url = None if lake is None else place
         return StatsSource(
             history(spark, lake or place, url, filter=filter, since=since, until=until), is_filtered=True
         )
     if is_journal(place):
-        from palio.spark.source.reading import read  # noqa: PLC0415
-
         return StatsSource(read(spark, place, filter=filter, since=since, until=until), is_filtered=True)
     if not has_lines(place):
         return StatsSource(table_at(spark, place))

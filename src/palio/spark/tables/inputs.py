@@ -9,22 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow
+from pyspark.sql import DataFrame, SparkSession, Window, functions
 
 from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.formats import JSON_LINES, Reading, file_format
 from palio.spark.errors import UnknownInput
 from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
+from palio.spark.lookback.history import history
 from palio.spark.runtime.session import cores_of
 from palio.spark.source.journals import absolute, open_journals
+from palio.spark.source.moments import Moment
+from palio.spark.source.reading import read, read_stream
 from palio.spark.tables.positions import InJournals, InLake, Positioned, with_ids
-
-if TYPE_CHECKING:
-    import pyarrow
-    from pyspark.sql import DataFrame, SparkSession
-
-    from palio.spark.source.moments import Moment
 
 REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
@@ -102,9 +102,6 @@ def past_events(
     With the URL of journals, `place` is a lake, and what the journals have after it is there as well. Times are
     those of publication. Raises `UnknownInput`, and what `history` raises.
     """
-    from palio.spark.lookback.history import history  # noqa: PLC0415
-    from palio.spark.source.reading import read  # noqa: PLC0415
-
     if url is not None and not is_lake(place):
         raise UnknownInput(place, "it is no lake, after which journals could go on.")
     if is_lake(place):
@@ -121,8 +118,6 @@ def stream_at(spark: SparkSession, place: str, *, rows: int) -> DataFrame:
     the same time, and whoever orders events by time would take those of one for late.
     """
     if is_journal(place):
-        from palio.spark.source.reading import read_stream  # noqa: PLC0415
-
         with open_journals(absolute(place)) as journals:
             alone = len(journals.standings()) == 1
         limit: dict[str, Any] = {"maxRowsPerTrigger": rows} if alone else {}
@@ -144,11 +139,7 @@ def is_lake(place: str) -> bool:
 
 def _journaled(spark: SparkSession, place: str) -> DataFrame:
     if is_lake(place):
-        from palio.spark.lookback.history import history  # noqa: PLC0415
-
         return history(spark, place)
-    from palio.spark.source.reading import read  # noqa: PLC0415
-
     return read(spark, place)
 
 
@@ -164,8 +155,6 @@ def _lines(spark: SparkSession, place: str) -> DataFrame:
     partition, so a line's place in its block is how far it is from the first one there; and before the block
     are the lines of all earlier ones, which have to be counted.
     """
-    from pyspark.sql import Window, functions  # noqa: PLC0415
-
     _require_file(place)
     block = ("file_path", "file_block_start")
     lines = spark.read.text(place).select(
@@ -251,8 +240,6 @@ def _mapped(
     kinds: tuple[str, ...],
 ) -> Batches:
     """The rows of all lines that are not empty."""
-    import pyarrow  # noqa: PLC0415
-
     schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
     for batch in batches:
         lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -25,16 +25,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.spark.errors import WrongCheckpoint
 from palio.spark.tables.pieces import Piece, TablePieces
 from palio.store.lake.once import create_once, make_folder, sync_tree
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FORMAT = 1
 _PLAN = "plan.json"

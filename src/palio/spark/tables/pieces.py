@@ -14,9 +14,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -28,9 +32,6 @@ from palio.spark.source.reading import read, struct_of
 from palio.spark.tables.inputs import events_at, has_lines, is_journal, is_lake, parquet_at
 from palio.spark.tables.positions import JOURNAL, SEQUENCE
 from palio.store.lake.manifests import Lake, LakeFile, LakeState
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # A piece has at least so many events, or bytes of files: each costs a job of Spark, which takes half a second.
 LEAST_EVENTS = 1_000_000
@@ -111,8 +112,6 @@ class TablePieces(msgspec.Struct, frozen=True, omit_defaults=True):
         self, spark: SparkSession, lake: Lake, state: LakeState, span: Span, filter: Filter | None
     ) -> Iterator[DataFrame]:
         """What of a span is in the lake by now."""
-        from pyspark.sql import functions as f  # noqa: PLC0415
-
         upto = min(span.upto, state.positions.get(span.journal, 0))
         if upto > span.after:
             files = [
@@ -245,8 +244,6 @@ def _after(span: Span, position: int) -> Span:
 
 def _listed(spark: SparkSession, paths: list[str]) -> list[FileVersion]:
     """The files of folders, or those named, as Spark finds them wherever they are; none of them is opened."""
-    from pyspark.errors import AnalysisException  # noqa: PLC0415
-
     if not paths:
         return []
     try:
@@ -264,6 +261,4 @@ def _absolute(place: str) -> str:
 
 
 def _schema(text: str) -> Any:
-    from pyspark.sql.types import StructType  # noqa: PLC0415
-
     return StructType.fromJson(json.loads(text))
