@@ -69,8 +69,7 @@ def archive(
     from there. Raises what journals and lakes raise; `lossy` goes on where a journal was trimmed too early.
     """
     url, lake = absolute(url), Lake(place)
-    state = lake.create()
-    done = ArchiveProgress(state.version, 0, 0, 0, 0)
+    done = ArchiveProgress(lake.create().version, 0, 0, 0, 0)
     with open_journals(url) as journals:
         standings = journals.standings(lossy=lossy)
         goal = offsets.end_of(standings)
@@ -147,7 +146,7 @@ def write_spans(
 
 
 def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> Iterator[LakeFile]:
-    damage = Damage()
+    damage: Damage = []
     gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in journals.read(span, WantedEvents(rows=BATCH, lossy=lossy), damage):
@@ -158,7 +157,7 @@ def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> I
             gathered, size = [], 0
     if gathered:
         yield from write_events(lake.root, pa.Table.from_batches(gathered, EVENT))
-    if damage.rows:
+    if damage:
         yield write_damage(lake.root, span.journal, damage)
 
 

@@ -26,11 +26,11 @@ from palio.matching.projection import WantedColumn, project
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import Kind
+from palio.spark.arrow import UTC_MICROSECONDS
 from palio.spark.errors import MissingColumn, WrongOption
 from palio.spark.frames import PAYLOAD, has_payload
 from palio.spark.lookback.buckets import Every
 from palio.spark.source.moments import Moment, TimeTexts, moment
-from palio.spark.source.rows import UTC_MICROSECONDS
 
 SIDES = ("only_first", "only_second", "both")
 TIME = "time"

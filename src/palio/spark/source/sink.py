@@ -17,11 +17,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from palio.client.client import connect
@@ -31,6 +27,7 @@ from palio.matching.projection import body_of
 from palio.model.body import Body
 from palio.model.errors import InvalidNotification
 from palio.model.notification import Notification
+from palio.spark.arrow import Batches
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import BROKERS, require_open
 from palio.spark.source.options import require_known
@@ -108,20 +105,15 @@ class Written(WriterCommitMessage):
         self.events = events
 
 
-def publish_all(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
+def publish_all(batches: Batches, options: WriteOptions) -> Written:
     """Publish all rows, and return when all are confirmed."""
     return asyncio.run(_publish_all(batches, options))
 
 
-async def _publish_all(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
+async def _publish_all(batches: Batches, options: WriteOptions) -> Written:
     count = 0
-    async with connect(
-        options.url,
-        **credentials(options.url),
-        publisher=options.sink,
-        connect_within=WITHIN,
-        request_timeout=WITHIN,
-    ) as client:
+    within = {"connect_within": WITHIN, "request_timeout": WITHIN}
+    async with connect(options.url, **credentials(options.url), publisher=options.sink, **within) as client:
         under_way: set[asyncio.Task[Any]] = set()
 
         async def send(bodies: list[Body]) -> None:
@@ -148,24 +140,20 @@ async def _publish_all(batches: Iterator[pa.RecordBatch], options: WriteOptions)
     return Written(count)
 
 
-class BatchSink(DataSourceArrowWriter):
+class _Sink:
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Batches) -> WriterCommitMessage:
+        return publish_all(iterator, self._options)
+
+
+class BatchSink(_Sink, DataSourceArrowWriter):
     """`df.write.format("palio")`."""
 
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return publish_all(iterator, self._options)
-
-
-class StreamSink(DataSourceStreamArrowWriter):
+class StreamSink(_Sink, DataSourceStreamArrowWriter):
     """`df.writeStream.format("palio")`."""
-
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return publish_all(iterator, self._options)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Everything is confirmed already."""
