@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from palio.matching import columns
@@ -33,6 +34,11 @@ def require_columns(table: str, frame: DataFrame, *names: str) -> None:
 def quoted(column: str) -> str:
     """The name of a column such that Spark takes none of it for a way into a struct."""
     return f"`{column.replace('`', '``')}`"
+
+
+def is_or_holds(column: str, attributes: Iterable[str]) -> bool:
+    """Whether a column is one of some attributes, or a struct that has one."""
+    return any(one == column or one.startswith(f"{column}.") for one in attributes)
 
 
 def over_connect(spark: Any) -> bool:

@@ -16,7 +16,8 @@ from palio.model.patterns.pattern import Pattern
 from palio.spark.errors import WrongOption
 from palio.spark.frames import over_connect
 from palio.spark.jobs.checkpoint import Progress, asked_of, looks_at, place_of
-from palio.spark.patterns.finding import LOOKS, find_in, find_patterns, packed_texts
+from palio.spark.patterns.finding import LOOKS, find_in, find_patterns
+from palio.spark.patterns.hits import packed_texts
 from palio.spark.runtime.queries import run_to_end
 from palio.spark.source.writing import write
 from palio.spark.tables.inputs import is_lake, stream_at, table_at

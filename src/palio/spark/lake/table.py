@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
 from palio.model.filter import Filter
-from palio.model.values import KIND_NAMES, Kind
+from palio.model.values import KIND_NAMES, KINDS_BY_NAME, Kind
 from palio.spark.arrow import Batches
 from palio.spark.frames import quoted
 from palio.spark.lake.files import QUARANTINE
@@ -91,7 +91,8 @@ def _files(
     spark: SparkSession, lake: Lake, files: list[LakeFile], typed: set[str], where: str | None
 ) -> DataFrame:
     """Files, with some of their typed columns; null where a file does not have one."""
-    fields = [f"{quoted(name)} {_SPARK_TYPES[_kind(name)]}" for name in sorted(typed)]
+    kinds = {name: KINDS_BY_NAME[name.rpartition(":")[2]] for name in sorted(typed)}
+    fields = [f"{quoted(name)} {_SPARK_TYPES[kind]}" for name, kind in kinds.items()]
     schema = ", ".join([EVENT_SCHEMA, *fields, "day date"])
     if not files:
         return spark.createDataFrame([], schema)
@@ -167,10 +168,6 @@ def _converted(name: str, source: Kind, wanted: str) -> str:
     whole = f"{name} >= -9223372036854775808D AND {name} < 9223372036854775808D AND floor({name}) = {name}"
     bigint = f"CASE WHEN {whole} AND CAST({name} AS string) <> '-0.0' THEN CAST({name} AS bigint) END"
     return bigint if wanted == "bigint" else _converted(f"({bigint})", Kind.INT, wanted)
-
-
-def _kind(name: str) -> Kind:
-    return next(kind for kind, text in KIND_NAMES.items() if text == name.rpartition(":")[2])
 
 
 def read_quarantine(spark: SparkSession, place: str | Lake) -> DataFrame:

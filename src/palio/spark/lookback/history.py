@@ -45,14 +45,6 @@ def history(
     old = read_lake(spark, place, schema=wanted, filter=parsed, since=begin, until=end, state=state)
     if url is None:
         return old
-    new = read(
-        spark,
-        url,
-        schema=wanted,
-        filter=filter,
-        since=begin,
-        until=end,
-        startingOffsets=json.dumps(state.positions),
-        **options,
-    )
+    options |= {"startingOffsets": json.dumps(state.positions)}
+    new = read(spark, url, schema=wanted, filter=filter, since=begin, until=end, **options)
     return old.unionByName(new)

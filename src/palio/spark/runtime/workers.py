@@ -11,7 +11,7 @@ import ctypes
 import gc
 from contextlib import suppress
 
-import pyarrow
+import pyarrow as pa
 
 
 def keep() -> None:
@@ -26,6 +26,6 @@ def keep() -> None:
 def give_back() -> None:
     """Memory that was much and is free goes back to the system, after work that a worker does once."""
     gc.collect()
-    pyarrow.default_memory_pool().release_unused()
+    pa.default_memory_pool().release_unused()
     with suppress(AttributeError, OSError):  # only the GNU library has it
         ctypes.CDLL(None).malloc_trim(0)

@@ -112,8 +112,13 @@ def publish_all(batches: Batches, options: WriteOptions) -> Written:
 
 async def _publish_all(batches: Batches, options: WriteOptions) -> Written:
     count = 0
-    within = {"connect_within": WITHIN, "request_timeout": WITHIN}
-    async with connect(options.url, **credentials(options.url), publisher=options.sink, **within) as client:
+    async with connect(
+        options.url,
+        **credentials(options.url),
+        publisher=options.sink,
+        connect_within=WITHIN,
+        request_timeout=WITHIN,
+    ) as client:
         under_way: set[asyncio.Task[Any]] = set()
 
         async def send(bodies: list[Body]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -12,18 +13,10 @@ from palio.model.constraint import Constraint
 from palio.model.errors import PalioError
 from palio.model.expression import And, Condition, Expression, Not, Or, condition_text
 from palio.model.parser import parse
+from palio.spark.arrow import Batches, arrow_schema
 from palio.spark.frames import FILTER, SUBSCRIPTION
-from palio.spark.stats.preparing import Batches
 
 CONSTRAINTS = "attribute string, operator string, text string, subscriptions bigint"
-_ROWS = pa.schema(
-    [
-        ("attribute", pa.string()),
-        ("operator", pa.string()),
-        ("text", pa.string()),
-        ("subscriptions", pa.int64()),
-    ]
-)
 # Longer ones (an `in` with a thousand values) are no news that a report could bring.
 _LONGEST_TEXT = 1_000
 
@@ -63,19 +56,15 @@ def equal_to(text: str) -> tuple[str, str | int | float | bool] | None:
 
 
 def _found(batches: Batches) -> Batches:
-
+    schema = arrow_schema(CONSTRAINTS)
     for batch in batches:
-        counted: dict[tuple[str, str, str], int] = {}
+        counted: Counter[tuple[str, str, str]] = Counter()
         for text in batch.column(1).to_pylist():
             try:
                 found = set(conditions(parse(text or "")))
             except PalioError:
                 continue
-            for key in {(name, one.operator, condition_text(name, one)) for name, one in found}:
-                if len(key[2]) <= _LONGEST_TEXT:
-                    counted[key] = counted.get(key, 0) + 1
-        rows = [
-            {"attribute": name, "operator": operator, "text": text, "subscriptions": count}
-            for (name, operator, text), count in counted.items()
-        ]
-        yield pa.RecordBatch.from_pylist(rows, _ROWS)
+            said = {(name, one.operator, condition_text(name, one)) for name, one in found}
+            counted.update(key for key in said if len(key[2]) <= _LONGEST_TEXT)
+        rows = [dict(zip(schema.names, (*key, count), strict=True)) for key, count in counted.items()]
+        yield pa.RecordBatch.from_pylist(rows, schema)
