@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +34,7 @@ class PartsDone(msgspec.Struct, frozen=True):
     began: float
 
 
-Progress: TypeAlias = "Callable[[PartsDone], None]"
+Progress = Callable[[PartsDone], None]
 
 
 def asked_of(job: str, **options: str | float | bool | None) -> dict[str, str | float | bool | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +24,7 @@ from palio.store.lake.manifests import Lake
 _ENDING = 10.0
 
 # Does something with a client of a broker.
-Ask: TypeAlias = "Callable[[Work], None]"
+Ask = Callable[[Work], None]
 
 
 class ReachedBack(msgspec.Struct, frozen=True):

@@ -45,7 +45,7 @@ CLASS = "class"
 # The looks at events, the last one only if there are subscriptions.
 LOOKS = ("attributes", "places", "matches")
 
-Shape = Callable[["DataFrame"], Prepared]
+Shape = Callable[[DataFrame], Prepared]
 _Constraints = tuple[int, list[dict[str, Any]]]
 _Sizes = tuple[int, int]
 
