@@ -43,7 +43,7 @@ def reached(
     constraint its place among those that were given.
     """
     schema = StructType().add("what", "string").add(SUBSCRIPTION, shards.id_type)
-    schema = schema.add("place", "int").add("events", "bigint")
+    schema = schema.add("place", "integer").add("events", "long")
     names = [one.shard for one in shards.reports if one.subscriptions]
     task = _Task(events.names, shards.folder, names, places or Places(), tuple(constraints))
     return summed(events.frame.mapInArrow(partial(_reached, task), schema))
